@@ -1,0 +1,63 @@
+"""Metadata, dependencies, extras and entry points: the list of what is registered."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(
+    r'__version__ = "(.+?)"', (ROOT / "spacy_sapbert" / "__init__.py").read_text("utf8")
+).group(1)
+
+setup(
+    name="spacy-sapbert",
+    version=VERSION,
+    description="Link spaCy entities to UMLS or any vocabulary with SapBERT encoders",
+    long_description=(ROOT / "README.md").read_text("utf8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    packages=find_packages(include=["spacy_sapbert", "spacy_sapbert.*"]),
+    package_data={"spacy_sapbert": ["py.typed"]},
+    python_requires=">=3.11",
+    install_requires=[
+        "spacy>=3.7,<4",
+        "spacy-transformers>=1.3,<2",
+        "torch>=2.1",
+        "transformers>=4.40",
+        "hnswlib>=0.8",
+        "numpy>=1.24",
+        "srsly>=2.4",
+        "typer>=0.9",
+        "tqdm>=4.60",
+        "wasabi>=1.1",
+    ],
+    extras_require={
+        "package": ["build>=1", "setuptools>=70.1"],
+        "test": [
+            "pytest>=8",
+            "hypothesis>=6.100",
+            "pytorch-metric-learning>=2.4",
+            "scikit-learn>=1.3",
+            "build>=1",
+            "setuptools>=70.1",
+            "ruff>=0.6",
+            "mypy>=1.10",
+        ],
+    },
+    entry_points={
+        "console_scripts": ["spacy-sapbert = spacy_sapbert.cli:app"],
+        "spacy_cli": ["sapbert = spacy_sapbert.cli.plugin:app"],
+        "spacy_factories": [
+            "sapbert_linker = spacy_sapbert.linker:make_sapbert_linker",
+            "sapbert_mentions = spacy_sapbert.mentions:make_sapbert_mentions",
+        ],
+        "spacy_scorers": [
+            "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.linker:make_linker_scorer",
+        ],
+        "spacy_architectures": [
+            "spacy-sapbert.TransformerEncoder.v1 = "
+            "spacy_sapbert.encoder:create_transformer_encoder",
+        ],
+    },
+)

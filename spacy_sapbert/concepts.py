@@ -1,0 +1,143 @@
+"""Concept, and concepts.jsonl: what every vocabulary becomes, one concept a line."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional
+
+from .errors import Errors, SapbertError
+from .files import read_lines, write_atomically
+
+LISTS = ("aliases", "types", "parents", "retired")
+
+
+@dataclass(slots=True)
+class Concept:
+    """One CUI with its names.
+
+    cui (str): Id of the concept: a UMLS CUI, or any id of another vocabulary.
+    aliases (List[str]): All names, distinct, the preferred one first; never empty.
+    types (List[str]): Ids of semantic types, e.g. "T047".
+    codes (Dict[str, List[str]]): Codes in the vocabularies that the names come from.
+    parents (List[str]): CUIs one step up in the hierarchy.
+    definition (Optional[str]): What it is, in a sentence or two.
+    retired (List[str]): Ids that once named this concept.
+    """
+
+    cui: str
+    aliases: List[str]
+    types: List[str] = field(default_factory=list)
+    codes: Dict[str, List[str]] = field(default_factory=dict)
+    parents: List[str] = field(default_factory=list)
+    definition: Optional[str] = None
+    retired: List[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The preferred name."""
+        return self.aliases[0]
+
+
+def concept_to_json(concept: Concept) -> Dict[str, Any]:
+    """Give the fields that say something, in a fixed order.
+
+    concept (Concept): The concept.
+    RETURNS (Dict[str, Any]): Plain JSON types; empty fields are left out.
+    """
+    data: Dict[str, Any] = {
+        "cui": concept.cui,
+        "name": concept.name,
+        "aliases": concept.aliases,
+    }
+    for key in ("types", "codes", "parents", "definition", "retired"):
+        if value := getattr(concept, key):
+            data[key] = value
+    return data
+
+
+def concept_from_json(data: Any, path: Path, line: int) -> Concept:
+    """Check what a line of concepts.jsonl says, and make the concept of it.
+
+    data (Any): The parsed line. `name` and `aliases` may each stand alone.
+    path (Path): The file, for the error.
+    line (int): The line in it, from 1, for the error.
+    RETURNS (Concept): The concept.
+    RAISES (SapbertError): If a field is missing, unknown or of another type.
+    """
+
+    def fail(expected: str, got: str) -> SapbertError:
+        return SapbertError(
+            Errors.E101.format(path=path, line=line, expected=expected, got=got)
+        )
+
+    if not isinstance(data, dict):
+        raise fail("`cui` and `name` or `aliases`", f"a {type(data).__name__}")
+    known = set(Concept.__slots__) | {"name"}
+    if unknown := sorted(set(data) - known):
+        raise fail(f"no fields but {sorted(known)}", f"the field {unknown[0]!r}")
+    cui = data.get("cui")
+    if not isinstance(cui, str) or not cui.strip():
+        raise fail("a text as `cui`", repr(type(cui).__name__))
+    for key in LISTS:
+        value = data.get(key, [])
+        if not isinstance(value, list) or any(not isinstance(v, str) for v in value):
+            raise fail(f"a list of texts as `{key}`", "something else")
+    codes = data.get("codes", {})
+    if not isinstance(codes, dict) or any(
+        not isinstance(c, list) or any(not isinstance(v, str) for v in c)
+        for c in codes.values()
+    ):
+        raise fail("lists of texts by source as `codes`", "something else")
+    for key in ("name", "definition"):
+        if not isinstance(data.get(key), (str, type(None))):
+            raise fail(f"a text as `{key}`", "something else")
+    names = [data["name"]] if data.get("name") else []
+    aliases = list(dict.fromkeys([*names, *data.get("aliases", [])]))
+    if not aliases or any(not alias.strip() for alias in aliases):
+        raise fail("at least one name and no empty one", "none or an empty one")
+    return Concept(
+        cui=cui,
+        aliases=aliases,
+        types=data.get("types", []),
+        codes=codes,
+        parents=data.get("parents", []),
+        definition=data.get("definition"),
+        retired=data.get("retired", []),
+    )
+
+
+def read_concepts(path: Path) -> Iterator[Concept]:
+    """Read concepts.jsonl, or the same with `.gz`, one concept at a time.
+
+    path (Path): The file.
+    YIELDS (Concept): Each concept, in the order of the file.
+    RAISES (SapbertError): With file and line, at the first bad line.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except ValueError:
+            raise SapbertError(
+                Errors.E101.format(
+                    path=path, line=number, expected="valid JSON", got="something else"
+                )
+            ) from None
+        yield concept_from_json(data, path, number)
+
+
+def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
+    """Write concepts.jsonl; the file takes its name only when it is whole.
+
+    path (Path): The file; with `.gz` at the end it is compressed.
+    concepts (Iterable[Concept]): The concepts.
+    RETURNS (int): How many there were.
+    """
+    count = 0
+    with write_atomically(path) as file:
+        for concept in concepts:
+            line = json.dumps(concept_to_json(concept), ensure_ascii=False)
+            file.write(line.encode("utf8") + b"\n")
+            count += 1
+    return count

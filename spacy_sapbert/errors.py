@@ -1,0 +1,280 @@
+"""The wording and the code of every error and warning.
+
+Each text has the form *Expected X, but got Y.*, then how to put it right, with the
+command or the setting in backticks. No text ever holds what a document or a mention
+says: lines, offsets and counts are named instead.
+
+Codes: E0xx files and folders, E1xx vocabularies and concepts, E2xx encoder, E3xx
+knowledge base and index, E4xx component, E5xx commands, E6xx training, E7xx evaluation.
+"""
+
+from typing import Any
+
+
+class SapbertError(ValueError):
+    """What goes wrong through input, settings or files; the message says the fix."""
+
+
+class _WithCodes(type):
+    def __getattribute__(cls, code: str) -> Any:
+        text = super().__getattribute__(code)
+        if code.startswith("_") or not isinstance(text, str):
+            return text
+        return f"[{code}] {text}"
+
+
+class Errors(metaclass=_WithCodes):
+    # --- files and folders ---
+    E001 = "Expected a file at {path}, but found none. Check the path."
+    E002 = "Expected a file at {path}, but it is a folder. Name a file inside it."
+    E003 = (
+        "Expected to write {path}, but it exists already. Remove it, name another "
+        "place, or pass `--force`."
+    )
+    E004 = (
+        "Expected to write {path}, but the system refused: {reason}. Nothing was left "
+        "under that name. Choose a folder with enough space that you may write to."
+    )
+    E005 = "Expected a folder at {path}, but found {found}. Check the path."
+    E006 = (
+        "{path}: Expected UTF-8, but got UTF-16. Convert it with `iconv -f utf-16 -t "
+        "utf-8`."
+    )
+    E007 = (
+        "{path}:{line}: Expected lines of at most {limit} bytes, but got a longer one. "
+        "Check that the file is the text file that it should be."
+    )
+    E008 = (
+        "{path}:{line}: Expected a whole gzip file, but it is cut or damaged after "
+        "this line ({reason}). Fetch or copy the file again."
+    )
+    E009 = (
+        "{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of the "
+        "line. Convert the file with `iconv -t utf-8`, or correct the line."
+    )
+
+    # --- vocabularies and concepts ---
+    E101 = (
+        "{path}:{line}: Expected a concept as a JSON object with {expected}, but got "
+        "{got}. Correct the line, or make the file again with `spacy sapbert concepts`."
+    )
+
+    E102 = (
+        "{path}:{line}: Expected {expected} fields, each ended by `|`, but got {got}. "
+        "The line may be cut, or a name may hold a `|`. Correct it, or pass "
+        "`--on-error skip` to count such lines and go on."
+    )
+    E103 = (
+        "{path}:{line}: Expected an id like the pattern {pattern!r}, but got {cui!r}. "
+        "Correct the line, or pass the pattern of the vocabulary's ids as "
+        "`--cui-pattern`."
+    )
+    E104 = (
+        "{path}:{line}: Expected the lines of each concept together and the ids "
+        "sorted, but got {cui} after {last}. Sort the file: "
+        "`LC_ALL=C sort -t'|' -k1,1 -s`."
+    )
+    E105 = "Expected {what} that {path} has, but got {unknown}.{hint} It has: {known}."
+    E106 = (
+        "Expected at least one concept in {path}, but nothing is left. Dropped: "
+        "{dropped}. Loosen the filters."
+    )
+    E107 = "Expected the part {expected} next, but got {path}. Fetch all the parts."
+    E108 = (
+        "Expected {file} in {folder}, but found none. Name the folder that holds it, "
+        "or the file itself."
+    )
+    E109 = (
+        "Expected MRSTY.RRF next to {path}, since `--types` needs it, but found none. "
+        "Put it there, or leave the types out."
+    )
+    E116 = (
+        "Expected room for scratch files in {folder}, but: {reason}. Set `TMPDIR` to a "
+        "folder with more space."
+    )
+
+    # --- encoder ---
+    E201 = "{path}: Expected the settings of an encoder, but: {reason}"
+    E202 = (
+        "Expected settings like {expected}, with a pooling of {poolings}, but got "
+        "something else. Train or copy the encoder again."
+    )
+    E203 = (
+        "Expected an encoder under {name!r}, but it could not be loaded: {reason} Name "
+        "a folder that `save_pretrained` wrote, or a hub id with the network on."
+    )
+
+    E204 = (
+        "Expected a precision of 'float32' or 'bf16', but got {precision!r}. Correct "
+        "`precision` in the encoder's settings."
+    )
+    E205 = (
+        "Expected an encoder with a fast tokenizer, but {name} has none. Save it once "
+        "with `AutoTokenizer.from_pretrained(…, use_fast=True).save_pretrained(…)`."
+    )
+    E206 = (
+        "Expected weights in safetensors in {path}, but found none. Pickled weights "
+        "are not opened; save the encoder again with `save_pretrained`."
+    )
+
+    E207 = (
+        "{path}: Expected an encoder that needs no code of its own, but it has an "
+        "`auto_map`. Foreign code is not run; choose another encoder."
+    )
+
+    # --- knowledge base and index ---
+    E301 = (
+        "Expected queries of width {width}, as the index has, but got {got}. Encode "
+        "them with the encoder of the same knowledge base."
+    )
+    E302 = (
+        "Expected the backend to be one of {known}, but got {backend!r}. Correct "
+        "`--backend`, or update spacy-sapbert if a newer one made the knowledge base."
+    )
+    E303 = (
+        "Expected a knowledge base in {path}, but found no meta.json. Build one with "
+        "`spacy sapbert kb build concepts.jsonl {path} --encoder …`."
+    )
+    E304 = (
+        "{path}: Expected the description of a knowledge base, but {reason}. Build or "
+        "copy the knowledge base again."
+    )
+    E305 = (
+        "Expected a knowledge base of format {expected}, but {path} has format {got}. "
+        "Build it again, or install a spacy-sapbert of {package} or later."
+    )
+    E306 = (
+        "Expected {path} as it was when the knowledge base was built, but {reason}. "
+        "Copy or build the knowledge base again."
+    )
+    E307 = (
+        "Expected the index and the encoder of one knowledge base, but the encoder "
+        "gives vectors of width {got} and the index holds width {width}. Build the "
+        "knowledge base again with this encoder."
+    )
+    E308 = (
+        "Expected a knowledge base, but none is named and none is installed. Do one of "
+        "three: name a folder with the setting `kb`; install a knowledge base package "
+        "with `pip install`; or build one with `spacy sapbert kb build`."
+    )
+    E309 = (
+        "Expected one installed knowledge base, but found {names}. Choose one with the "
+        "setting `kb`."
+    )
+    E310 = (
+        "Expected a folder or an installed knowledge base under {name!r}, but found "
+        "neither; installed are: {names}. Correct the setting `kb`."
+    )
+    E311 = (
+        "Expected at least one name that the encoder can read, but got none in "
+        "{concepts} concepts. Check the vocabulary, or choose an encoder that knows "
+        "its script."
+    )
+    E312 = (
+        "Expected each concept once, but {cui} comes twice. Unite the vocabularies "
+        "with `spacy sapbert concepts`."
+    )
+    E313 = (
+        "Expected {setting} from {low} to {high}, but got {value}. Correct `{setting}`."
+    )
+
+    E314 = (
+        "Expected settings of the backend {backend} from {known}, but got {unknown!r}. "
+        "Correct `--setting`."
+    )
+
+    E315 = (
+        "Expected finite vectors from the encoder, but some are not. Try another "
+        "encoder, or `--precision float32`."
+    )
+
+    E316 = (
+        "Expected a name of small letters, digits and underscores for the package, but "
+        "got {name!r}. Correct `--name`."
+    )
+    E317 = "Expected a version like 0.1.0, but got {version!r}. Correct `--version`."
+    E318 = (
+        "Expected `python -m build` to make a wheel, but it failed: {reason}. Install "
+        "what it needs with `pip install build 'setuptools>=70.1'`."
+    )
+    E319 = (
+        "Expected the index to find its own names again, but it found {found} of "
+        "{asked}. Build the knowledge base again, with a larger `ef` or `M`."
+    )
+    E320 = (
+        "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
+        "`--setting M=32`."
+    )
+
+    # --- commands ---
+    E501 = "Expected a format of {known}, but got {name!r}. Correct `--format`."
+    E502 = (
+        "Expected a file that ends with one of {known}, but got {path}. Rename it, or "
+        "choose one of {formats} with `--format`."
+    )
+    E503 = (
+        "Expected a format that can leave the text out, but got html. Choose another "
+        "`--format`, or drop `--no-text`."
+    )
+    E504 = (
+        "{path}:{line}: Expected a document as a JSON object with {expected}, but got "
+        "{got}. Correct the line."
+    )
+    E505 = (
+        "Expected {path} to be a folder of `.txt` files, a `.txt` or a `.jsonl` file, "
+        "also with `.gz`, but it is {found}. Convert it, or name another."
+    )
+    E506 = (
+        "{path}:{line}: Expected a document of at most {limit} characters, but got a "
+        "longer one. Split it."
+    )
+    E507 = (
+        "Expected a pipeline under {name!r}, but it could not be loaded: {reason} Name "
+        "a folder that `nlp.to_disk` wrote, or install the package."
+    )
+    E508 = (
+        "Expected a pipeline that detects entities, but none of its components does: "
+        "{components}. Choose another `--pipeline`, or pass `--mentions names` to "
+        "detect the names of the knowledge base."
+    )
+    E509 = (
+        "Expected no `--kb`, since the pipeline has a linker, {linker}, with its own "
+        "knowledge base, but got one. Drop `--kb`, or change the linker's setting `kb`."
+    )
+    E510 = "Expected `--mentions` to be {known!r}, but got {value!r}. Correct it."
+
+    # --- training ---
+    E601 = (
+        "Expected one label for each vector, but got {rows} vectors and {labels} "
+        "labels. Pass both of the same batch."
+    )
+    E602 = (
+        "Expected at least one concept with two different names, but got none in "
+        "{concepts} concepts. Read a vocabulary with synonyms, or loosen its filters."
+    )
+    E603 = (
+        "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
+        "{fields} fields. Make the file again with `python -m training.pairs`."
+    )
+    E604 = "Expected pairs in {path}, but it is empty. Make it with `training.pairs`."
+    E605 = (
+        "Expected {setting} to be one of {known}, but got {value!r}. Correct "
+        "`--{setting}`."
+    )
+    E606 = (
+        "Expected the checkpoint in {path} to belong to this run, but it was made with "
+        "another {settings}. Pass `--fresh` to start anew, or the same settings."
+    )
+    E607 = (
+        "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
+        "{lines} of the pairs file. The last checkpoint is untouched. Lower "
+        "`--learning-rate`, or run the same command again to go on from it."
+    )
+    E608 = (
+        "Expected bfloat16 to run on {device}, but it does not. Pass `--precision "
+        "float32`."
+    )
+
+
+class Warnings(metaclass=_WithCodes):
+    """Counted problems, each one line with its count."""

@@ -1,0 +1,255 @@
+"""Files read in bounded memory and written all or nothing."""
+
+import ctypes
+import gzip
+import hashlib
+import os
+import shutil
+import zlib
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, BinaryIO, Iterator, List, Sequence, Tuple, cast
+
+from .errors import Errors, SapbertError
+
+BLOCK_BYTES = 1 << 20
+GZIP = 31  # zlib's window bits that ask for a gzip header
+LINE_BYTES = 1 << 20
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+
+
+def check_file(path: Path) -> None:
+    """Make sure that there is a file to read.
+
+    path (Path): The file.
+    RAISES (SapbertError): If nothing is there, or a folder.
+    """
+    if path.is_dir():
+        raise SapbertError(Errors.E002.format(path=path))
+    if not path.is_file():
+        raise SapbertError(Errors.E001.format(path=path))
+
+
+def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
+    """Read a file, or the parts of one, as bytes; `.gz` is unpacked.
+
+    Whether each part was compressed or the compressed file was cut makes no
+    difference: gzip files put together are a gzip file.
+
+    paths (Sequence[Path]): The file, or its parts in order.
+    YIELDS (bytes): At most `BLOCK_BYTES`, never empty.
+    RAISES (EOFError, zlib.error): If a gzip file is cut or damaged.
+    """
+    packed = paths[0].suffix == ".gz"
+    unpacker = zlib.decompressobj(GZIP)
+    for path in paths:
+        check_file(path)
+        with open(path, "rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                if not packed:
+                    yield block
+                    continue
+                while block:
+                    if unpacker.eof:
+                        # one gzip file may follow another, or zeros that pad a tape
+                        if not (block := block.lstrip(b"\0")):
+                            break
+                        unpacker = zlib.decompressobj(GZIP)
+                    if unpacked := unpacker.decompress(block, BLOCK_BYTES):
+                        yield unpacked
+                    block = unpacker.unconsumed_tail or unpacker.unused_data
+    if packed and not unpacker.eof:
+        raise EOFError("it ends too early")
+
+
+def read_line_blocks(
+    path: Path, *, line_bytes: int = LINE_BYTES, parts: Sequence[Path] = ()
+) -> Iterator[Tuple[int, List[bytes]]]:
+    """Read a text file, plain or `.gz`, in blocks of whole lines.
+
+    Only a line feed ends a line: a carriage return before it is taken away with it,
+    and U+2028, U+0085 or a lone carriage return stay inside the line. A byte order
+    mark of UTF-8 is dropped.
+
+    path (Path): The file.
+    line_bytes (int): A longer line is an error, so that memory stays bounded.
+    parts (Sequence[Path]): Files that make up the file when put together in this
+        order, cut anywhere; `path` then is only its name in errors.
+    YIELDS (Tuple[int, List[bytes]]): Number of the block's first line, from 1, and
+        the lines without their ends.
+    RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
+    """
+    number, rest, first = 1, b"", True
+    try:
+        for block in read_blocks(parts or [path]):
+            if first:
+                first = False
+                if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                    raise SapbertError(Errors.E006.format(path=path))
+                block = block.removeprefix(b"\xef\xbb\xbf")
+            if b"\r" in block or rest.endswith(b"\r"):
+                lines = (rest + block).split(b"\n")
+                rest = lines.pop()
+                lines = [line.removesuffix(b"\r") for line in lines]
+            else:
+                lines = (rest + block).split(b"\n")
+                rest = lines.pop()
+            if len(rest) > line_bytes:
+                raise SapbertError(
+                    Errors.E007.format(
+                        path=path, line=number + len(lines), limit=line_bytes
+                    )
+                )
+            if lines:
+                yield number, lines
+                number += len(lines)
+    except (EOFError, zlib.error) as error:
+        raise SapbertError(
+            Errors.E008.format(path=path, line=number, reason=error)
+        ) from None
+    if rest:
+        yield number, [rest.removesuffix(b"\r")]
+
+
+def decode_line(line: bytes, path: Path, number: int) -> str:
+    """Decode one line as UTF-8.
+
+    line (bytes): The line.
+    path (Path): The file, for the error.
+    number (int): Its number, from 1, for the error.
+    RETURNS (str): The text.
+    RAISES (SapbertError): With file, line and byte offset in the line.
+    """
+    try:
+        return line.decode("utf8")
+    except UnicodeDecodeError as error:
+        raise SapbertError(
+            Errors.E009.format(path=path, line=number, offset=error.start)
+        ) from None
+
+
+def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
+    """Read a text file, plain or `.gz`, line by line; see `read_line_blocks`.
+
+    path (Path): The file.
+    YIELDS (Tuple[int, str]): Number of the line, from 1, and the line.
+    RAISES (SapbertError): If the file is missing, cut or not UTF-8.
+    """
+    for first, lines in read_line_blocks(path):
+        for number, line in enumerate(lines, first):
+            yield number, decode_line(line, path, number)
+
+
+def file_digest(path: Path) -> str:
+    """Compute the sha256 of a file.
+
+    path (Path): The file.
+    RETURNS (str): In hexadecimal.
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder survive a power cut.
+
+    path (Path): The folder.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def temporary_sibling(path: Path) -> Path:
+    """Name the place next to `path` where it is written before it takes its name.
+
+    path (Path): The final place.
+    RETURNS (Path): A hidden name in the same folder, of this process.
+    """
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name only when it is whole and on the disk.
+
+    path (Path): The final place; with `.gz` at the end it is compressed.
+    YIELDS (IO[bytes]): The file to write to.
+    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    """
+    part = temporary_sibling(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(part, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(part, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise SapbertError(
+            Errors.E004.format(path=path, reason=error.strerror)
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_folder_atomically(path: Path) -> Iterator[Path]:
+    """Fill a folder that takes its name only when it is whole and on the disk.
+
+    A folder that had the name before is replaced in one step where the system can
+    exchange two names, so that a whole folder has the name at every moment.
+
+    path (Path): The final place.
+    YIELDS (Path): An empty folder next to it, to write into.
+    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    """
+    part = temporary_sibling(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        yield part
+        for file in sorted(part.rglob("*")):
+            handle = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        if path.exists():
+            exchange_names(part, path)
+        else:
+            os.rename(part, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise SapbertError(
+            Errors.E004.format(path=path, reason=error.strerror)
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def exchange_names(new: Path, old: Path) -> None:
+    """Let two folders swap their names.
+
+    new (Path): One folder.
+    old (Path): The other folder, on the same disk.
+    SOURCE: renameat2(2) of Linux; elsewhere two renames, with a moment between them.
+    """
+    with suppress(OSError, AttributeError):
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        arguments = (AT_FDCWD, os.fsencode(new), AT_FDCWD, os.fsencode(old))
+        if rename(*arguments, RENAME_EXCHANGE) == 0:
+            return
+    aside = old.with_name(f".{old.name}.{os.getpid()}.old")
+    os.rename(old, aside)
+    os.rename(new, old)
+    os.rename(aside, new)
