@@ -1,0 +1,34 @@
+"""Wordpiece states → one vector a text; the one place where it is written."""
+
+from typing import TYPE_CHECKING, Callable, Dict
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def pool_cls(states: "Tensor", mask: "Tensor") -> "Tensor":
+    """Take the state of the first wordpiece, `[CLS]`.
+
+    states (Tensor): States of the last layer. Shape: (n, length, width).
+    mask (Tensor): 1 for a wordpiece, 0 for padding. Shape: (n, length).
+    RETURNS (Tensor): Shape: (n, width).
+    SOURCE: Liu et al. (2021), §2.
+    """
+    return states[:, 0]
+
+
+def pool_mean(states: "Tensor", mask: "Tensor") -> "Tensor":
+    """Average the states of all wordpieces, `[CLS]` and `[SEP]` included.
+
+    states (Tensor): States of the last layer. Shape: (n, length, width).
+    mask (Tensor): 1 for a wordpiece, 0 for padding. Shape: (n, length).
+    RETURNS (Tensor): Shape: (n, width).
+    """
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(dim=1) / weights.sum(dim=1)
+
+
+POOLINGS: Dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
+    "cls": pool_cls,
+    "mean": pool_mean,
+}

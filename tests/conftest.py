@@ -1,0 +1,109 @@
+"""Fixtures that several test files share: a tiny real encoder and what it makes."""
+
+import os
+import shutil
+import string
+from pathlib import Path
+from typing import List
+
+import pytest
+import torch
+
+from spacy_sapbert.concepts import Concept, write_concepts
+
+ROOT = Path(__file__).parent.parent
+TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Two cores and many small matrices: more threads only get in each other's way."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real vocabularies and corpora, for the tests that use it."""
+    folder = os.environ.get("SPACY_SAPBERT_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("SPACY_SAPBERT_DATA names no folder with real vocabularies")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers and width 32 with random weights, saved as always."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    from spacy_sapbert.hf import EncoderSettings, save_encoder
+
+    folder = tmp_path_factory.mktemp("tiny") / "encoder"
+    folder.mkdir()
+    characters = string.ascii_lowercase + string.digits + string.punctuation + "äéñ"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *TINY_WORDS]
+    words += [*characters, *(f"##{character}" for character in characters)]
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join(words) + "\n", "utf8")
+    tokenizer = BertTokenizerFast(str(vocabulary), do_lower_case=True)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    save_encoder(folder, tokenizer, BertModel(config), EncoderSettings("mean"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def few_concepts() -> List[Concept]:
+    """A vocabulary with a shared name, a retired id and a name of another script."""
+    return [
+        Concept(
+            "C0000001",
+            ["Myocardial infarction", "Heart attack", "MI", "Infarction, Myocardial"],
+            types=["T047"],
+            codes={"ICD10CM": ["I21"]},
+            parents=["C0000003"],
+            definition="Death of heart muscle for want of blood.",
+            retired=["C9999999"],
+        ),
+        Concept("C0000002", ["Mitral insufficiency", "MI"], types=["T047"]),
+        Concept("C0000003", ["Heart disease", "Cardiac disease"], types=["T047"]),
+        Concept("C0000004", ["Fever", "FEVER", "Pyrexia", "febrile"], types=["T184"]),
+        Concept("C0000005", ["Diabetes mellitus", "diabetes", "DM"], types=["T047"]),
+        Concept("C0000006", ["Aspirin", "acetylsalicylic acid", "ASA"], types=["T121"]),
+        Concept("C0000007", ["Headache", "head pain", "cephalalgia", "頭痛"]),
+        Concept("C0000008", ["Appendectomy", "appendicectomy"], types=["T061"]),
+    ]
+
+
+@pytest.fixture(scope="session")
+def concepts_file(
+    few_concepts: List[Concept], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same as concepts.jsonl."""
+    path = tmp_path_factory.mktemp("vocabulary") / "concepts.jsonl"
+    write_concepts(path, few_concepts)
+    return path
+
+
+@pytest.fixture(scope="session")
+def sample_kb(
+    concepts_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A knowledge base of these concepts and the tiny encoder; not to be changed."""
+    from spacy_sapbert.build import build_kb
+
+    folder = tmp_path_factory.mktemp("built") / "kb"
+    build_kb(concepts_file, folder, str(tiny_encoder), threads=1)
+    return folder
+
+
+@pytest.fixture
+def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
+    """A copy of the knowledge base that a test may damage."""
+    return Path(shutil.copytree(sample_kb, tmp_path / "own" / "kb"))

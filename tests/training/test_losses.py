@@ -1,0 +1,65 @@
+import math
+
+import pytest
+import torch
+from pytorch_metric_learning.losses import MultiSimilarityLoss
+from pytorch_metric_learning.miners import TripletMarginMiner
+from torch.nn.functional import normalize
+
+from training.losses import MULTI_SIMILARITY_PRESETS, multi_similarity_loss
+from training.mining import mine_hard_pairs
+
+
+@pytest.mark.parametrize("preset", sorted(MULTI_SIMILARITY_PRESETS))
+def test_multi_similarity_loss_equals_the_library(preset: str) -> None:
+    constants = MULTI_SIMILARITY_PRESETS[preset]
+    oracle = MultiSimilarityLoss(
+        alpha=constants["scale_pos"],
+        beta=constants["scale_neg"],
+        base=constants["offset"],
+    )
+    miner = TripletMarginMiner(margin=0.2, type_of_triplets="all")
+    for seed in range(30):
+        torch.manual_seed(seed)
+        labels = torch.randint(10, (40,))
+        raw = torch.randn(10, 8)[labels] + torch.randn(40, 8)
+        ours = raw.clone().requires_grad_()
+        theirs = raw.clone().requires_grad_()
+        vectors = normalize(ours, dim=1)
+        loss = multi_similarity_loss(
+            vectors, *mine_hard_pairs(vectors, labels), **constants
+        )
+        expected = oracle(theirs, labels, miner(theirs, labels))
+        assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
+        loss.backward()
+        expected.backward()
+        assert torch.allclose(ours.grad, theirs.grad, atol=1e-6)
+
+
+def test_multi_similarity_loss_by_hand() -> None:
+    # Three rows; only the first has pairs: a positive of cosine 0.6, a negative of 0.8.
+    vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]])
+    positives = torch.zeros(3, 3, dtype=torch.bool)
+    negatives = torch.zeros(3, 3, dtype=torch.bool)
+    positives[0, 1] = negatives[0, 2] = True
+    expected = math.log(1 + math.exp(-2 * (0.6 - 0.5))) / 2
+    expected += math.log(1 + math.exp(50 * (0.8 - 0.5))) / 50
+    loss = multi_similarity_loss(vectors, positives, negatives)
+    assert loss.item() == pytest.approx(expected / 3, abs=1e-6)
+
+
+def test_multi_similarity_loss_without_pairs_is_zero_with_a_gradient() -> None:
+    vectors = torch.eye(3, requires_grad=True)
+    nothing = torch.zeros(3, 3, dtype=torch.bool)
+    loss = multi_similarity_loss(vectors, nothing, nothing)
+    loss.backward()
+    assert loss.item() == 0
+    assert torch.equal(vectors.grad, torch.zeros(3, 3))
+
+
+def test_multi_similarity_loss_is_float32_and_finite_on_bfloat16() -> None:
+    vectors = torch.ones(4, 2, dtype=torch.bfloat16) / math.sqrt(2)
+    same = torch.ones(4, 4, dtype=torch.bool)
+    loss = multi_similarity_loss(vectors, same, same, scale_neg=10_000.0)
+    assert loss.dtype == torch.float32
+    assert torch.isfinite(loss)

@@ -1,0 +1,90 @@
+import os
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.concepts import Concept
+from spacy_sapbert.errors import SapbertError
+from training.pairs import distinct_names, nth_combination, sample_pairs, write_pairs
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@given(st.integers(2, 40))
+def test_nth_combination_counts_through_all_pairs(n: int) -> None:
+    total = n * (n - 1) // 2
+    found = [nth_combination(n, index) for index in range(total)]
+    assert found == list(combinations(range(n), 2))
+
+
+def test_nth_combination_is_exact_where_floats_are_not() -> None:
+    n = 10**9
+    assert nth_combination(n, n * (n - 1) // 2 - 1) == (n - 2, n - 1)
+    assert nth_combination(n, n - 1) == (1, 2)
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=1), st.integers(0, 9))
+def test_sample_pairs_are_distinct_sorted_pairs_of_the_concept(
+    aliases: list, seed: int
+) -> None:
+    concept = Concept("C0000001", aliases)
+    names = distinct_names(concept)
+    pairs = list(sample_pairs(concept, most=5, seed=seed))
+    assert len(pairs) == min(5, len(names) * (len(names) - 1) // 2)
+    assert pairs == sorted(set(pairs), key=lambda p: (p[1].lower(), p[2].lower()))
+    assert all(one in names and other in names for _, one, other in pairs)
+
+
+def test_sample_pairs_are_fifty_from_eleven_names_on() -> None:
+    names = [f"name {number}" for number in range(11)]
+    assert len(list(sample_pairs(Concept("C1", names[:10])))) == 45
+    assert len(list(sample_pairs(Concept("C1", names)))) == 50
+
+
+def test_sample_pairs_of_a_huge_concept_are_not_enumerated() -> None:
+    concept = Concept("C1", [f"name {number}" for number in range(3000)])
+    assert len(list(sample_pairs(concept))) == 50  # of 4,498,500
+
+
+def test_sample_pairs_take_spellings_as_one_name() -> None:
+    concept = Concept("C1", ["Fever", "FEVER", "  fever", "Pyrexia"])
+    assert list(sample_pairs(concept)) == [("C1", "Fever", "Pyrexia")]
+
+
+def test_sample_pairs_depend_on_the_seed_alone(tmp_path: Path) -> None:
+    code = (
+        "from training.pairs import sample_pairs;"
+        "from spacy_sapbert.concepts import Concept;"
+        "print(list(sample_pairs(Concept('C1', [f'n{i}' for i in range(40)]), seed=4)))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    concept = Concept("C1", [f"n{number}" for number in range(40)])
+    assert list(sample_pairs(concept, seed=4)) != list(sample_pairs(concept, seed=5))
+
+
+def test_write_pairs_counts_and_writes_tabs(tmp_path: Path) -> None:
+    concepts = [Concept("C1", ["a", "b", "c"]), Concept("C2", ["d\te"])]
+    counts = write_pairs(concepts, tmp_path / "pairs.tsv")
+    assert counts == {"concepts": 2, "names": 4, "paired": 1, "trimmed": 0, "pairs": 3}
+    assert (tmp_path / "pairs.tsv").read_text() == "C1\ta\tb\nC1\ta\tc\nC1\tb\tc\n"
+
+
+def test_write_pairs_without_synonyms_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="1 concepts"):
+        write_pairs([Concept("C1", ["a"])], tmp_path / "pairs.tsv")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,1 @@
+"""What only training needs; run from the checkout, never imported by the package."""

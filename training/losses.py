@@ -1,0 +1,53 @@
+"""From mined pairs to one number."""
+
+from typing import Dict
+
+import torch
+from torch import Tensor
+
+# The constants of the papers' table, and those of the code that the authors released.
+MULTI_SIMILARITY_PRESETS: Dict[str, Dict[str, float]] = {
+    "paper": {"scale_pos": 2.0, "scale_neg": 50.0, "offset": 0.5},
+    "released": {"scale_pos": 1.0, "scale_neg": 60.0, "offset": 0.5},
+}
+
+
+def multi_similarity_loss(
+    vectors: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    *,
+    scale_pos: float = 2.0,
+    scale_neg: float = 50.0,
+    offset: float = 0.5,
+) -> Tensor:
+    """Pull the positives of each anchor together and push its negatives away.
+
+    vectors (Tensor): Unit-length rows. Shape: (n, width).
+    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
+    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
+    scale_pos (float): How sharply the least similar positive counts, above 0.
+    scale_neg (float): How sharply the most similar negative counts, above 0.
+    offset (float): The cosine that parts the two, −1 to 1.
+    RETURNS (Tensor): The mean over all anchors, those without a pair counting 0;
+        without any pair it is 0 and still has a gradient. Shape: ().
+    SOURCE: Wang et al. (2019), Eq. 15, with the roles of the constants as in their
+        code; Liu et al. (2021), Eq. 2 prints them swapped.
+    """
+    vectors = vectors.float()
+    cosines = vectors @ vectors.T  # (n, n)
+    pulls = log_one_plus_sum_exp(-scale_pos * (cosines - offset), positives)  # (n,)
+    pushes = log_one_plus_sum_exp(scale_neg * (cosines - offset), negatives)  # (n,)
+    return (pulls / scale_pos + pushes / scale_neg).mean()
+
+
+def log_one_plus_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
+    """Compute log(1 + Σ exp(x)) over the masked entries of each row, without overflow.
+
+    exponents (Tensor): The x. Shape: (n, n).
+    mask (Tensor): Which entries count, bool. Shape: (n, n).
+    RETURNS (Tensor): Shape: (n,).
+    """
+    kept = exponents.masked_fill(~mask, -torch.inf)
+    one = kept.new_zeros(len(kept), 1)  # exp(0) = 1
+    return torch.cat([one, kept], dim=1).logsumexp(dim=1)
