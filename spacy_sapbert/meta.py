@@ -1,0 +1,191 @@
+"""meta.json: what a knowledge base holds, and the checksum of every other file."""
+
+import hashlib
+import json
+from pathlib import Path, PurePosixPath
+from typing import Any, Dict, List, Tuple
+
+from .errors import Errors, SapbertError
+from .files import file_digest
+
+FILE = "meta.json"
+FORMAT = 1
+LARGEST_META = 1 << 24  # bytes; a real one has a few thousand
+
+# What a meta.json must say, and of which type.
+FIELDS: Dict[str, type] = {
+    "format": int,
+    "package_version": str,
+    "encoder": dict,
+    "index": dict,
+    "counts": dict,
+    "sources": list,
+    "threshold": (float, int, type(None)),  # type: ignore[dict-item]
+    "files": dict,
+}
+ENCODER_FIELDS: Dict[str, type] = {
+    "base": str,
+    "fingerprint": str,
+    "width": int,
+    "pooling": str,
+    "max_length": int,
+    "lowercase": bool,
+}
+INDEX_FIELDS: Dict[str, type] = {"backend": str, "settings": dict}
+COUNT_FIELDS: Dict[str, type] = {"concepts": int, "aliases": int, "rows": int}
+
+
+def describe_files(folder: Path) -> Dict[str, Dict[str, Any]]:
+    """Measure every file of a folder but meta.json.
+
+    folder (Path): The folder.
+    RETURNS (Dict[str, Dict[str, Any]]): By relative path, size and sha256.
+    """
+    return {
+        path.relative_to(folder).as_posix(): {
+            "size": path.stat().st_size,
+            "sha256": file_digest(path),
+        }
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path != folder / FILE
+    }
+
+
+def encoder_fingerprint(files: Dict[str, Dict[str, Any]]) -> str:
+    """Name an encoder by all its files.
+
+    files (Dict[str, Dict[str, Any]]): From `describe_files`, of its folder.
+    RETURNS (str): Equal for equal files, 16 hexadecimal digits.
+    """
+    lines = (f"{name} {entry['sha256']}\n" for name, entry in sorted(files.items()))
+    return hashlib.sha256("".join(lines).encode("utf8")).hexdigest()[:16]
+
+
+def write_meta(folder: Path, meta: Dict[str, Any]) -> None:
+    """Write meta.json, with the checksums of the files that are there.
+
+    folder (Path): Of the knowledge base.
+    meta (Dict[str, Any]): Everything but `format` and `files`.
+    """
+    whole = {"format": FORMAT, **meta, "files": describe_files(folder)}
+    text = json.dumps(whole, indent=2, ensure_ascii=False)
+    (folder / FILE).write_text(text + "\n", "utf8")
+
+
+def read_meta(folder: Path) -> Dict[str, Any]:
+    """Read meta.json and check that it says what it has to.
+
+    folder (Path): Of the knowledge base.
+    RETURNS (Dict[str, Any]): The parsed file.
+    RAISES (SapbertError): If it is missing, damaged or of another format.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise SapbertError(Errors.E303.format(path=folder))
+    try:
+        if path.stat().st_size > LARGEST_META:
+            raise ValueError("it is too large")
+        meta = json.loads(path.read_text("utf8"))
+        check_fields(meta, {"format": int}, "it")
+        if meta["format"] != FORMAT:
+            raise SapbertError(
+                Errors.E305.format(
+                    expected=FORMAT,
+                    path=folder,
+                    got=meta["format"],
+                    package=meta.get("package_version", "that time"),
+                )
+            )
+        check_fields(meta, FIELDS, "it")
+        check_fields(meta["encoder"], ENCODER_FIELDS, "`encoder`")
+        check_fields(meta["index"], INDEX_FIELDS, "`index`")
+        check_fields(meta["counts"], COUNT_FIELDS, "`counts`")
+        for name, entry in meta["files"].items():
+            check_fields(entry, {"size": int, "sha256": str}, "`files`")
+            parts = PurePosixPath(name).parts
+            if not parts or parts[0] == "/" or ".." in parts or "\\" in name:
+                raise ValueError("`files` names a place outside of the folder")
+    except SapbertError:
+        raise
+    except (ValueError, OSError, RecursionError) as error:
+        raise SapbertError(Errors.E304.format(path=path, reason=error)) from None
+    return dict(meta)
+
+
+def check_fields(data: Any, fields: Dict[str, type], place: str) -> None:
+    """Make sure that a JSON object has some fields of some types.
+
+    data (Any): The object.
+    fields (Dict[str, type]): The type of each.
+    place (str): What the object is called, for the error.
+    RAISES (ValueError): If one is missing or of another type.
+    """
+    if not isinstance(data, dict):
+        raise ValueError(f"{place} is no JSON object")
+    for key, kind in fields.items():
+        if key not in data or not isinstance(data[key], kind):
+            raise ValueError(f"{place} has no valid `{key}`")
+
+
+def verify_files(folder: Path, meta: Dict[str, Any]) -> None:
+    """Hold every file against meta.json, before anything else opens it.
+
+    folder (Path): Of the knowledge base.
+    meta (Dict[str, Any]): From `read_meta`.
+    RAISES (SapbertError): At the first file that is missing, unknown or different.
+    """
+    present = {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*")
+        if not path.is_dir() and path != folder / FILE
+    }
+    for name, entry in meta["files"].items():
+        problem = find_damage(present.pop(name, None), entry)
+        if problem:
+            raise SapbertError(Errors.E306.format(path=folder / name, reason=problem))
+    # A file that nobody knows would be opened with the encoder all the same.
+    for name in sorted(present):
+        if name.startswith("encoder/"):
+            reason = "it was not there then"
+            raise SapbertError(Errors.E306.format(path=folder / name, reason=reason))
+
+
+def find_damage(path: "Path | None", entry: Dict[str, Any]) -> str:
+    """Compare one file with its description.
+
+    path (Path | None): The file; None if it is not there.
+    entry (Dict[str, Any]): Its size and sha256.
+    RETURNS (str): What differs; empty if nothing does.
+    """
+    if path is None or not path.is_file():
+        return "it is missing"
+    size = path.stat().st_size
+    if size != entry["size"]:
+        return f"it has {size} bytes and not {entry['size']}"
+    if file_digest(path) != entry["sha256"]:
+        return "its sha256 is another"
+    return ""
+
+
+def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
+    """Give what people want to know of a knowledge base, line by line.
+
+    meta (Dict[str, Any]): From `read_meta`.
+    RETURNS (List[Tuple[str, Any]]): What, and its value.
+    """
+    counts, encoder, index = meta["counts"], meta["encoder"], meta["index"]
+    size = sum(entry["size"] for entry in meta["files"].values())
+    settings = ", ".join(f"{key} {value}" for key, value in index["settings"].items())
+    return [
+        ("Concepts", f"{counts['concepts']:,}"),
+        ("Names", f"{counts['aliases']:,}"),
+        ("Distinct names in the index", f"{counts['rows']:,}"),
+        ("Names that the encoder cannot read", f"{counts.get('unreadable', 0):,}"),
+        ("Index", f"{index['backend']} ({settings})" if settings else index["backend"]),
+        ("Encoder", f"{encoder['base']} ({encoder['fingerprint']})"),
+        ("Vectors", f"{encoder['width']} wide, {encoder['pooling']} pooling"),
+        ("Threshold", "none" if meta["threshold"] is None else meta["threshold"]),
+        ("Sources", "; ".join(meta["sources"]) or "not named"),
+        ("Size", f"{size / 1e6:,.1f} MB"),
+        ("Made with", f"spacy-sapbert {meta['package_version']}"),
+    ]

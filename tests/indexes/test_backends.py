@@ -1,0 +1,124 @@
+from pathlib import Path
+from typing import Dict
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.indexes import BACKENDS, Index, build_index, load_backend, load_index
+from spacy_sapbert.indexes.exact import keep_best
+
+
+def unit_rows(rows: int, width: int, seed: int) -> np.ndarray:
+    vectors = np.random.default_rng(seed).normal(size=(rows, width))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32)
+
+
+def make(folder: Path, backend: str, vectors: np.ndarray, **settings: int) -> Index:
+    folder.mkdir(exist_ok=True)
+    used = build_index(vectors, folder, backend=backend, settings=settings, threads=1)
+    rows, width = vectors.shape
+    return load_index(folder, backend=backend, settings=used, rows=rows, width=width)
+
+
+def brute_force(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    scores = queries.astype(np.float64) @ vectors.astype(np.float64).T
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_backend_finds_what_brute_force_finds(backend: str, tmp_path: Path) -> None:
+    vectors, queries = unit_rows(3000, 24, 1), unit_rows(50, 24, 2)
+    index = make(tmp_path, backend, vectors)
+    rows, scores = index.search(queries, 10)
+    expected = brute_force(vectors, queries, 10)
+    recall = np.mean(
+        [len(set(a) & set(b)) / 10 for a, b in zip(rows, expected, strict=False)]
+    )
+    assert recall == 1 if backend == "exact" else recall > 0.98
+    assert rows.dtype == np.int64
+    assert scores.dtype == np.float32
+    assert np.allclose(scores, (queries[:, None] * vectors[rows]).sum(2), atol=1e-5)
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_backend_gives_its_vectors_back(backend: str, tmp_path: Path) -> None:
+    vectors = unit_rows(20, 8, 3)
+    index = make(tmp_path, backend, vectors)
+    assert np.allclose(index.vectors(np.array([7, 0, 19])), vectors[[7, 0, 19]])
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_backend_with_fewer_rows_than_asked_for(
+    backend: str, rows: int, tmp_path: Path
+) -> None:
+    index = make(tmp_path, backend, unit_rows(rows, 8, 4))
+    found, scores = index.search(unit_rows(3, 8, 5), 10)
+    assert found.shape == scores.shape == (3, rows)
+    assert all(sorted(row) == list(range(rows)) for row in found.tolist())
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_backend_orders_equal_vectors_by_row(backend: str, tmp_path: Path) -> None:
+    vectors = np.repeat(unit_rows(1, 8, 6), 6, axis=0)
+    rows, _ = make(tmp_path, backend, vectors).search(vectors[:1], 6)
+    assert rows.tolist() == [[0, 1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_backend_refuses_queries_of_another_width(backend: str, tmp_path: Path) -> None:
+    index = make(tmp_path, backend, unit_rows(5, 8, 7))
+    with pytest.raises(SapbertError, match="width 8"):
+        index.search(unit_rows(1, 9, 7), 1)
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_backend_answers_no_query_with_nothing(backend: str, tmp_path: Path) -> None:
+    index = make(tmp_path, backend, unit_rows(5, 8, 8))
+    rows, scores = index.search(np.empty((0, 8), dtype=np.float32), 3)
+    assert len(rows) == len(scores) == 0
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_backend_built_twice_has_the_same_bytes(backend: str, tmp_path: Path) -> None:
+    vectors = unit_rows(300, 8, 9)
+    contents = []
+    for name in ("one", "two"):
+        make(tmp_path / name, backend, vectors)
+        files = sorted((tmp_path / name).iterdir())
+        contents.append([file.read_bytes() for file in files])
+    assert contents[0] == contents[1]
+
+
+def test_hnsw_remembers_ef_after_loading(tmp_path: Path) -> None:
+    vectors, queries = unit_rows(4000, 32, 10), unit_rows(100, 32, 11)
+    recalls: Dict[int, float] = {}
+    expected = brute_force(vectors, queries, 1)
+    for ef in (10, 200):
+        index = make(
+            tmp_path / str(ef), "hnsw", vectors, ef=ef, M=4, ef_construction=20
+        )
+        rows, _ = index.search(queries, 1)
+        recalls[ef] = float((rows == expected).mean())
+    assert recalls[200] > recalls[10] + 0.1
+
+
+def test_an_unknown_backend_is_an_error() -> None:
+    with pytest.raises(SapbertError, match="'exact', 'hnsw'"):
+        load_backend("faiss")
+
+
+def test_an_unknown_setting_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="'efSearch'"):
+        make(tmp_path, "hnsw", unit_rows(5, 8, 12), efSearch=3)
+
+
+def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
+    rows = np.array([[3, 4, 5, 6, 7]])
+    scores = np.array([[0.5, 0.9, 0.5, 0.5, 0.1]], dtype=np.float32)
+    kept, best = keep_best(rows, scores, 3)
+    assert kept.tolist() == [[3, 4, 5]]
+    assert np.allclose(best, [[0.5, 0.9, 0.5]])
