@@ -1,0 +1,404 @@
+"""The component: finds the concept of every entity that an earlier one detected."""
+
+import shutil
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
+
+import srsly
+from spacy.language import Language
+from spacy.pipeline.pipe import Pipe
+from spacy.scorer import Scorer
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+from thinc.api import Config, Model
+
+from .errors import Errors, SapbertError
+
+if TYPE_CHECKING:
+    from .kb import KnowledgeBase, Linked
+
+NIL = "NIL"
+OPENING = threading.Lock()  # a component is pickled, and a lock in it could not be
+
+DEFAULT_CONFIG = """
+[components]
+
+[components.sapbert_linker]
+factory = "sapbert_linker"
+# folder of a knowledge base, or the name of an installed one; null = the only installed
+kb = null
+# concepts kept for a mention
+k = 10
+# cosine under which a mention has no concept; null = as calibrated for the kb
+threshold = null
+# mentions looked up at once, of as many documents as it takes
+batch_size = 256
+# null = doc.ents, else doc.spans[spans_key]
+spans_key = null
+# the attributes: span._.cui, span._.candidates, span._.link_note
+cui_attr = "cui"
+candidates_attr = "candidates"
+note_attr = "link_note"
+
+[components.sapbert_linker.encoder]
+@architectures = "spacy-sapbert.TransformerEncoder.v1"
+names_per_pass = 64
+precision = "float32"
+
+[components.sapbert_linker.scorer]
+@scorers = "spacy-sapbert.linker_scorer.v1"
+"""
+DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+
+
+def score_links(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    """Score links; an entity without a concept on both sides is no hit.
+
+    examples (Iterable[Example]): Predicted and gold documents.
+    RETURNS (Dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others.
+    SOURCE: spaCy's Scorer.score_links, which counts "" against "" unless told.
+    """
+    return Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)
+
+
+@registry.scorers("spacy-sapbert.linker_scorer.v1")
+def make_linker_scorer() -> Callable[..., Dict[str, Any]]:
+    """Give the scorer of the component."""
+    return score_links
+
+
+@Language.factory(
+    "sapbert_linker",
+    assigns=["span._.cui", "span._.candidates", "token.ent_kb_id"],
+    requires=["doc.ents"],
+    default_config={key: val for key, val in DEFAULTS.items() if key != "factory"},
+    default_score_weights={
+        "nel_micro_f": 1.0,
+        "nel_micro_r": None,
+        "nel_micro_p": None,
+    },
+)
+def make_sapbert_linker(
+    nlp: Language,
+    name: str,
+    kb: Optional[Union[str, Path]],
+    k: int,
+    threshold: Optional[float],
+    batch_size: int,
+    spans_key: Optional[str],
+    cui_attr: str,
+    candidates_attr: str,
+    note_attr: str,
+    encoder: Model,
+    scorer: Optional[Callable[..., Dict[str, Any]]],
+) -> "SapbertLinker":
+    """Make the component; see `DEFAULT_CONFIG` for its settings."""
+    return SapbertLinker(
+        name,
+        kb=kb,
+        k=k,
+        threshold=threshold,
+        batch_size=batch_size,
+        spans_key=spans_key,
+        attrs=(cui_attr, candidates_attr, note_attr),
+        encoder=encoder,
+        scorer=scorer,
+    )
+
+
+class SapbertLinker(Pipe):
+    """Links the spans of a Doc to the concepts of a knowledge base.
+
+    name (str): Of the component.
+    kb (Optional[Union[str, Path]]): See `DEFAULT_CONFIG`, also for those that follow.
+    k (int): At least 1.
+    threshold (Optional[float]): −1 to 1.
+    batch_size (int): At least 1.
+    spans_key (Optional[str]): Of a span group.
+    attrs (Tuple[str, str, str]): Names of the attributes for CUI, candidates and note.
+    encoder (Model[List[str], Floats2d]): Runs the encoder of the knowledge base.
+    scorer (Optional[Callable]): Scores examples.
+    RAISES (SapbertError): If a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        kb: Optional[Union[str, Path]],
+        k: int,
+        threshold: Optional[float],
+        batch_size: int,
+        spans_key: Optional[str],
+        attrs: Tuple[str, str, str],
+        encoder: Model,
+        scorer: Optional[Callable[..., Dict[str, Any]]],
+    ) -> None:
+        for setting, value, low, high in (
+            ("k", k, 1, 1000),
+            ("batch_size", batch_size, 1, 1_000_000),
+            ("threshold", threshold, -1, 1),
+        ):
+            if value is not None and not low <= value <= high:
+                raise SapbertError(
+                    Errors.E313.format(
+                        setting=f"components.{name}.{setting}",
+                        low=low,
+                        high=high,
+                        value=value,
+                    )
+                )
+        self.name = name
+        self.source = kb
+        self.k = k
+        self.threshold = threshold
+        self.batch_size = batch_size
+        self.spans_key = spans_key
+        self.attrs = attrs
+        self.encoder = encoder
+        self.scorer = scorer
+        self.opened: Optional[KnowledgeBase] = None
+        self.unpacked: Optional[TemporaryDirectory] = None
+        self.set_extensions()
+
+    def set_extensions(self) -> None:
+        """Register the attributes of spans that the component writes."""
+        cui, candidates, note = self.attrs
+        for attr, default in ((cui, None), (candidates, []), (note, None)):
+            if not Span.has_extension(attr):
+                Span.set_extension(attr, default=default)
+
+    @property
+    def kb(self) -> "KnowledgeBase":
+        """The knowledge base, opened when it is first asked for."""
+        with OPENING:
+            if self.opened is None:
+                from .kb import load_kb
+
+                self.opened = load_kb(self.source, encoder=self.encoder)
+        return self.opened
+
+    def initialize(
+        self,
+        get_examples: Optional[Callable[[], Iterable[Example]]] = None,
+        *,
+        nlp: Optional[Language] = None,
+    ) -> None:
+        """Open the knowledge base now, so that what is wrong shows before any text.
+
+        get_examples (Optional[Callable]): Not used.
+        nlp (Optional[Language]): Not used.
+        RAISES (SapbertError): If there is none, or it is damaged.
+        """
+        self.kb  # noqa: B018
+
+    def spans(self, doc: Doc) -> List[Span]:
+        """Give the spans of a Doc that are to be linked."""
+        if self.spans_key is None:
+            return list(doc.ents)
+        return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Link one Doc.
+
+        doc (Doc): With its entities.
+        RETURNS (Doc): The same, with the attributes and `ent.kb_id_` set.
+        """
+        error_handler = self.get_error_handler()
+        try:
+            self.link_docs([doc])
+        except Exception as error:
+            error_handler(self.name, self, [doc], error)
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Link a stream of Docs, many mentions at once.
+
+        stream (Iterable[Doc]): The Docs.
+        batch_size (int): Docs held back at the most.
+        YIELDS (Doc): The same, in order.
+        """
+        error_handler = self.get_error_handler()
+        for docs in self.batches(stream, batch_size):
+            try:
+                self.link_docs(docs)
+            except Exception as error:
+                error_handler(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    def batches(self, stream: Iterable[Doc], most: int) -> Iterator[List[Doc]]:
+        """Gather Docs until they have `batch_size` mentions, or are `most`."""
+        docs: List[Doc] = []
+        mentions = 0
+        for doc in stream:
+            docs.append(doc)
+            mentions += len(self.spans(doc))
+            if mentions >= self.batch_size or len(docs) >= most:
+                yield docs
+                docs, mentions = [], 0
+        if docs:
+            yield docs
+
+    def link_docs(self, docs: Sequence[Doc]) -> None:
+        """Look up the mentions of some Docs together, and write what was found.
+
+        docs (Sequence[Doc]): Changed in place.
+        """
+        spans = [self.spans(doc) for doc in docs]
+        texts = [span.text for of_doc in spans for span in of_doc]
+        if not texts:
+            return
+        found: List[Linked] = []
+        for start in range(0, len(texts), self.batch_size):
+            part = texts[start : start + self.batch_size]
+            found += self.kb.link(part, k=self.k, threshold=self.threshold)
+        results = iter(found)
+        for doc, of_doc in zip(docs, spans, strict=True):
+            self.annotate(doc, of_doc, [next(results) for _ in of_doc])
+
+    def annotate(
+        self, doc: Doc, spans: Sequence[Span], results: "Sequence[Linked]"
+    ) -> None:
+        """Write the results into one Doc.
+
+        doc (Doc): Changed in place.
+        spans (Sequence[Span]): Its spans.
+        results (Sequence[Linked]): One for each.
+        """
+        cui_attr, candidates_attr, note_attr = self.attrs
+        cuis = [chosen_cui(result) for result in results]
+        for span, cui, result in zip(spans, cuis, results, strict=True):
+            span._.set(cui_attr, cui)
+            span._.set(candidates_attr, result.candidates)
+            span._.set(note_attr, result.note)
+            if self.spans_key is None:
+                # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
+                for token in span:
+                    token.ent_kb_id_ = cui or NIL
+        if self.spans_key is not None and spans:
+            # Spans of equal offsets share `span._`, so the group keeps its own lists.
+            group = doc.spans[self.spans_key]
+            group.attrs[cui_attr] = cuis
+            group.attrs[candidates_attr] = [result.candidates for result in results]
+            group.attrs[note_attr] = [result.note for result in results]
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Save the component with its whole knowledge base.
+
+        path (Union[str, Path]): A folder.
+        exclude (Iterable[str]): "kb" to leave the knowledge base out.
+        RAISES (SapbertError): If there is no knowledge base.
+        """
+        from .files import write_folder_atomically
+
+        target = Path(path) / "kb"
+        Path(path).mkdir(parents=True, exist_ok=True)
+        if "kb" in exclude or self.kb.folder.resolve() == target.resolve():
+            return
+        with write_folder_atomically(target) as part:
+            shutil.copytree(self.kb.folder, part, dirs_exist_ok=True)
+
+    def from_disk(
+        self, path: Union[str, Path], *, exclude: Iterable[str] = ()
+    ) -> "SapbertLinker":
+        """Use the knowledge base in a saved component; it is opened when first used.
+
+        path (Union[str, Path]): The folder.
+        exclude (Iterable[str]): "kb" to keep the knowledge base that is set.
+        RETURNS (SapbertLinker): The component.
+        """
+        folder = Path(path) / "kb"
+        if "kb" not in exclude and folder.is_dir():
+            self.source, self.opened = folder, None
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the component with its whole knowledge base.
+
+        exclude (Iterable[str]): "kb" to leave the knowledge base out.
+        RETURNS (bytes): As large as the folder.
+        RAISES (SapbertError): If there is no knowledge base.
+        """
+        files: Dict[str, bytes] = {}
+        if "kb" not in exclude:
+            folder = self.kb.folder
+            for name in ("meta.json", *self.kb.meta["files"]):
+                files[name] = (folder / name).read_bytes()
+        return srsly.msgpack_dumps({"kb": files})
+
+    def from_bytes(
+        self, data: bytes, *, exclude: Iterable[str] = ()
+    ) -> "SapbertLinker":
+        """Unpack a serialised component into a temporary folder, which it keeps.
+
+        data (bytes): From `to_bytes`.
+        exclude (Iterable[str]): "kb" to keep the knowledge base that is set.
+        RETURNS (SapbertLinker): The component.
+        RAISES (SapbertError): If the knowledge base in it is damaged.
+        """
+        from .meta import read_meta
+
+        files = srsly.msgpack_loads(data)["kb"]
+        if "kb" in exclude or not files:
+            return self
+        unpacked = TemporaryDirectory(prefix="sapbert-kb-")
+        folder = Path(unpacked.name)
+        (folder / "meta.json").write_bytes(files["meta.json"])
+        # meta.json is checked: it names no place outside of the folder.
+        for name in read_meta(folder)["files"]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(files.get(name, b""))
+        self.source, self.opened, self.unpacked = folder, None, unpacked
+        return self
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # What is opened stays in this process; the other opens the same folder.
+        state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
+        attrs = self.encoder.attrs
+        run = (attrs["names_per_pass"], attrs["precision"])
+        return restore_linker, (self.name, state, run)
+
+
+def chosen_cui(result: "Linked") -> Optional[str]:
+    """Give the concept of a mention.
+
+    result (Linked): What the search says.
+    RETURNS (Optional[str]): The best candidate's, if the mention has a concept.
+    """
+    if not result.candidates or result.note == "below threshold":
+        return None
+    return str(result.candidates[0]["cui"])
+
+
+def restore_linker(name: str, state: Dict[str, Any], run: Tuple[int, str]) -> Any:
+    """Make a component of what a pickle holds.
+
+    name (str): Of the component.
+    state (Dict[str, Any]): Its attributes.
+    run (Tuple[int, str]): The settings of its encoder.
+    RETURNS (SapbertLinker): The component.
+    """
+    from .encoder import create_transformer_encoder
+
+    linker = SapbertLinker.__new__(SapbertLinker)
+    linker.__dict__.update(state)
+    linker.name = name
+    linker.encoder = create_transformer_encoder(*run)
+    linker.set_extensions()
+    return linker
