@@ -1,0 +1,193 @@
+"""`spacy sapbert kb …`: build, look into, check and package a knowledge base."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Dict, List, Optional
+
+import numpy as np
+import typer
+from wasabi import msg
+
+from ..errors import Errors, SapbertError
+from ..hf import EncoderSettings, check_settings, read_settings
+from ..kb import KnowledgeBase, find_kb, load_kb
+from ..meta import describe_meta, read_meta
+from .app import app
+
+kb_app = typer.Typer(
+    name="kb", help="Build, look into, check and package a knowledge base."
+)
+app.add_typer(kb_app)
+
+PROBED_ROWS = 1000
+
+
+def parse_settings(values: List[str]) -> Dict[str, int]:
+    """Read settings of the index from the command line.
+
+    values (List[str]): Each `NAME=NUMBER`.
+    RETURNS (Dict[str, int]): By name.
+    RAISES (SapbertError): If one is something else.
+    """
+    settings: Dict[str, int] = {}
+    for value in values:
+        name, equals, number = value.partition("=")
+        if not equals or not number.isdecimal():
+            raise SapbertError(Errors.E320.format(setting="--setting", value=value))
+        settings[name] = int(number)
+    return settings
+
+
+def choose_settings(
+    encoder: str,
+    pooling: Optional[str],
+    max_length: Optional[int],
+    lowercase: Optional[bool],
+) -> EncoderSettings:
+    """Take what the encoder's folder says, and over it what the user says.
+
+    encoder (str): A folder or a hub id.
+    pooling (Optional[str]): None = as the folder says; so also those that follow.
+    max_length (Optional[int]): Wordpieces.
+    lowercase (Optional[bool]): Whether names are lower-cased.
+    RETURNS (EncoderSettings): The settings.
+    RAISES (SapbertError): If there is no such pooling.
+    """
+    given = {"pooling": pooling, "max_length": max_length, "lowercase": lowercase}
+    settings = asdict(read_settings(Path(encoder)))
+    settings.update((key, value) for key, value in given.items() if value is not None)
+    return check_settings(settings)
+
+
+def probe_index(kb: KnowledgeBase, *, most: int = PROBED_ROWS) -> float:
+    """Look names of the index up by their own vectors.
+
+    kb (KnowledgeBase): The knowledge base.
+    most (int): How many, spread over all rows.
+    RETURNS (float): Share of those that find a vector equal to theirs first.
+    RAISES (SapbertError): If fewer than nine in ten do.
+    """
+    total = kb.meta["counts"]["rows"]
+    rows = np.unique(np.linspace(0, total - 1, min(most, total)).astype(np.int64))
+    _, scores = kb.search(kb.vectors(rows), 1)
+    found = int((scores[:, 0] > 1 - 1e-4).sum())
+    if found < 0.9 * len(rows):
+        raise SapbertError(Errors.E319.format(found=found, asked=len(rows)))
+    return found / len(rows)
+
+
+@kb_app.command("build")
+def build(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
+    kb: Path = typer.Argument(..., help="Folder to write."),
+    encoder: str = typer.Option(..., help="Folder or hub id of the encoder."),
+    pooling: Optional[str] = typer.Option(
+        None, help="cls or mean. [as the encoder's folder says, else cls]"
+    ),
+    max_length: Optional[int] = typer.Option(None, min=3, help="Wordpieces. [25]"),
+    lowercase: Optional[bool] = typer.Option(None, help="Lower-case names. [yes]"),
+    backend: str = typer.Option("hnsw", help="Index: hnsw, or exact."),
+    setting: List[str] = typer.Option(
+        [], help="Of the backend, like M=32; may be repeated."
+    ),
+    threshold: Optional[float] = typer.Option(
+        None, help="Cosine under which a mention has no concept."
+    ),
+    source: List[str] = typer.Option(
+        [], help="A vocabulary and its release, for people; may be repeated."
+    ),
+    names_per_pass: int = typer.Option(64, min=1, help="Names embedded at once."),
+    precision: str = typer.Option("float32", help="Of the encoder: float32 or bf16."),
+    threads: int = typer.Option(
+        0, min=0, help="For the index, 0 = all; with 1 the bytes are always the same."
+    ),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, -1 = the CPU."),
+    force: bool = typer.Option(False, "--force", help="Replace a folder."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """concepts.jsonl + encoder -> kb/
+
+    A build that was stopped goes on where it was when the same command is given again.
+
+    Example: spacy sapbert kb build assets/concepts.jsonl models/kb --encoder
+    cambridgeltl/SapBERT-from-PubMedBERT-fulltext --source "UMLS 2024AA"
+    """
+    from ..build import build_kb
+
+    if gpu_id >= 0:
+        import spacy
+
+        spacy.require_gpu(gpu_id)
+    meta = build_kb(
+        concepts,
+        kb,
+        encoder,
+        settings=choose_settings(encoder, pooling, max_length, lowercase),
+        backend=backend,
+        backend_settings=parse_settings(setting),
+        threshold=threshold,
+        sources=source,
+        names_per_pass=names_per_pass,
+        precision=precision,
+        threads=threads,
+        force=force,
+        progress=sys.stderr.isatty() and not quiet,
+    )
+    if not quiet:
+        msg.table(describe_meta(meta))
+        msg.good(f"Wrote {kb}")
+
+
+@kb_app.command("info")
+def info(
+    kb: Optional[str] = typer.Argument(None, help="Folder or name. [the installed]"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """kb/ -> table
+
+    Example: spacy sapbert kb info models/kb
+    """
+    folder = find_kb(kb)
+    meta = read_meta(folder)
+    if as_json:
+        typer.echo(json.dumps(meta, indent=2, ensure_ascii=False))
+    else:
+        msg.table([("Folder", str(folder)), *describe_meta(meta)])
+
+
+@kb_app.command("verify")
+def verify(
+    kb: Optional[str] = typer.Argument(None, help="Folder or name. [the installed]"),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> exit code 0 if every file is whole and the index finds its names
+
+    Example: spacy sapbert kb verify models/kb
+    """
+    opened = load_kb(kb)
+    share = probe_index(opened)
+    opened.encode(["fever"])
+    if not quiet:
+        files = len(opened.meta["files"]) + 1
+        msg.good(f"{files} files are whole; {share:.1%} of the names find themselves")
+
+
+@kb_app.command("package")
+def package(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    output: Path = typer.Argument(..., help="Folder for the wheel."),
+    name: str = typer.Option(..., help='What `kb = "…"` will say.'),
+    version: str = typer.Option("0.1.0", help="Of the package."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> wheel
+
+    Example: spacy sapbert kb package models/kb packages --name umls_2024aa
+    """
+    from ..package import package_kb
+
+    wheel = package_kb(kb, output, name=name, version=version)
+    if not quiet:
+        msg.good(f"Wrote {wheel}", f"pip install {wheel}")

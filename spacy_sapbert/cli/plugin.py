@@ -1,0 +1,7 @@
+"""Hangs our commands on spaCy's own command line, as the `spacy_cli` entry point."""
+
+from spacy.cli._util import app as spacy_app
+
+from . import app
+
+spacy_app.add_typer(app, name="sapbert")
