@@ -1,6 +1,5 @@
 """The component: finds the concept of every entity that an earlier one detected."""
 
-import shutil
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -305,14 +304,11 @@ class SapbertLinker(Pipe):
         exclude (Iterable[str]): "kb" to leave the knowledge base out.
         RAISES (SapbertError): If there is no knowledge base.
         """
-        from .files import write_folder_atomically
+        from .transport import copy_kb
 
-        target = Path(path) / "kb"
         Path(path).mkdir(parents=True, exist_ok=True)
-        if "kb" in exclude or self.kb.folder.resolve() == target.resolve():
-            return
-        with write_folder_atomically(target) as part:
-            shutil.copytree(self.kb.folder, part, dirs_exist_ok=True)
+        if "kb" not in exclude:
+            copy_kb(self.kb, Path(path) / "kb")
 
     def from_disk(
         self, path: Union[str, Path], *, exclude: Iterable[str] = ()
@@ -335,11 +331,9 @@ class SapbertLinker(Pipe):
         RETURNS (bytes): As large as the folder.
         RAISES (SapbertError): If there is no knowledge base.
         """
-        files: Dict[str, bytes] = {}
-        if "kb" not in exclude:
-            folder = self.kb.folder
-            for name in ("meta.json", *self.kb.meta["files"]):
-                files[name] = (folder / name).read_bytes()
+        from .transport import kb_to_files
+
+        files = {} if "kb" in exclude else kb_to_files(self.kb)
         return srsly.msgpack_dumps({"kb": files})
 
     def from_bytes(
@@ -352,19 +346,14 @@ class SapbertLinker(Pipe):
         RETURNS (SapbertLinker): The component.
         RAISES (SapbertError): If the knowledge base in it is damaged.
         """
-        from .meta import read_meta
+        from .transport import unpack_kb
 
         files = srsly.msgpack_loads(data)["kb"]
         if "kb" in exclude or not files:
             return self
-        unpacked = TemporaryDirectory(prefix="sapbert-kb-")
-        folder = Path(unpacked.name)
-        (folder / "meta.json").write_bytes(files["meta.json"])
-        # meta.json is checked: it names no place outside of the folder.
-        for name in read_meta(folder)["files"]:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(files.get(name, b""))
-        self.source, self.opened, self.unpacked = folder, None, unpacked
+        unpacked = unpack_kb(files)
+        self.source, self.opened = Path(unpacked.name), None
+        self.unpacked = unpacked
         return self
 
     def __reduce__(self) -> Tuple[Any, ...]:
