@@ -49,6 +49,18 @@ def write_checkpoint(
         (part / "state.json").write_text(text + "\n", "utf8")
 
 
+def saved_settings(folder: Path) -> Dict[str, Any]:
+    """Read what the run of a checkpoint was started with.
+
+    folder (Path): The checkpoint.
+    RETURNS (Dict[str, Any]): Its settings; none without a checkpoint.
+    """
+    path = folder / "state.json"
+    return (
+        dict(json.loads(path.read_text("utf8"))["settings"]) if path.is_file() else {}
+    )
+
+
 def read_checkpoint(
     folder: Path,
     model: torch.nn.Module,

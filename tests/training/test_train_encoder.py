@@ -17,7 +17,8 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.hf import EncoderSettings, load_encoder, read_settings
 from training.batches import read_pairs, tokenize_names
 from training.settings import TrainingSettings, count_steps, scheduled_rate
-from training.train_encoder import embed_names, planned_batches, train
+from training.steps import embed_names
+from training.train_encoder import planned_batches, train
 
 ROOT = Path(__file__).parent.parent.parent
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
