@@ -1,0 +1,100 @@
+"""What all the formats say of an entity, read from a linked Doc."""
+
+import math
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from spacy.tokens import Doc, Span
+
+NIL = "NIL"
+
+# An id of the document, and the document.
+NamedDoc = Tuple[Any, Doc]
+
+
+class AttributeNames(NamedTuple):
+    """The custom attributes in which a linker leaves what it found.
+
+    cui (str): The concept.
+    candidates (str): The concepts that were looked at, best first.
+    note (str): Why there is no concept, or what was done to the mention.
+    """
+
+    cui: str = "cui"
+    candidates: str = "candidates"
+    note: str = "link_note"
+
+
+ATTRIBUTE_NAMES = AttributeNames()
+
+
+def plain_candidate(candidate: Dict[str, Any]) -> Dict[str, Any]:
+    """Make a candidate fit for JSON, which has no NaN.
+
+    candidate (Dict[str, Any]): The candidate.
+    RETURNS (Dict[str, Any]): The same, with a float or None as score.
+    """
+    score = candidate.get("score")
+    if score is not None:
+        score = float(score) if math.isfinite(score) else None
+    return {**candidate, "score": score} if "score" in candidate else {**candidate}
+
+
+def read_attribute(
+    doc: Doc, spans: Sequence[Span], key: Optional[str], name: str
+) -> List[Any]:
+    """Read a custom attribute of some spans.
+
+    doc (Doc): The document.
+    spans (Sequence[Span]): All spans of the group, or the entities.
+    key (Optional[str]): Of the span group; None = the entities.
+    name (str): The attribute.
+    RETURNS (List[Any]): A value for each; None if nobody registered it.
+    """
+    if key is not None and spans:
+        # Spans of equal offsets share `span._`, so the linker keeps its lists there.
+        values = doc.spans[key].attrs.get(name)
+        if isinstance(values, (list, tuple)) and len(values) == len(spans):
+            return list(values)
+    if not Span.has_extension(name):
+        return [None] * len(spans)
+    return [span._.get(name) for span in spans]
+
+
+def describe_entities(
+    doc: Doc,
+    *,
+    spans_key: Optional[str] = None,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> List[Dict[str, Any]]:
+    """Describe the linked entities of a document.
+
+    doc (Doc): The document.
+    spans_key (Optional[str]): A span group; None = the entities.
+    names (AttributeNames): The custom attributes of the linker.
+    RETURNS (List[Dict[str, Any]]): For each, sorted by place, `start` and `end` in
+        characters, `text`, `label`, `cui` or None, `name` and `score` of that concept
+        or None, `candidates`, and `note` or None.
+    """
+    spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
+    columns = (read_attribute(doc, spans, spans_key, name) for name in names)
+    described = []
+    for span, cui, found, note in zip(spans, *columns, strict=True):
+        candidates = [plain_candidate(candidate) for candidate in found or ()]
+        # Without the custom attributes, as in a Doc saved without user data, the id
+        # still says the concept.
+        cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
+        chosen = next((c for c in candidates if c.get("cui") == cui), {})
+        described.append(
+            {
+                "start": span.start_char,
+                "end": span.end_char,
+                "text": span.text,
+                "label": span.label_,
+                "cui": cui,
+                "name": chosen.get("name"),
+                "score": chosen.get("score"),
+                "candidates": candidates,
+                "note": note,
+            }
+        )
+    return sorted(described, key=lambda entity: (entity["start"], entity["end"]))

@@ -1,0 +1,156 @@
+"""One page for the browser, drawn by displaCy, without anything from outside."""
+
+import re
+from html import escape
+from typing import IO, Any, Dict, Iterable, List, Mapping, Optional
+from urllib.parse import quote
+from zlib import crc32
+
+from spacy import displacy
+
+from ..errors import Errors, SapbertError
+from .entities import ATTRIBUTE_NAMES, NIL, AttributeNames, NamedDoc, describe_entities
+
+# Which page shows a concept: pattern of the id → address, {} = the groups in turn,
+# or the whole id.
+LINKS: Dict[str, str] = {
+    r"(C\d{7})": "https://uts.nlm.nih.gov/uts/umls/concept/{}",
+    r"(?:MESH:)?([CD]\d{6}(?:\d{3})?)": "https://meshb.nlm.nih.gov/record/ui?ui={}",
+    r"OMIM:(\d+)": "https://omim.org/entry/{}",
+    r"(DOID|HP|MONDO)[:_](\d+)": "http://purl.obolibrary.org/obo/{}_{}",
+}
+PALETTE = ("#7aecec", "#bfeeb7", "#feca74", "#ff9561", "#aa9cfc", "#c887fb", "#9cc9cc")
+UNLINKED = "#ddd"
+
+# displaCy's own page names no character set, and needs all documents at once.
+PAGE_START = """<!DOCTYPE html>
+<html>
+<head>
+<meta charset="utf-8">
+<title>Linked entities</title>
+<style>
+body { font: 16px -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif;
+  max-width: 60rem; margin: 0 auto; padding: 2rem; }
+figure { margin: 0 0 3rem; }
+figcaption { color: #666; }
+mark a { color: inherit; }
+.concept { font-weight: normal; margin-left: 0.5em; }
+</style>
+</head>
+<body>
+"""
+PAGE_END = "</body>\n</html>\n"
+
+
+def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> Optional[str]:
+    """Find the page that shows a concept.
+
+    cui (str): Id of the concept.
+    links (Mapping[str, str]): See `LINKS`; the first pattern that fits counts.
+    RETURNS (Optional[str]): The address; None if no pattern fits.
+    """
+    for pattern, template in links.items():
+        if match := re.fullmatch(pattern, cui):
+            parts = match.groups() or (cui,)
+            return template.format(*(quote(part, safe="") for part in parts))
+    return None
+
+
+def concept_markup(entity: Dict[str, Any], links: Mapping[str, str]) -> str:
+    """Show the concept of an entity, or why it has none.
+
+    entity (Dict[str, Any]): From `describe_entities`.
+    links (Mapping[str, str]): See `LINKS`.
+    RETURNS (str): Markup: the id with its address, the name and the score.
+    """
+    note = f" ({entity['note']})" if entity["note"] else ""
+    if entity["cui"] is None:
+        return f' <span class="concept">{escape(NIL + note)}</span>'
+    link = escape(entity["cui"])
+    if url := concept_url(entity["cui"], links):
+        link = f'<a href="{escape(url)}" rel="noreferrer">{link}</a>'
+    name = f" {entity['name']}" if entity["name"] else ""
+    score = "" if entity["score"] is None else f" {entity['score']:.3f}"
+    return f' <span class="concept">{link}{escape(name + score + note)}</span>'
+
+
+def stack_entities(entities: Iterable[Dict[str, Any]]) -> List[List[Dict[str, Any]]]:
+    """Sort out entities that overlap, since a page draws one at a place.
+
+    entities (Iterable[Dict[str, Any]]): From `describe_entities`.
+    RETURNS (List[List[Dict[str, Any]]]): By place: the entity to draw, the longest
+        and then the first, followed by those that overlap it and are not drawn.
+    """
+    stacks: List[List[Dict[str, Any]]] = []
+    for entity in sorted(entities, key=lambda e: (e["start"] - e["end"], e["start"])):
+        for stack in stacks:
+            drawn = stack[0]
+            if entity["start"] < drawn["end"] and drawn["start"] < entity["end"]:
+                stack.append(entity)
+                break
+        else:
+            stacks.append([entity])
+    return sorted(stacks, key=lambda stack: int(stack[0]["start"]))
+
+
+def render_doc(
+    text: str, entities: List[Dict[str, Any]], links: Mapping[str, str]
+) -> str:
+    """Draw one document.
+
+    text (str): Its text.
+    entities (List[Dict[str, Any]]): From `describe_entities`.
+    links (Mapping[str, str]): See `LINKS`.
+    RETURNS (str): Markup.
+    """
+    drawn, colors = [], {}
+    for entity, *covered in stack_entities(entities):
+        markup = concept_markup(entity, links)
+        for other in covered:
+            words = f"{other['text']} {other['label']}"
+            markup += f"; {escape(words)}{concept_markup(other, links)}"
+        # displaCy escapes the text only. The colour hangs on the label that it gets.
+        color = UNLINKED
+        if entity["cui"] is not None:
+            color = PALETTE[crc32(entity["label"].encode()) % len(PALETTE)]
+        colors[color] = color
+        drawn.append(
+            {
+                "start": entity["start"],
+                "end": entity["end"],
+                "label": color,
+                "params": {"label": escape(entity["label"]), "kb_link": markup},
+            }
+        )
+    return displacy.render(
+        {"text": text.replace("\0", "\ufffd"), "ents": drawn},
+        style="ent",
+        manual=True,
+        jupyter=False,
+        options={"colors": colors},
+    )
+
+
+def write_docs(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: Optional[str] = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+    links: Mapping[str, str] = LINKS,
+) -> None:
+    """Write a page of linked documents; see `formats.Writer`.
+
+    links (Mapping[str, str]): See `LINKS`.
+    """
+    if not include_text:
+        raise SapbertError(Errors.E503)
+    file.write(PAGE_START.encode())
+    for number, doc in docs:
+        entities = describe_entities(doc, spans_key=spans_key, names=names)
+        caption = escape(str(number))
+        body = render_doc(doc.text, entities, links)
+        figure = f"<figure>\n<figcaption>{caption}</figcaption>\n{body}\n</figure>\n"
+        file.write(figure.encode())
+    file.write(PAGE_END.encode())

@@ -1,0 +1,65 @@
+"""A table for people, on the terminal."""
+
+from typing import IO, Any, Dict, Iterable, List, Optional
+
+from wasabi import table
+
+from .entities import ATTRIBUTE_NAMES, NIL, AttributeNames, NamedDoc, describe_entities
+
+HEADER = ("mention", "label", "CUI", "name", "score", "note")
+ALIGNS = ("l", "l", "l", "l", "r", "l")
+WIDEST = 40  # characters of a mention or a name
+
+
+def shorten(text: str) -> str:
+    """Make a text fit for a cell: one line, not too long, nothing that steers.
+
+    text (str): Any text.
+    RETURNS (str): At most `WIDEST` characters, all of them printable.
+    """
+    text = " ".join(text.split())
+    if len(text) > WIDEST:
+        text = text[: WIDEST - 1] + "…"
+    # A document must not move the cursor or colour the terminal.
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def entity_row(entity: Dict[str, Any], *, include_text: bool = True) -> List[str]:
+    """Put an entity in a row.
+
+    entity (Dict[str, Any]): From `describe_entities`.
+    include_text (bool): Show the mention; else its place.
+    RETURNS (List[str]): A cell for each of `HEADER`.
+    """
+    place = f"{entity['start']}–{entity['end']}"
+    score = entity["score"]
+    return [
+        shorten(entity["text"]) if include_text else place,
+        shorten(entity["label"]),
+        shorten(entity["cui"] or NIL),
+        shorten(entity["name"] or ""),
+        "" if score is None else f"{score:.3f}",
+        shorten(entity["note"] or ""),
+    ]
+
+
+def write_docs(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: Optional[str] = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> None:
+    """Write a table for each linked document; see `formats.Writer`."""
+    for number, doc in docs:
+        entities = describe_entities(doc, spans_key=spans_key, names=names)
+        rows = [entity_row(entity, include_text=include_text) for entity in entities]
+        heading = shorten(str(number))
+        if rows:
+            body = table(
+                rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST
+            )
+        else:
+            body = "\nno entities\n"
+        file.write(f"\n{heading}\n{body}".encode())

@@ -1,0 +1,233 @@
+import gzip
+import json
+import shutil
+from collections import Counter
+
+import pytest
+import spacy
+from spacy.language import Language
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli import app
+from spacy_sapbert.cli.link import complete_pipeline, detects, summary_line
+from spacy_sapbert.errors import SapbertError
+
+SENTINEL = "SENTINELTEXT"
+
+
+@Language.component("test_link_silent_component")
+def silent_component(doc):
+    return doc
+
+
+@pytest.fixture
+def note(tmp_path):
+    path = tmp_path / "note.txt"
+    path.write_text(f"Heart attack and pyrexia, no headache. {SENTINEL}\n")
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["link", *map(str, arguments)])
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text("utf8").splitlines()]
+
+
+def test_link_without_pipeline_finds_and_links_names(note, sample_kb, tmp_path):
+    output = tmp_path / "linked.jsonl"
+    result = run(note, "--kb", sample_kb, "--output", output, "--k", 2)
+    assert result.exit_code == 0, result.output
+    (data,) = read_lines(output)
+    assert data["id"] == "note.txt"
+    assert data["text"] == note.read_text()
+    assert [(e["text"], e["cui"], e["name"]) for e in data["entities"]] == [
+        ("Heart attack", "C0000001", "Myocardial infarction"),
+        ("pyrexia", "C0000004", "Fever"),
+        ("headache", "C0000007", "Headache"),
+    ]
+    assert all(len(entity["candidates"]) == 2 for entity in data["entities"])
+    assert result.stderr == "1 documents, 3 entities, 3 linked, 0 NIL\n"
+    assert result.stdout == ""
+
+
+def test_link_shows_a_table_without_output(note, sample_kb):
+    result = run(note, "--kb", sample_kb, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "note.txt" in result.stdout
+    assert "C0000004" in result.stdout
+    assert result.stderr == ""
+
+
+def test_link_no_text_leaves_no_text_behind(note, sample_kb, tmp_path):
+    output = tmp_path / "linked.jsonl"
+    result = run(note, "--kb", sample_kb, "--output", output, "--no-text")
+    assert result.exit_code == 0, result.output
+    assert SENTINEL not in output.read_text()
+    assert "pyrexia" not in output.read_text()
+    assert SENTINEL not in result.output
+
+
+def test_link_many_inputs_keep_their_order_for_any_batch(note, sample_kb, tmp_path):
+    lines = tmp_path / "notes.jsonl.gz"
+    texts = ["fever", "", "DM", "aspirin\0", "頭痛"]
+    with gzip.open(lines, "wt", encoding="utf8") as file:
+        for number, text in enumerate(texts):
+            file.write(json.dumps({"id": number, "text": text}) + "\n")
+    found = []
+    for size in (1, 3, 64):
+        output = tmp_path / f"{size}.jsonl"
+        result = run(
+            lines, note, "--kb", sample_kb, "--output", output, "--batch-size", size
+        )
+        assert result.exit_code == 0, result.output
+        found.append(read_lines(output))
+    assert [data["id"] for data in found[0]] == [0, 1, 2, 3, 4, "note.txt"]
+    assert found[0] == found[1] == found[2]
+
+
+def test_link_threshold_makes_nil_with_the_reason(note, sample_kb, tmp_path):
+    pipeline = spacy.blank("en")
+    ruler = pipeline.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "X", "pattern": word} for word in (SENTINEL, "and")])
+    pipeline.to_disk(tmp_path / "pipeline")
+    output = tmp_path / "linked.jsonl.gz"
+    result = run(
+        *(note, "--pipeline", tmp_path / "pipeline", "--kb", sample_kb),
+        *("--output", output, "--threshold", 1),
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stderr == (
+        "1 documents, 2 entities, 0 linked, 2 NIL (2 below threshold)\n"
+    )
+    data = json.loads(gzip.decompress(output.read_bytes()))
+    assert [entity["note"] for entity in data["entities"]] == ["below threshold"] * 2
+    assert all(entity["candidates"] for entity in data["entities"])
+
+
+@pytest.fixture
+def saved_pipeline(sample_kb, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", config={"spans_key": "sc"})
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "spans_key": "sc"})
+    nlp.to_disk(tmp_path / "pipeline")
+    return tmp_path / "pipeline"
+
+
+def test_link_with_a_saved_linker_writes_its_span_group(saved_pipeline, note, tmp_path):
+    output = tmp_path / "page.html"
+    result = run(note, "--pipeline", saved_pipeline, "--output", output)
+    assert result.exit_code == 0, result.output
+    assert "3 entities, 3 linked" in result.stderr
+    assert "concept/C0000001" in output.read_text("utf8")
+
+
+def test_link_kb_for_a_pipeline_with_a_linker_is_an_error(saved_pipeline, note):
+    result = run(note, "--pipeline", saved_pipeline, "--kb", "other")
+    assert result.exit_code == 1
+    assert "E509" in result.output
+
+
+def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "pipeline")
+    result = run(note, "--pipeline", tmp_path / "pipeline")
+    assert result.exit_code == 1
+    assert "E508" in result.output
+    assert "--mentions names" in " ".join(result.output.split())
+
+
+def test_link_mentions_names_adds_the_detector_before_the_linker():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"spans_key": "sc"})
+    complete_pipeline(nlp, mentions="names", k=3, threshold=0.5)
+    assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
+    assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
+    assert (
+        nlp.get_pipe("sapbert_linker").k,
+        nlp.get_pipe("sapbert_linker").threshold,
+    ) == (
+        3,
+        0.5,
+    )
+    with pytest.raises(SapbertError, match="E510"):
+        complete_pipeline(nlp, mentions="ner")
+
+
+@pytest.mark.parametrize(
+    ("component", "expected"),
+    [
+        ("ner", True),
+        ("entity_ruler", True),
+        ("sapbert_mentions", True),
+        ("test_link_silent_component", True),
+        ("attribute_ruler", False),
+        ("sentencizer", False),
+        ("span_ruler", False),
+        ("sapbert_linker", False),
+    ],
+)
+def test_link_knows_what_detects_entities(component, expected):
+    nlp = spacy.blank("en")
+    nlp.add_pipe(component)
+    assert detects(nlp, "doc.ents") is expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--pipeline", "not_there"], "E507"),
+        (["--format", "xml"], "E501"),
+        (["--output", "linked.docx"], "E502"),
+        (["--kb", "not_there"], "E310"),
+        (["missing.txt"], "E001"),
+    ],
+)
+def test_link_wrong_options_are_told_in_a_line(note, arguments, code):
+    result = run(note, *arguments)
+    assert result.exit_code == 1
+    assert code in result.output
+    assert "Traceback" not in result.output
+    assert SENTINEL not in result.output
+
+
+def test_link_output_that_exists_is_kept_unless_forced(note, sample_kb, tmp_path):
+    output = tmp_path / "linked.jsonl"
+    output.write_text("work of a day")
+    result = run(note, "--kb", sample_kb, "--output", output)
+    assert result.exit_code == 1
+    assert "E003" in result.output
+    assert output.read_text() == "work of a day"
+    assert run(note, "--kb", sample_kb, "--output", output, "--force").exit_code == 0
+    assert read_lines(output)
+
+
+def test_link_bad_line_leaves_no_output(sample_kb, tmp_path):
+    lines = tmp_path / "notes.jsonl"
+    lines.write_text(f'{{"text": "fever {SENTINEL}"}}\n{{"text": "{SENTINEL}"\n')
+    output = tmp_path / "out" / "linked.jsonl"
+    result = run(lines, "--kb", sample_kb, "--output", output, "--batch-size", 1)
+    assert result.exit_code == 1
+    assert "E504" in result.output
+    assert "notes.jsonl:2:" in "".join(result.output.split())
+    assert SENTINEL not in result.output
+    assert list(output.parent.iterdir()) == []
+
+
+def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
+    shutil.rmtree(own_kb / "encoder")
+    output = tmp_path / "linked.jsonl"
+    result = run(note, "--kb", own_kb, "--output", output)
+    assert result.exit_code == 1
+    assert "E306" in result.output
+    assert SENTINEL not in result.output
+    assert not output.exists()
+
+
+def test_link_summary_sorts_the_reasons():
+    counts = Counter(documents=2, entities=9, linked=6)
+    counts.update({"NIL: punctuation": 1, "NIL: blank": 2})
+    line = summary_line(counts)
+    assert line == "2 documents, 9 entities, 6 linked, 3 NIL (2 blank, 1 punctuation)"

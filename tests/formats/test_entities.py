@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span, SpanGroup
+
+import spacy_sapbert.linker  # noqa: F401
+from spacy_sapbert.formats.entities import AttributeNames, describe_entities
+
+NLP = spacy.blank("en")
+CANDIDATES = [
+    {"cui": "C1", "name": "One", "alias": "one", "score": 0.5, "types": []},
+    {"cui": "C2", "name": "Two", "alias": "two", "score": 0.25, "types": ["T1"]},
+]
+
+
+@pytest.fixture
+def doc():
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    return NLP("one two three four")
+
+
+def test_entities_tell_the_concept_of_the_candidate(doc):
+    doc.ents = [Span(doc, 1, 3, label="X")]
+    doc.ents[0]._.cui, doc.ents[0]._.candidates = "C2", CANDIDATES
+    assert describe_entities(doc) == [
+        {
+            "start": 4,
+            "end": 13,
+            "text": "two three",
+            "label": "X",
+            "cui": "C2",
+            "name": "Two",
+            "score": 0.25,
+            "candidates": CANDIDATES,
+            "note": None,
+        }
+    ]
+
+
+def test_entities_without_concept_keep_candidates_and_note(doc):
+    doc.ents = [Span(doc, 0, 1, label="X", kb_id="NIL")]
+    doc.ents[0]._.candidates = CANDIDATES
+    doc.ents[0]._.link_note = "below threshold"
+    (entity,) = describe_entities(doc)
+    assert (entity["cui"], entity["name"], entity["score"]) == (None, None, None)
+    assert entity["candidates"] == CANDIDATES
+    assert entity["note"] == "below threshold"
+
+
+def test_entities_without_user_data_keep_their_concept(doc):
+    doc.ents = [Span(doc, 0, 1, label="X", kb_id="C9")]
+    copy = Doc(NLP.vocab).from_bytes(doc.to_bytes(exclude=["user_data"]))
+    (entity,) = describe_entities(copy)
+    assert (entity["cui"], entity["name"], entity["candidates"]) == ("C9", None, [])
+
+
+def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc):
+    spans = [Span(doc, 2, 3, label=label) for label in "ABC"] + [Span(doc, 0, 1)]
+    group = SpanGroup(doc, name="sc", spans=spans)
+    group.attrs["cui"] = ["C1", "C2", None, "C4"]
+    group.attrs["link_note"] = [None, None, "blank", None]
+    doc.spans["sc"] = group
+    described = describe_entities(doc, spans_key="sc")
+    assert [(e["start"], e["label"], e["cui"], e["note"]) for e in described] == [
+        (0, "", "C4", None),
+        (8, "A", "C1", None),
+        (8, "B", "C2", None),
+        (8, "C", None, "blank"),
+    ]
+
+
+def test_entities_of_a_missing_group_are_none(doc):
+    assert describe_entities(doc, spans_key="missing") == []
+
+
+def test_entities_attributes_can_have_other_names(doc):
+    doc.ents = [Span(doc, 0, 1, label="X")]
+    Span.set_extension("mesh_id", default="M1", force=True)
+    names = AttributeNames("mesh_id", "nobody_registered", "nor_this")
+    (entity,) = describe_entities(doc, names=names)
+    Span.remove_extension("mesh_id")
+    assert (entity["cui"], entity["candidates"], entity["note"]) == ("M1", [], None)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), None])
+def test_entities_scores_that_are_no_numbers_are_none(doc, score):
+    doc.ents = [Span(doc, 0, 1, label="X")]
+    doc.ents[0]._.candidates = [{"cui": "C1", "score": score}]
+    assert describe_entities(doc)[0]["candidates"] == [{"cui": "C1", "score": None}]
+
+
+def test_entities_scores_are_plain_floats(doc):
+    doc.ents = [Span(doc, 0, 1, label="X")]
+    doc.ents[0]._.candidates = [{"cui": "C1", "score": np.float32(0.5)}]
+    (candidate,) = describe_entities(doc)[0]["candidates"]
+    assert type(candidate["score"]) is float

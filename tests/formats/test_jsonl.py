@@ -1,0 +1,83 @@
+import io
+import json
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Span
+
+from spacy_sapbert.formats.jsonl import write_docs
+
+NLP = spacy.blank("en")
+
+
+@pytest.fixture
+def doc():
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    doc = NLP("Took aspirin 💊 today")
+    doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="SIGN")]
+    doc.ents[0]._.cui = "C0004057"
+    doc.ents[0]._.candidates = [
+        {
+            "cui": "C0004057",
+            "name": "Aspirin",
+            "alias": "aspirin",
+            "score": 1.0,
+            "types": ["T109"],
+        }
+    ]
+    doc.ents[1]._.link_note = "punctuation"
+    return doc
+
+
+def write(docs, **options):
+    file = io.BytesIO()
+    write_docs(docs, file, **options)
+    return file.getvalue()
+
+
+def test_jsonl_a_document_is_a_line_with_fields_in_order(doc):
+    assert write([("n1", doc)]).decode() == (
+        '{"id": "n1", "text": "Took aspirin 💊 today", "entities": ['
+        '{"start": 5, "end": 12, "text": "aspirin", "label": "DRUG", '
+        '"cui": "C0004057", "name": "Aspirin", "score": 1.0, "candidates": ['
+        '{"cui": "C0004057", "name": "Aspirin", "alias": "aspirin", "score": 1.0, '
+        '"types": ["T109"]}], "note": null}, '
+        '{"start": 13, "end": 14, "text": "💊", "label": "SIGN", "cui": null, '
+        '"name": null, "score": null, "candidates": [], "note": "punctuation"}]}\n'
+    )
+
+
+def test_jsonl_without_text_no_mention_is_written(doc):
+    data = json.loads(write([(7, doc)], include_text=False))
+    assert list(data) == ["id", "entities"]
+    assert all("text" not in entity for entity in data["entities"])
+    assert [(e["start"], e["end"]) for e in data["entities"]] == [(5, 12), (13, 14)]
+
+
+def test_jsonl_writes_a_span_group(doc):
+    doc.spans["sc"] = [doc[0:2], doc[1:2]]
+    data = json.loads(write([(0, doc)], spans_key="sc"))
+    assert [(e["start"], e["end"]) for e in data["entities"]] == [(0, 12), (5, 12)]
+
+
+def test_jsonl_of_no_documents_is_empty():
+    assert write([]) == b""
+
+
+@given(st.lists(st.text(st.characters(codec="utf8")), max_size=4))
+def test_jsonl_every_document_stays_a_line_with_true_offsets(texts):
+    docs = []
+    for text in texts:
+        doc = NLP(text)
+        doc.spans["sc"] = [doc[i:] for i in range(len(doc))]
+        docs.append((None, doc))
+    lines = write(docs, spans_key="sc").split(b"\n")
+    assert lines.pop() == b""
+    assert len(lines) == len(texts)
+    for line, text in zip(lines, texts, strict=True):
+        data = json.loads(line)
+        assert data["text"] == text
+        for entity in data["entities"]:
+            assert text[entity["start"] : entity["end"]] == entity["text"]

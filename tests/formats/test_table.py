@@ -1,0 +1,65 @@
+import io
+
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from spacy_sapbert.formats.table import WIDEST, shorten, write_docs
+
+NLP = spacy.blank("en")
+
+
+@pytest.fixture
+def doc():
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    doc = NLP("Took aspirin \x1b[2J today")
+    doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="SIGN")]
+    doc.ents[0]._.cui = "C0004057"
+    doc.ents[0]._.candidates = [
+        {"cui": "C0004057", "name": "Aspirin", "score": 0.98765}
+    ]
+    doc.ents[1]._.link_note = "below threshold"
+    return doc
+
+
+def write(doc, **options):
+    file = io.BytesIO()
+    write_docs([("note.txt", doc)], file, **options)
+    return file.getvalue().decode()
+
+
+def cells(text):
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+def test_table_shows_each_entity_in_a_row(doc):
+    assert [row for row in cells(write(doc)) if "-" not in row[0][:2]] == [
+        ["note.txt"],
+        ["mention", "label", "CUI", "name", "score", "note"],
+        ["aspirin", "DRUG", "C0004057", "Aspirin", "0.988"],
+        ["\ufffd[2J", "SIGN", "NIL", "below", "threshold"],
+    ]
+
+
+def test_table_without_text_shows_places(doc):
+    text = write(doc, include_text=False)
+    assert "5–12" in text
+    assert "aspirin" not in text
+
+
+def test_table_says_that_there_are_no_entities():
+    assert cells(write(NLP("nothing"))) == [["note.txt"], ["no", "entities"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\n\t b", "a b"),
+        ("x" * 99, "x" * (WIDEST - 1) + "…"),
+        ("x" * WIDEST, "x" * WIDEST),
+        ("\x1b]0;title\x07", "\ufffd]0;title\ufffd"),
+        ("", ""),
+    ],
+)
+def test_table_cells_are_short_and_cannot_steer_the_terminal(text, expected):
+    assert shorten(text) == expected
