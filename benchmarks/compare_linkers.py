@@ -1,8 +1,6 @@
 """Mentions + a dictionary + knowledge bases → one table of who finds the concept."""
 
 import json
-import os
-import platform
 import sys
 import time
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 import typer
 from wasabi import msg
 
+from benchmarks.machine import describe_machine
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest, write_atomically
@@ -31,8 +30,6 @@ from training.judging import (
 from training.kb_search import make_kb_lookup, make_kb_search, parse_kbs
 from training.mentions import Lookup, read_aliases
 
-CPU_INFO = Path("/proc/cpuinfo")
-
 
 class Linker(NamedTuple):
     """One of those that are compared.
@@ -49,24 +46,6 @@ class Linker(NamedTuple):
     about: str
     concepts: int
     names: int
-
-
-def describe_machine() -> Dict[str, Any]:
-    """Say what the comparison ran on.
-
-    RETURNS (Dict[str, Any]): Platform, processor, cores that may be used, and versions.
-    """
-    cpu = platform.processor()
-    if CPU_INFO.is_file():
-        lines = CPU_INFO.read_text("utf8").splitlines()
-        models = [line for line in lines if line.startswith("model name")]
-        cpu = models[0].partition(":")[2].strip() if models else cpu
-    return {
-        "platform": platform.platform(),
-        "cpu": cpu or "unknown",
-        "cores": len(os.sched_getaffinity(0)),
-        "versions": describe_versions([*LIBRARIES, "scikit-learn"]),
-    }
 
 
 def make_linkers(
@@ -220,7 +199,10 @@ def main(
         progress = sys.stderr.isatty() and not quiet
         files = compare_linkers(linkers, mentions, settings, known, progress=progress)
         data = {
-            "machine": describe_machine(),
+            "machine": {
+                **describe_machine(),
+                "versions": describe_versions([*LIBRARIES, "scikit-learn"]),
+            },
             "settings": describe_settings(settings),
             "dictionary": {"file": dictionary.name, "sha256": file_digest(dictionary)},
             "linkers": {

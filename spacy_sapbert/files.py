@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, Iterator, List, Sequence, Tuple, cast
 
 from .errors import Errors, SapbertError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 GZIP = 31  # zlib's window bits that ask for a gzip header
 LINE_BYTES = 1 << 20
 AT_FDCWD = -100
@@ -63,53 +63,66 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
         raise EOFError("it ends too early")
 
 
-def read_line_blocks(
+def read_text_blocks(
     path: Path, *, line_bytes: int = LINE_BYTES, parts: Sequence[Path] = ()
-) -> Iterator[Tuple[int, List[bytes]]]:
+) -> Iterator[Tuple[int, bytes]]:
     """Read a text file, plain or `.gz`, in blocks of whole lines.
 
     Only a line feed ends a line: a carriage return before it is taken away with it,
     and U+2028, U+0085 or a lone carriage return stay inside the line. A byte order
-    mark of UTF-8 is dropped.
+    mark of UTF-8 is dropped, and the last line gets an end if it has none.
 
     path (Path): The file.
     line_bytes (int): A longer line is an error, so that memory stays bounded.
     parts (Sequence[Path]): Files that make up the file when put together in this
         order, cut anywhere; `path` then is only its name in errors.
-    YIELDS (Tuple[int, List[bytes]]): Number of the block's first line, from 1, and
-        the lines without their ends.
+    YIELDS (Tuple[int, bytes]): Number of the block's first line, from 1, and the lines,
+        each with a line feed at its end.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
     number, rest, first = 1, b"", True
     try:
-        for block in read_blocks(parts or [path]):
+        for read in read_blocks(parts or [path]):
+            block = read
             if first:
                 first = False
                 if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
                     raise SapbertError(Errors.E006.format(path=path))
                 block = block.removeprefix(b"\xef\xbb\xbf")
-            if b"\r" in block or rest.endswith(b"\r"):
-                lines = (rest + block).split(b"\n")
-                rest = lines.pop()
-                lines = [line.removesuffix(b"\r") for line in lines]
+            end = block.rfind(b"\n") + 1
+            if end:
+                lines, rest = rest + block[:end], block[end:]
             else:
-                lines = (rest + block).split(b"\n")
-                rest = lines.pop()
+                lines, rest = b"", rest + block
+            count = lines.count(b"\n")
             if len(rest) > line_bytes:
                 raise SapbertError(
-                    Errors.E007.format(
-                        path=path, line=number + len(lines), limit=line_bytes
-                    )
+                    Errors.E007.format(path=path, line=number + count, limit=line_bytes)
                 )
             if lines:
-                yield number, lines
-                number += len(lines)
+                yield number, lines.replace(b"\r\n", b"\n")
+                number += count
     except (EOFError, zlib.error) as error:
         raise SapbertError(
             Errors.E008.format(path=path, line=number, reason=error)
         ) from None
     if rest:
-        yield number, [rest.removesuffix(b"\r")]
+        yield number, rest.removesuffix(b"\r") + b"\n"
+
+
+def read_line_blocks(
+    path: Path, *, line_bytes: int = LINE_BYTES
+) -> Iterator[Tuple[int, List[bytes]]]:
+    """Read a text file, plain or `.gz`, in blocks of lines; see `read_text_blocks`.
+
+    path (Path): The file.
+    line_bytes (int): A longer line is an error, so that memory stays bounded.
+    YIELDS (Tuple[int, List[bytes]]): Number of the block's first line, from 1, and
+        the lines without their ends.
+    RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
+    """
+    for number, block in read_text_blocks(path, line_bytes=line_bytes):
+        yield number, block[:-1].split(b"\n")
 
 
 def decode_line(line: bytes, path: Path, number: int) -> str:

@@ -1,0 +1,1 @@
+"""Runnable comparisons, each of which prints a table and names its machine."""

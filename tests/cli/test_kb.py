@@ -1,0 +1,115 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spacy_sapbert.cli import app
+from spacy_sapbert.kb import load_kb
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["kb", *(str(argument) for argument in arguments)])
+
+
+def test_build_writes_a_kb_and_says_what_it_holds(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    kb = tmp_path / "kb"
+    result = run(
+        *("build", concepts_file, kb, "--encoder", tiny_encoder),
+        *("--backend", "hnsw", "--setting", "M=8", "--setting", "ef=50"),
+        *("--pooling", "cls", "--threshold", "0.5", "--source", "made up 1.0"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "made up 1.0" in result.output
+    meta = load_kb(kb).meta
+    assert meta["index"]["settings"]["M"] == 8
+    assert meta["index"]["settings"]["ef_construction"] == 200
+    assert meta["encoder"]["pooling"] == "cls"
+    assert meta["encoder"]["max_length"] == 25
+    assert meta["threshold"] == 0.5
+    assert meta["sources"] == ["made up 1.0"]
+
+
+def test_build_quiet_prints_nothing(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    arguments = (concepts_file, tmp_path / "kb", "--encoder", tiny_encoder, "--quiet")
+    result = run("build", *arguments)
+    assert (result.exit_code, result.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--setting", "M"), "--setting M=32"),
+        (("--setting", "nothing=1"), "'nothing'"),
+        (("--backend", "faiss"), "--backend"),
+        (("--pooling", "max"), "pooling"),
+        (("--precision", "int8"), "precision"),
+        (("--threshold", "2"), "threshold"),
+    ],
+)
+def test_build_with_a_wrong_option_says_which(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    options: tuple,
+    message: str,
+) -> None:
+    kb = tmp_path / "kb"
+    result = run("build", concepts_file, kb, "--encoder", tiny_encoder, *options)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert not kb.exists()
+
+
+def test_build_does_not_replace_a_folder_unless_forced(
+    concepts_file: Path, own_kb: Path
+) -> None:
+    arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "encoder")
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert "--force" in refused.output
+    assert run(*arguments, "--force").exit_code == 0
+
+
+def test_info_prints_a_table_and_json(sample_kb: Path) -> None:
+    table = run("info", sample_kb)
+    assert table.exit_code == 0
+    assert "Distinct names in the index" in table.output
+    data = json.loads(run("info", sample_kb, "--json").output)
+    assert data["counts"]["concepts"] == 8
+
+
+def test_verify_tells_whole_from_damaged(own_kb: Path) -> None:
+    whole = run("verify", own_kb)
+    assert whole.exit_code == 0, whole.output
+    assert "100.0%" in whole.output
+    (own_kb / "concepts.db").write_bytes(b"SQLite")
+    damaged = run("verify", own_kb)
+    assert damaged.exit_code == 1
+    assert "concepts.db" in damaged.output
+
+
+def test_verify_without_a_kb_says_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", dict)
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "Do one of three" in " ".join(result.output.split())
+
+
+def test_the_commands_hang_on_spacy_s_own_command_line(sample_kb: Path) -> None:
+    import subprocess
+    import sys
+
+    for command in (["spacy", "sapbert"], ["spacy_sapbert"]):
+        done = subprocess.run(
+            [sys.executable, "-m", *command, "kb", "info", str(sample_kb)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Distinct names" in done.stdout

@@ -1,0 +1,74 @@
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import load_kb
+from spacy_sapbert.package import package_kb
+
+
+@pytest.fixture(scope="module")
+def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
+
+
+def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
+    assert wheel.name == "sapbert_kb_tiny-1.2.3-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {
+            name.removeprefix("sapbert_kb_tiny/kb/")
+            for name in archive.namelist()
+            if name.startswith("sapbert_kb_tiny/kb/")
+        }
+    assert inside == {"meta.json", *load_kb(sample_kb).meta["files"]}
+
+
+def test_an_installed_kb_is_found_by_its_name_and_alone(
+    wheel: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
+    subprocess.run(install, check=True)
+    code = (
+        "import json, spacy\n"
+        "from spacy.tokens import Doc, Span\n"
+        "for kb in (None, 'tiny'):\n"
+        "    nlp = spacy.blank('en')\n"
+        "    nlp.add_pipe('sapbert_linker', config={'kb': kb})\n"
+        "    doc = Doc(nlp.vocab, words=['heart', 'attacks'])\n"
+        "    doc.ents = [Span(doc, 0, 2, 'X')]\n"
+        "    print(json.dumps(nlp(doc).ents[0]._.candidates))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = load_kb(sample_kb).link(["heart attacks"])[0].candidates
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "message"),
+    [("My KB", "1.0", "--name"), ("../x", "1.0", "--name"), ("x", "one", "--version")],
+)
+def test_a_name_or_version_that_is_none_is_an_error(
+    sample_kb: Path, tmp_path: Path, name: str, version: str, message: str
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        package_kb(sample_kb, tmp_path, name=name, version=version)
+
+
+def test_a_damaged_kb_is_not_packaged(own_kb: Path, tmp_path: Path) -> None:
+    (own_kb / "index.hnsw").write_bytes(b"")
+    with pytest.raises(SapbertError, match="index.hnsw"):
+        package_kb(own_kb, tmp_path, name="x", version="1.0")

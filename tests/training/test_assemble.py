@@ -1,0 +1,26 @@
+from pathlib import Path
+
+import pytest
+import spacy
+
+from training.assemble import main
+
+
+def test_assembled_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
+    main(sample_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True)
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp("She had a heart attack, then fever.")
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [
+        ("heart attack", "C0000001"),
+        ("fever", "C0000004"),
+    ]
+    assert nlp.meta["name"] == "tiny"
+    assert "8 concepts" in nlp.meta["description"]
+
+
+def test_a_damaged_kb_is_not_assembled(own_kb: Path, tmp_path: Path) -> None:
+    (own_kb / "concepts.db").unlink()
+    with pytest.raises(SystemExit) as caught:
+        main(own_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True)
+    assert caught.value.code == 1
+    assert not (tmp_path / "pipeline").exists()
