@@ -302,6 +302,7 @@ def build_kb(
                     "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
                     "fingerprint": fingerprint,
                     "width": int(matrix.shape[1]),
+                    "precision": precision,
                     **asdict(settings),
                 },
                 "index": {"backend": backend, "settings": used},

@@ -35,7 +35,6 @@ class Errors(metaclass=_WithCodes):
         "Expected to write {path}, but the system refused: {reason}. Nothing was left "
         "under that name. Choose a folder with enough space that you may write to."
     )
-    E005 = "Expected a folder at {path}, but found {found}. Check the path."
     E006 = (
         "{path}: Expected UTF-8, but got UTF-16. Convert it with `iconv -f utf-16 -t "
         "utf-8`."
@@ -291,8 +290,8 @@ class Errors(metaclass=_WithCodes):
         "another encoder with `--base`."
     )
     E609 = (
-        "Expected weights with the sha256 {expected}, but got {got}. They are not used. "
-        "Fetch them again."
+        "Expected weights with the sha256 {expected}, but got {got}. They are not "
+        "used. Fetch them again."
     )
 
     # --- evaluation ---
