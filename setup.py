@@ -53,7 +53,7 @@ setup(
             "sapbert_mentions = spacy_sapbert.mentions:make_sapbert_mentions",
         ],
         "spacy_scorers": [
-            "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.linker:make_linker_scorer",
+            "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.scoring:make_linker_scorer",
         ],
         "spacy_architectures": [
             "spacy-sapbert.TransformerEncoder.v1 = "

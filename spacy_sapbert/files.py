@@ -77,7 +77,7 @@ def count_lines(block: bytes) -> int:
 
 def read_text_blocks(
     path: Path, *, line_bytes: int = LINE_BYTES, parts: Sequence[Path] = ()
-) -> Iterator[Tuple[int, bytes]]:
+) -> Iterator[Tuple[int, int, bytes]]:
     """Read a text file, plain or `.gz`, in blocks of whole lines.
 
     Only a line feed ends a line: a carriage return before it is taken away with it,
@@ -88,8 +88,8 @@ def read_text_blocks(
     line_bytes (int): A longer line is an error, so that memory stays bounded.
     parts (Sequence[Path]): Files that make up the file when put together in this
         order, cut anywhere; `path` then is only its name in errors.
-    YIELDS (Tuple[int, bytes]): Number of the block's first line, from 1, and the lines,
-        each with a line feed at its end.
+    YIELDS (Tuple[int, int, bytes]): Number of the block's first line, from 1, how many
+        lines there are, and the lines, each with a line feed at its end.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
     number, rest, first = 1, b"", True
@@ -111,16 +111,17 @@ def read_text_blocks(
                 raise SapbertError(
                     Errors.E007.format(path=path, line=number + count, limit=line_bytes)
                 )
+            if b"\r" in lines:
+                lines = lines.replace(b"\r\n", b"\n")
             if lines:
-                # looking for one byte is ten times as fast as replacing two
-                yield number, lines.replace(b"\r\n", b"\n") if b"\r" in lines else lines
+                yield number, count, lines
                 number += count
     except (EOFError, zlib.error) as error:
         raise SapbertError(
             Errors.E008.format(path=path, line=number, reason=error)
         ) from None
     if rest:
-        yield number, rest.removesuffix(b"\r") + b"\n"
+        yield number, 1, rest.removesuffix(b"\r") + b"\n"
 
 
 def read_line_blocks(
@@ -134,7 +135,7 @@ def read_line_blocks(
         the lines without their ends.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
-    for number, block in read_text_blocks(path, line_bytes=line_bytes):
+    for number, _, block in read_text_blocks(path, line_bytes=line_bytes):
         yield number, block[:-1].split(b"\n")
 
 

@@ -20,18 +20,16 @@ from typing import (
 import srsly
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
-from spacy.scorer import Scorer
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from spacy.util import registry
 from thinc.api import Config, Model
 
+from .annotations import Attrs, set_extensions, write_links
 from .errors import Errors, SapbertError
 
 if TYPE_CHECKING:
     from .kb import KnowledgeBase, Linked
 
-NIL = "NIL"
 OPENING = threading.Lock()  # a component is pickled, and a lock in it could not be
 
 DEFAULT_CONFIG = """
@@ -63,22 +61,6 @@ precision = "float32"
 @scorers = "spacy-sapbert.linker_scorer.v1"
 """
 DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
-
-
-def score_links(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
-    """Score links; an entity without a concept on both sides is no hit.
-
-    examples (Iterable[Example]): Predicted and gold documents.
-    RETURNS (Dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others.
-    SOURCE: spaCy's Scorer.score_links, which counts "" against "" unless told.
-    """
-    return Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)
-
-
-@registry.scorers("spacy-sapbert.linker_scorer.v1")
-def make_linker_scorer() -> Callable[..., Dict[str, Any]]:
-    """Give the scorer of the component."""
-    return score_links
 
 
 @Language.factory(
@@ -129,7 +111,7 @@ class SapbertLinker(Pipe):
     threshold (Optional[float]): −1 to 1.
     batch_size (int): At least 1.
     spans_key (Optional[str]): Of a span group.
-    attrs (Tuple[str, str, str]): Names of the attributes for CUI, candidates and note.
+    attrs (Attrs): Names of the attributes for CUI, candidates and note.
     encoder (Model[List[str], Floats2d]): Runs the encoder of the knowledge base.
     scorer (Optional[Callable]): Scores examples.
     RAISES (SapbertError): If a number is out of its range.
@@ -144,7 +126,7 @@ class SapbertLinker(Pipe):
         threshold: Optional[float],
         batch_size: int,
         spans_key: Optional[str],
-        attrs: Tuple[str, str, str],
+        attrs: Attrs,
         encoder: Model,
         scorer: Optional[Callable[..., Dict[str, Any]]],
     ) -> None:
@@ -173,14 +155,7 @@ class SapbertLinker(Pipe):
         self.scorer = scorer
         self.opened: Optional[KnowledgeBase] = None
         self.unpacked: Optional[TemporaryDirectory] = None
-        self.set_extensions()
-
-    def set_extensions(self) -> None:
-        """Register the attributes of spans that the component writes."""
-        cui, candidates, note = self.attrs
-        for attr, default in ((cui, None), (candidates, []), (note, None)):
-            if not Span.has_extension(attr):
-                Span.set_extension(attr, default=default)
+        set_extensions(self.attrs)
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -269,33 +244,8 @@ class SapbertLinker(Pipe):
             found += self.kb.link(part, k=self.k, threshold=self.threshold)
         results = iter(found)
         for doc, of_doc in zip(docs, spans, strict=True):
-            self.annotate(doc, of_doc, [next(results) for _ in of_doc])
-
-    def annotate(
-        self, doc: Doc, spans: Sequence[Span], results: "Sequence[Linked]"
-    ) -> None:
-        """Write the results into one Doc.
-
-        doc (Doc): Changed in place.
-        spans (Sequence[Span]): Its spans.
-        results (Sequence[Linked]): One for each.
-        """
-        cui_attr, candidates_attr, note_attr = self.attrs
-        cuis = [chosen_cui(result) for result in results]
-        for span, cui, result in zip(spans, cuis, results, strict=True):
-            span._.set(cui_attr, cui)
-            span._.set(candidates_attr, result.candidates)
-            span._.set(note_attr, result.note)
-            if self.spans_key is None:
-                # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
-                for token in span:
-                    token.ent_kb_id_ = cui or NIL
-        if self.spans_key is not None and spans:
-            # Spans of equal offsets share `span._`, so the group keeps its own lists.
-            group = doc.spans[self.spans_key]
-            group.attrs[cui_attr] = cuis
-            group.attrs[candidates_attr] = [result.candidates for result in results]
-            group.attrs[note_attr] = [result.note for result in results]
+            own = [next(results) for _ in of_doc]
+            write_links(doc, of_doc, own, attrs=self.attrs, spans_key=self.spans_key)
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component with its whole knowledge base.
@@ -364,17 +314,6 @@ class SapbertLinker(Pipe):
         return restore_linker, (self.name, state, run)
 
 
-def chosen_cui(result: "Linked") -> Optional[str]:
-    """Give the concept of a mention.
-
-    result (Linked): What the search says.
-    RETURNS (Optional[str]): The best candidate's, if the mention has a concept.
-    """
-    if not result.candidates or result.note == "below threshold":
-        return None
-    return str(result.candidates[0]["cui"])
-
-
 def restore_linker(name: str, state: Dict[str, Any], run: Tuple[int, str]) -> Any:
     """Make a component of what a pickle holds.
 
@@ -389,5 +328,5 @@ def restore_linker(name: str, state: Dict[str, Any], run: Tuple[int, str]) -> An
     linker.__dict__.update(state)
     linker.name = name
     linker.encoder = create_transformer_encoder(*run)
-    linker.set_extensions()
+    set_extensions(linker.attrs)
     return linker

@@ -15,7 +15,8 @@ from spacy.training import Example
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.linker import DEFAULT_CONFIG, score_links
+from spacy_sapbert.linker import DEFAULT_CONFIG
+from spacy_sapbert.scoring import score_links
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 

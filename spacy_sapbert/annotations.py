@@ -1,0 +1,67 @@
+"""What the linker writes into a Doc."""
+
+from typing import TYPE_CHECKING, Optional, Sequence, Tuple
+
+from spacy.tokens import Doc, Span
+
+if TYPE_CHECKING:
+    from .kb import Linked
+
+NIL = "NIL"  # as spaCy's own entity linker says
+Attrs = Tuple[str, str, str]  # names of the attributes for CUI, candidates and note
+
+
+def set_extensions(attrs: Attrs) -> None:
+    """Register the attributes of spans that a linker writes.
+
+    attrs (Attrs): Their names.
+    """
+    cui, candidates, note = attrs
+    for attr, default in ((cui, None), (candidates, []), (note, None)):
+        if not Span.has_extension(attr):
+            Span.set_extension(attr, default=default)
+
+
+def chosen_cui(result: "Linked") -> Optional[str]:
+    """Give the concept of a mention.
+
+    result (Linked): What the search says.
+    RETURNS (Optional[str]): The best candidate's, if the mention has a concept.
+    """
+    if not result.candidates or result.note == "below threshold":
+        return None
+    return str(result.candidates[0]["cui"])
+
+
+def write_links(
+    doc: Doc,
+    spans: Sequence[Span],
+    results: "Sequence[Linked]",
+    *,
+    attrs: Attrs,
+    spans_key: Optional[str],
+) -> None:
+    """Write what was found for the spans of one Doc.
+
+    doc (Doc): Changed in place.
+    spans (Sequence[Span]): Its entities, or those of the group.
+    results (Sequence[Linked]): One for each.
+    attrs (Attrs): Names of the attributes.
+    spans_key (Optional[str]): Of the group; None for entities.
+    """
+    cui_attr, candidates_attr, note_attr = attrs
+    cuis = [chosen_cui(result) for result in results]
+    for span, cui, result in zip(spans, cuis, results, strict=True):
+        span._.set(cui_attr, cui)
+        span._.set(candidates_attr, result.candidates)
+        span._.set(note_attr, result.note)
+        if spans_key is None:
+            # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
+            for token in span:
+                token.ent_kb_id_ = cui or NIL
+    if spans_key is not None and spans:
+        # Spans of equal offsets share `span._`, so the group keeps its own lists.
+        group = doc.spans[spans_key]
+        group.attrs[cui_attr] = cuis
+        group.attrs[candidates_attr] = [result.candidates for result in results]
+        group.attrs[note_attr] = [result.note for result in results]

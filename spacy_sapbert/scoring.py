@@ -1,0 +1,23 @@
+"""How links are scored."""
+
+from typing import Any, Callable, Dict, Iterable
+
+from spacy.scorer import Scorer
+from spacy.training import Example
+
+from .annotations import NIL
+
+
+def score_links(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    """Score links; an entity without a concept on both sides is no hit.
+
+    examples (Iterable[Example]): Predicted and gold documents.
+    RETURNS (Dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others.
+    SOURCE: spaCy's Scorer.score_links, which counts "" against "" unless told.
+    """
+    return Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)
+
+
+def make_linker_scorer() -> Callable[..., Dict[str, Any]]:
+    """Give the scorer of the component."""
+    return score_links
