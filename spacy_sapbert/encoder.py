@@ -9,7 +9,7 @@ import numpy as np
 from thinc.api import Model
 
 from .errors import Errors, SapbertError
-from .hf import EncoderSettings, check_encoder_folder, read_settings
+from .hf import EncoderSettings, check_encoder_name, read_settings
 
 if TYPE_CHECKING:
     from spacy_transformers.data_classes import WordpieceBatch
@@ -67,9 +67,7 @@ def open_encoder(
     from transformers.utils import logging
 
     folder = Path(source)
-    if folder.is_dir():
-        check_encoder_folder(folder)
-        source = folder
+    check_encoder_name(str(source))
     transformer = TransformerModel(
         str(source),
         get_spans=list,

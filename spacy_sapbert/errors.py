@@ -102,9 +102,22 @@ class Errors(metaclass=_WithCodes):
         "Expected a regular expression as `--cui-pattern`, but got {pattern!r}: "
         "{reason}."
     )
+    E115 = "Expected `--{option}` to be one of {known}, but got {value!r}."
     E116 = (
         "Expected room for scratch files in {folder}, but: {reason}. Set `TMPDIR` to a "
         "folder with more space."
+    )
+    E117 = (
+        "{path}:{line}: Expected {expected}, but got something else. Correct the line, "
+        "or pass `--on-error skip` to count such lines and go on."
+    )
+    E118 = (
+        "{path}: Expected an OBO Graph in JSON, but {where} has: {got}. Fetch the file "
+        "again, or pass `--on-error skip` to count bad nodes and go on."
+    )
+    E119 = (
+        "{path}:{line}: Expected an id, `||` and names, but got something else. "
+        "Correct the line, or pass `--on-error skip` to count such lines and go on."
     )
 
     # --- encoder ---
@@ -134,6 +147,11 @@ class Errors(metaclass=_WithCodes):
     E207 = (
         "{path}: Expected an encoder that needs no code of its own, but it has an "
         "`auto_map`. Foreign code is not run; choose another encoder."
+    )
+
+    E208 = (
+        "Expected an encoder folder at {path}, but found none. Check the path, or name "
+        "a hub id."
     )
 
     # --- knowledge base and index ---

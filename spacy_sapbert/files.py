@@ -103,7 +103,8 @@ def read_text_blocks(
                 block = block.removeprefix(b"\xef\xbb\xbf")
             end = block.rfind(b"\n") + 1
             if end:
-                lines, rest = rest + block[:end], block[end:]
+                lines = b"".join((rest, memoryview(block)[:end]))
+                rest = block[end:]
             else:
                 lines, rest = b"", rest + block
             count = count_lines(lines)

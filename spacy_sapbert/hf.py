@@ -82,6 +82,25 @@ def check_encoder_folder(folder: Path) -> None:
             raise SapbertError(Errors.E207.format(path=path))
 
 
+def check_encoder_name(name: str) -> None:
+    """Tell a folder from a hub id, so that a misspelt folder asks no network.
+
+    name (str): A folder or a hub id.
+    RAISES (SapbertError): If it is a path at which there is no encoder folder.
+    """
+    path = Path(name)
+    if path.is_dir():
+        check_encoder_folder(path)
+    elif (
+        path.is_absolute()
+        or name.startswith(".")
+        or path.exists()
+        or path.parent != Path()
+        and path.parent.is_dir()
+    ):
+        raise SapbertError(Errors.E208.format(path=path))
+
+
 def load_encoder(name: str) -> Tuple[Any, Any]:
     """Load tokenizer and encoder of a folder or a hub id, without running its code.
 
@@ -92,8 +111,7 @@ def load_encoder(name: str) -> Tuple[Any, Any]:
     """
     from transformers import AutoModel, AutoTokenizer
 
-    if Path(name).is_dir():
-        check_encoder_folder(Path(name))
+    check_encoder_name(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         model = AutoModel.from_pretrained(name, trust_remote_code=False).float()

@@ -12,7 +12,7 @@ from spacy_sapbert.encoder import (
     tokenize_names,
 )
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.hf import EncoderSettings, check_settings
+from spacy_sapbert.hf import EncoderSettings, check_settings, load_encoder
 from spacy_sapbert.pooling import POOLINGS
 
 NAMES = ["heart attack", "Fever", "a", "pain of the lung, acute", "x y z " * 20, "ä"]
@@ -122,8 +122,22 @@ def test_an_encoder_that_asks_for_code_is_refused(
         open_encoder(create_transformer_encoder(), folder)
 
 
-def test_a_missing_encoder_is_an_error(tmp_path: Path, monkeypatch: object) -> None:
-    with pytest.raises(SapbertError, match="could not be loaded|safetensors"):
+def test_a_misspelt_folder_is_an_error_that_asks_no_network(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.chdir(tiny_encoder.parent.parent)
+    typo = f"{tiny_encoder.parent.name}/encodr"
+    for name in (str(tmp_path / "none"), "./none", typo):
+        with pytest.raises(SapbertError, match="encoder folder at"):
+            load_encoder(name)
+
+
+def test_a_folder_without_weights_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="safetensors"):
         open_encoder(create_transformer_encoder(), tmp_path)
 
 
