@@ -106,6 +106,29 @@ def concept_from_json(data: Any, path: Path, line: int) -> Concept:
     )
 
 
+def parse_concept(line: str, path: Path, number: int) -> Concept:
+    """Make a concept of a line of concepts.jsonl.
+
+    line (str): The line.
+    path (Path): The file, for the error.
+    number (int): The line in it, from 1, for the error.
+    RETURNS (Concept): The concept.
+    RAISES (SapbertError): If it is no JSON, or no concept.
+    """
+    try:
+        data = json.loads(line)
+        if "\\u" in line:
+            # JSON can escape half a character, and no file can hold one
+            json.dumps(data, ensure_ascii=False).encode("utf8")
+    except (ValueError, RecursionError):
+        raise SapbertError(
+            Errors.E101.format(
+                path=path, line=number, expected="valid JSON", got="something else"
+            )
+        ) from None
+    return concept_from_json(data, path, number)
+
+
 def read_concepts(path: Path) -> Iterator[Concept]:
     """Read concepts.jsonl, or the same with `.gz`, one concept at a time.
 
@@ -114,17 +137,8 @@ def read_concepts(path: Path) -> Iterator[Concept]:
     RAISES (SapbertError): With file and line, at the first bad line.
     """
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            data = json.loads(line)
-        except ValueError:
-            raise SapbertError(
-                Errors.E101.format(
-                    path=path, line=number, expected="valid JSON", got="something else"
-                )
-            ) from None
-        yield concept_from_json(data, path, number)
+        if line.strip():
+            yield parse_concept(line, path, number)
 
 
 def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:

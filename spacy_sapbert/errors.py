@@ -51,6 +51,7 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of the "
         "line. Convert the file with `iconv -t utf-8`, or correct the line."
     )
+    E010 = "Expected to read {path}, but the system refused: {reason}."
 
     # --- vocabularies and concepts ---
     E101 = (
@@ -94,9 +95,8 @@ class Errors(metaclass=_WithCodes):
     E111 = "Expected one of the formats {formats}, but got {format!r}."
     E112 = "Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
     E113 = (
-        "Expected settings that the format {format!r} has ({known}), but got "
-        "`--{option}`. Leave it out, or read each vocabulary by itself and then put "
-        "their concepts.jsonl together."
+        "Expected settings that the format {formats} has, but got `--{option}`. Leave "
+        "it out; `spacy sapbert concepts --help` says which format has which."
     )
     E114 = (
         "Expected a regular expression as `--cui-pattern`, but got {pattern!r}: "

@@ -34,6 +34,22 @@ def check_file(path: Path) -> None:
         raise SapbertError(Errors.E001.format(path=path))
 
 
+def open_to_read(path: Path) -> BinaryIO:
+    """Open a file.
+
+    path (Path): The file.
+    RETURNS (BinaryIO): Its bytes.
+    RAISES (SapbertError): If it is not there, a folder, or not ours to read.
+    """
+    check_file(path)
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise SapbertError(
+            Errors.E010.format(path=path, reason=error.strerror)
+        ) from None
+
+
 def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
     """Read a file, or the parts of one, as bytes; `.gz` is unpacked.
 
@@ -47,8 +63,7 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
     packed = paths[0].suffix == ".gz"
     unpacker = zlib.decompressobj(GZIP)
     for path in paths:
-        check_file(path)
-        with open(path, "rb") as file:
+        with open_to_read(path) as file:
             while block := file.read(BLOCK_BYTES):
                 if not packed:
                     yield block
@@ -226,7 +241,8 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
             Errors.E004.format(path=path, reason=error.strerror)
         ) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 @contextmanager

@@ -1,0 +1,60 @@
+"""A vocabulary of one's own, in the form of concepts.jsonl."""
+
+from pathlib import Path
+from typing import Iterator, Optional
+
+from ..concepts import Concept, parse_concept
+from ..errors import SapbertError
+from .checks import nothing_left
+from .lines import read_good_lines
+from .names import clean_name, has_letter_or_digit
+from .report import Report
+from .unite import sort_concepts
+
+
+def read_jsonl(
+    path: Path, *, on_error: str = "fail", report: Optional[Report] = None
+) -> Iterator[Concept]:
+    """Read concepts, clean their names, and put those of the same id together.
+
+    path (Path): The file, plain or `.gz`: in each line `cui`, and `name` or `aliases`.
+    on_error (str): "fail", or "skip" to count bad lines and go on.
+    report (Optional[Report]): Filled while reading.
+    YIELDS (Concept): Each concept, sorted by its id.
+    RAISES (SapbertError): With file and line, at the first bad line; if nothing is
+        left.
+    """
+    report = Report() if report is None else report
+    report.path, report.format = str(path), "jsonl"
+    for concept in sort_concepts(parse_lines(path, on_error=on_error, report=report)):
+        report.concepts += 1
+        report.names += len(concept.aliases)
+        yield concept
+    if not report.concepts:
+        raise SapbertError(nothing_left(report))
+
+
+def parse_lines(path: Path, *, on_error: str, report: Report) -> Iterator[Concept]:
+    """Read the lines of a file; see `read_jsonl`.
+
+    YIELDS (Concept): One of each line that has a name.
+    """
+    for number, line in read_good_lines(path, on_error=on_error, report=report):
+        if not line.strip():
+            report.dropped["blank lines"] += 1
+            continue
+        try:
+            concept = parse_concept(line, path, number)
+        except SapbertError:
+            if on_error == "fail":
+                raise
+            report.dropped["bad lines"] += 1
+            continue
+        names = [clean_name(alias) for alias in concept.aliases]
+        said = [name for name in names if has_letter_or_digit(name)]
+        report.dropped["names without a letter or digit"] += len(names) - len(said)
+        concept.aliases = list(dict.fromkeys(said))
+        report.dropped["repeated names"] += len(said) - len(concept.aliases)
+        report.rows_kept += len(concept.aliases)
+        if concept.aliases:
+            yield concept

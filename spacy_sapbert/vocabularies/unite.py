@@ -1,0 +1,73 @@
+"""Concepts put together by their ids: of one vocabulary, or of several."""
+
+import json
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter
+from typing import Iterable, Iterator, List, Sequence
+
+from ..concepts import Concept, concept_to_json
+from .scratch import open_scratch
+
+BATCH = 10_000
+get_cui = attrgetter("cui")
+
+
+def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]:
+    """Read vocabularies as one, in step, so that memory does not grow with them.
+
+    inputs (Sequence[Iterable[Concept]]): Concepts sorted by id, as all readers give
+        them; the vocabulary whose names and definitions are preferred comes first.
+    YIELDS (Concept): Each concept once, sorted by id.
+    """
+    for _, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
+        yield unite_concepts(list(same))
+
+
+def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
+    """Sort concepts by id on the disk, and put those of the same id together.
+
+    concepts (Iterable[Concept]): In any order.
+    YIELDS (Concept): Each concept once, sorted by id.
+    """
+    with open_scratch() as scratch:
+        scratch.execute("CREATE TABLE concepts (cui, data)")
+        scratch.executemany(
+            "INSERT INTO concepts VALUES (?, ?)",
+            (
+                (concept.cui, json.dumps(concept_to_json(concept)))
+                for concept in concepts
+            ),
+        )
+        # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
+        rows = scratch.execute("SELECT data FROM concepts ORDER BY cui, rowid")
+        stored = (load_concept(data) for (data,) in rows)
+        yield from unite_vocabularies([stored])
+
+
+def load_concept(data: str) -> Concept:
+    """Make a concept of what `concept_to_json` made of it."""
+    fields = json.loads(data)
+    del fields["name"]
+    return Concept(**fields)
+
+
+def unite_concepts(concepts: List[Concept]) -> Concept:
+    """Make one concept of several with the same id.
+
+    concepts (List[Concept]): The first gives the preferred name, and the first that
+        has one the definition; the other fields are put together in this order.
+    RETURNS (Concept): The first one, changed in place.
+    """
+    united, *others = concepts
+    if not others:
+        return united
+    for field in ("aliases", "types", "parents", "retired"):
+        values = (value for concept in concepts for value in getattr(concept, field))
+        setattr(united, field, list(dict.fromkeys(values)))
+    for concept in others:
+        united.definition = united.definition or concept.definition
+        for source, codes in concept.codes.items():
+            known = united.codes.get(source, [])
+            united.codes[source] = list(dict.fromkeys([*known, *codes]))
+    return united

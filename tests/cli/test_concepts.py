@@ -1,0 +1,214 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import List
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spacy_sapbert.cli import app
+from spacy_sapbert.cli.concepts import choose_options, show_progress, split_values
+from spacy_sapbert.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.report import Report, report_rows
+
+SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
+OBO = """[Term]
+id: X:1
+name: fever
+synonym: "pyrexia" EXACT []
+synonym: "heat" RELATED []
+xref: UMLS:C0015967
+
+[Term]
+id: X:2
+name: X-ray burn
+is_a: X:1
+"""
+
+
+def run(*arguments: object) -> Result:
+    words = ["concepts", *(str(argument) for argument in arguments)]
+    return CliRunner().invoke(app, words)
+
+
+def names_in(path: Path) -> List[List[str]]:
+    return [concept.aliases for concept in read_concepts(path)]
+
+
+@pytest.fixture
+def obo(tmp_path: Path) -> Path:
+    path = tmp_path / "small.obo"
+    path.write_text(OBO, "utf8")
+    return path
+
+
+def test_release_becomes_concepts_and_a_table(tmp_path: Path) -> None:
+    output = tmp_path / "concepts.jsonl"
+    result = run(SAMPLE, "--output", output)
+    assert result.exit_code == 0, result.output
+    concepts = list(read_concepts(output))
+    assert [concept.cui for concept in concepts] == sorted(
+        {concept.cui for concept in concepts}
+    )
+    assert f"Wrote {len(concepts)} concepts" in result.output
+    for line in ("read: MRCONSO.RRF", "dropped: suppressed rows", "kept: names"):
+        assert line in result.output
+
+
+def test_options_reach_the_reader(tmp_path: Path) -> None:
+    output = tmp_path / "concepts.jsonl.gz"
+    result = run(
+        *(SAMPLE, "-o", output, "--languages", "SPA, FRE", "--sources", "SAMPLE"),
+        *("--types", "T047", "--term-types", "PT", "--trade-names", "--suppressed"),
+        *("--source-rank", "SAMPLE", "--exclude-term-types", "SY"),
+        *("--cui-pattern", r"C\d+", "--on-error", "skip"),
+    )
+    assert result.exit_code == 0, result.output
+    concepts = list(read_concepts(output))
+    assert concepts
+    assert all("T047" in concept.types for concept in concepts)
+    names = {name for concept in concepts for name in concept.aliases}
+    assert "Asma" in names
+    assert "Asthma" not in names
+
+
+def test_all_is_no_filter(tmp_path: Path) -> None:
+    english, every = tmp_path / "english.jsonl", tmp_path / "every.jsonl"
+    assert run(SAMPLE, "-o", english).exit_code == 0
+    assert run(SAMPLE, "-o", every, "--languages", "all").exit_code == 0
+    assert len(sum(names_in(every), [])) > len(sum(names_in(english), []))
+
+
+def test_options_of_an_ontology_reach_its_reader(tmp_path: Path, obo: Path) -> None:
+    output = tmp_path / "concepts.jsonl"
+    options = ("--ids", "xref", "--scopes", "EXACT,RELATED", "--type", "T184")
+    result = run(obo, "-o", output, *options)
+    assert result.exit_code == 0, result.output
+    (concept,) = read_concepts(output)
+    expected = Concept("C0015967", ["fever", "pyrexia", "heat"], ["T184"], {"X": ["1"]})
+    assert concept == expected
+
+
+def test_several_vocabularies_are_united(tmp_path: Path, obo: Path) -> None:
+    mine, output = tmp_path / "mine.jsonl", tmp_path / "concepts.jsonl"
+    mine.write_text('{"cui": "X:1", "name": "hot"}\n{"cui": "A", "name": "a"}\n')
+    result = run(mine, obo, "-o", output, "--scopes", "EXACT")
+    assert result.exit_code == 0, result.output
+    assert names_in(output) == [["a"], ["hot", "fever", "pyrexia"], ["X-ray burn"]]
+
+
+def test_report_is_written_as_json(tmp_path: Path, obo: Path) -> None:
+    output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
+    assert run(obo, "-o", output, "--report", report).exit_code == 0
+    data = json.loads(report.read_text("utf8"))
+    assert data["concepts"] == 2
+    (each,) = data["inputs"]
+    assert each["path"] == str(obo)
+    assert each["format"] == "obo"
+    assert each["rows"] == {"small.obo": len(OBO.splitlines())}
+    assert each["dropped"] == {"synonyms of other scopes": 1}
+    assert each["names"] == 3
+
+
+def test_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
+    result = run(obo, "-o", tmp_path / "concepts.jsonl", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_output_is_not_replaced_unless_forced(tmp_path: Path, obo: Path) -> None:
+    output = tmp_path / "concepts.jsonl"
+    output.write_text("mine")
+    result = run(obo, "-o", output)
+    assert result.exit_code == 1
+    assert "E003" in result.output
+    assert output.read_text() == "mine"
+    assert run(obo, "-o", output, "--force").exit_code == 0
+    assert len(names_in(output)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--sources", "MSH"], "E113"),
+        (["--ids", "other"], "E115"),
+        (["--format", "owl"], "E111"),
+        (["--on-error", "ignore"], "E112"),
+        (["--ids", "xref", "--xref-prefix", "MSH"], "E106"),
+        (["--format", "jsonl"], "E101"),
+    ],
+)
+def test_error_is_told_and_leaves_no_file(
+    tmp_path: Path, obo: Path, options: List[str], code: str
+) -> None:
+    output = tmp_path / "concepts.jsonl"
+    result = run(obo, "-o", output, *options)
+    assert result.exit_code == 1
+    assert code in result.output
+    assert "Traceback" not in result.output
+    assert sorted(tmp_path.iterdir()) == [obo]
+
+
+def test_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> None:
+    output = tmp_path / "concepts.jsonl"
+    output.write_text("old")
+    with open(obo, "a") as file:
+        file.write("nonsense\n")
+    result = run(obo, "-o", output, "--force")
+    assert result.exit_code == 1
+    assert output.read_text() == "old"
+    assert run(obo, "-o", output, "--force", "--on-error", "skip").exit_code == 0
+
+
+def test_command_hangs_on_spacy_and_exits_with_1(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spacy", "sapbert", "concepts", "nothing.obo"]
+    command += ["-o", str(tmp_path / "x.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "E001" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_shows_examples() -> None:
+    result = run("--help")
+    assert "Example: spacy sapbert concepts" in result.output
+
+
+# --- functions ---
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [(None, None), ("all", []), ("", []), ("ENG", ["ENG"]), ("A, B,", ["A", "B"])],
+)
+def test_values_are_split_at_commas(text: str, values: List[str]) -> None:
+    assert split_values(text) == values
+
+
+def test_options_not_given_are_left_to_the_readers() -> None:
+    assert choose_options(a=None, b=[], c="x") == {"b": [], "c": "x"}
+
+
+def test_progress_is_shown_by_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_progress(False) as progress:
+        assert progress is None
+    with show_progress(True) as progress:
+        assert progress is not None
+        report = Report(progress=progress)
+        report.read("MRSTY.RRF", 10)
+        report.read("MRCONSO.RRF", 1000)
+        report.read("MRCONSO.RRF", 500)
+    assert report.rows == {"MRSTY.RRF": 10, "MRCONSO.RRF": 1500}
+    assert "MRCONSO.RRF: 1.51k rows" in capsys.readouterr().err
+
+
+def test_report_leaves_out_what_did_not_occur() -> None:
+    report = Report(names=1234, concepts=5)
+    report.dropped["suppressed rows"] += 0
+    report.dropped["repeated names"] += 2
+    assert report_rows(report) == [
+        ("dropped: repeated names", "2"),
+        ("kept: rows", "0"),
+        ("kept: names", "1,234"),
+        ("concepts", "5"),
+    ]

@@ -1,0 +1,148 @@
+import gzip
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.concepts import Concept, write_concepts
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.jsonl import read_jsonl
+from spacy_sapbert.vocabularies.report import Report
+
+
+def write(folder: Path, *lines: Any) -> Path:
+    """A file; a line that is no text is written as JSON."""
+    path = folder / "concepts.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_bytes("".join(f"{text}\n" for text in texts).encode())
+    return path
+
+
+def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+    report = Report()
+    return list(read_jsonl(path, report=report, **options)), report
+
+
+def fail(path: Path, **options: Any) -> str:
+    with pytest.raises(SapbertError) as caught:
+        read(path, **options)
+    return str(caught.value)
+
+
+def test_name_or_aliases_may_stand_alone(tmp_path: Path) -> None:
+    lines = [{"cui": "2", "aliases": ["b", "c"]}, {"cui": "1", "name": "a"}]
+    assert read(write(tmp_path, *lines))[0] == [
+        Concept("1", ["a"]),
+        Concept("2", ["b", "c"]),
+    ]
+
+
+def test_name_leads_the_aliases(tmp_path: Path) -> None:
+    path = write(tmp_path, {"cui": "1", "name": "b", "aliases": ["a", "b"]})
+    assert read(path)[0][0].aliases == ["b", "a"]
+
+
+def test_lines_of_the_same_id_are_put_together(tmp_path: Path) -> None:
+    lines = [{"cui": "1", "name": "a", "types": ["T1"]}, {"cui": "2", "name": "x"}]
+    lines += [{"cui": "1", "name": "b", "types": ["T2"], "definition": "d"}]
+    expected = Concept("1", ["a", "b"], types=["T1", "T2"], definition="d")
+    assert read(write(tmp_path, *lines))[0][0] == expected
+
+
+def test_names_are_cleaned_and_what_is_dropped_is_counted(tmp_path: Path) -> None:
+    names = [" a  b ", "a b", "--", "c\u2028d"]
+    concepts, report = read(write(tmp_path, {"cui": "1", "aliases": names}, ""))
+    assert concepts == [Concept("1", ["a b", "c d"])]
+    assert report.to_json()["dropped"] == {
+        "blank lines": 1,
+        "names without a letter or digit": 1,
+        "repeated names": 1,
+    }
+
+
+BAD_LINES = [
+    "fever",
+    '{"cui": "1"',
+    "[" * 100_000,
+    "9" * 5000,
+    [],
+    {"name": "fever"},
+    {"cui": "2"},
+    {"cui": "", "name": "fever"},
+    {"cui": 2, "name": "fever"},
+    {"cui": "2", "aliases": "fever"},
+    {"cui": "2", "name": "fever", "alias": []},
+    {"cui": "2", "name": "half a character: \ud800"},
+    {"cui": "\udfff", "name": "fever"},
+    {"cui": "2", "name": "fever", "definition": "\ud800"},
+]
+PLACES = range(len(BAD_LINES))
+
+
+@pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
+def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: Any) -> None:
+    path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
+    error = fail(path)
+    assert error.startswith(f"[E101] {path}:2: ")
+    assert "fever" not in error
+
+
+@pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
+def test_bad_line_is_counted_when_skipped(tmp_path: Path, line: Any) -> None:
+    path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
+    concepts, report = read(path, on_error="skip")
+    assert concepts == [Concept("1", ["pain"])]
+    assert report.dropped["bad lines"] == 1
+
+
+def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, {"cui": "1", "name": "--"})
+    assert "1 names without a letter or digit" in fail(path)
+
+
+def test_compressed_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "concepts.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"cui": "1", "name": "a"}'))
+    assert read(path)[0] == [Concept("1", ["a"])]
+
+
+def test_what_was_written_is_read(
+    few_concepts: List[Concept], concepts_file: Path, tmp_path: Path
+) -> None:
+    concepts, _ = read(concepts_file)
+    assert concepts == few_concepts
+    assert write_concepts(tmp_path / "again.jsonl", concepts) == len(few_concepts)
+    assert (tmp_path / "again.jsonl").read_bytes() == concepts_file.read_bytes()
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
+    ),
+    max_leaves=4,
+)
+FIELDS = st.sampled_from(
+    ["cui", "name", "aliases", "types", "codes", "parents", "definition", "retired"]
+)
+LINES = st.one_of(
+    st.text(), VALUES, st.dictionaries(FIELDS, VALUES), st.text().map(json.dumps)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(LINES, max_size=4), st.sampled_from(["fail", "skip"]))
+def test_any_line_gives_concepts_or_an_error_of_ours(
+    lines: List[Any], on_error: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), {"cui": "1", "name": "a"}, *lines)
+        with suppress(SapbertError):
+            concepts, _ = read(path, on_error=on_error)
+            assert "1" in [concept.cui for concept in concepts]
+            write_concepts(Path(folder) / "again.jsonl", concepts)

@@ -1,0 +1,290 @@
+import gzip
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.concepts import Concept
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies import obographs
+from spacy_sapbert.vocabularies.obographs import read_obographs
+from spacy_sapbert.vocabularies.report import Report
+
+OBO = "http://purl.obolibrary.org/obo/"
+OIO = "http://www.geneontology.org/formats/oboInOwl#"
+# nodes of type CLASS that are not deprecated
+DOID_CONCEPTS = 14_943
+
+
+def make_node(id: str, label: str = "a name", **meta: Any) -> Dict[str, Any]:
+    return {"id": OBO + id, "lbl": label, "type": "CLASS", "meta": meta}
+
+
+def write_graph(folder: Path, *nodes: Any, edges: Any = ()) -> Path:
+    path = folder / "vocabulary.json"
+    data = {"graphs": [{"nodes": nodes, "edges": edges}]}
+    path.write_text(json.dumps(data), "utf8")
+    return path
+
+
+def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+    report = Report()
+    return list(read_obographs(path, report=report, **options)), report
+
+
+def fail(path: Path, **options: Any) -> str:
+    with pytest.raises(SapbertError) as caught:
+        read(path, **options)
+    return str(caught.value)
+
+
+def test_class_becomes_a_concept(tmp_path: Path) -> None:
+    node = make_node(
+        "X_1",
+        "chikungunya",
+        definition={"val": "A fever."},
+        synonyms=[{"pred": "hasExactSynonym", "val": "Chikungunya fever"}],
+        xrefs=[{"val": "ICD10CM:A92.0"}],
+        basicPropertyValues=[{"pred": OIO + "hasAlternativeId", "val": "X:9"}],
+    )
+    edge = {"sub": OBO + "X_1", "pred": "is_a", "obj": OBO + "X_2"}
+    other = {"sub": OBO + "X_1", "pred": OBO + "BFO_1", "obj": OBO + "X_3"}
+    nodes = [node, make_node("X_2"), make_node("X_3")]
+    path = write_graph(tmp_path, *nodes, edges=[edge, other])
+    assert read(path, type="T047")[0][0] == Concept(
+        "X:1",
+        ["chikungunya", "Chikungunya fever"],
+        types=["T047"],
+        codes={"X": ["1"], "ICD10CM": ["A92.0"]},
+        parents=["X:2"],
+        definition="A fever.",
+        retired=["X:9"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("iri", "cui"),
+    [
+        (OBO + "DOID_8718", "DOID:8718"),
+        ("http://example.org/a#HP_1", "HP:1"),
+        ("MONDO:1", "MONDO:1"),
+        ("http://example.org/code", "code"),
+    ],
+)
+def test_iri_is_shortened(tmp_path: Path, iri: str, cui: str) -> None:
+    path = write_graph(tmp_path, {"id": iri, "lbl": "a", "type": "CLASS"})
+    assert read(path)[0][0].cui == cui
+
+
+def test_nodes_that_are_no_classes_are_passed_over(tmp_path: Path) -> None:
+    nodes = [{**make_node("X_1"), "type": "PROPERTY"}, {"id": OBO + "X_3"}]
+    path = write_graph(tmp_path, *nodes, make_node("X_2"))
+    assert [concept.cui for concept in read(path)[0]] == ["X:2"]
+
+
+def test_graphs_of_a_file_are_put_together(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json"
+    graphs = [{"nodes": [make_node("X_1", name)]} for name in ("a", "b")]
+    path.write_text(json.dumps({"graphs": [*graphs, {}]}))
+    ((concept,), _) = read(path)
+    assert concept.aliases == ["a", "b"]
+
+
+def test_scopes_choose_synonyms_and_the_others_are_counted(tmp_path: Path) -> None:
+    kinds = ("Exact", "Narrow", "Broad", "Related")
+    synonyms = [{"pred": f"has{kind}Synonym", "val": kind} for kind in kinds]
+    path = write_graph(tmp_path, make_node("X_1", "x", synonyms=synonyms))
+    (concept,), report = read(path)
+    assert concept.aliases == ["x", "Exact"]
+    assert report.dropped["synonyms of other scopes"] == 3
+    assert read(path, scopes=())[0][0].aliases == ["x", *kinds]
+
+
+def test_xref_ids_take_the_place_of_own_ones(tmp_path: Path) -> None:
+    one = make_node("X_1", xrefs=[{"val": "UMLS:C0000001"}])
+    two = make_node("X_2", xrefs=[{"val": f"UMLS:C000000{n}"} for n in (2, 3)])
+    path = write_graph(tmp_path, one, two, make_node("X_3"))
+    concepts, report = read(path, ids="xref")
+    assert [concept.cui for concept in concepts] == ["C0000001"]
+    assert report.to_json()["dropped"] == {
+        "terms with several UMLS ids": 1,
+        "terms without a UMLS id": 1,
+    }
+    concepts, _ = read(path, ids="xref", multi_xref="all")
+    assert [concept.cui for concept in concepts] == ["C0000001", "C0000002", "C0000003"]
+
+
+def test_obsolete_node_leads_to_the_new_one(tmp_path: Path) -> None:
+    values = [{"pred": OBO + "IAO_0100001", "val": OBO + "X_2"}]
+    old = make_node("X_1", deprecated=True, basicPropertyValues=values)
+    path = write_graph(tmp_path, old, make_node("X_2"))
+    (concept,), report = read(path)
+    assert (concept.cui, concept.retired) == ("X:2", ["X:1"])
+    assert report.dropped["obsolete terms"] == 1
+    assert len(read(path, obsolete=True)[0]) == 2
+
+
+def test_compressed_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = write_graph(tmp_path, make_node("X_1"))
+    packed = path.with_name("vocabulary.json.gz")
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
+    assert len(read(packed)[0]) == 1
+
+
+# --- errors ---
+
+BAD_NODES = [
+    None,
+    "node",
+    [],
+    {"lbl": "no id"},
+    {"id": 5, "type": "CLASS"},
+    {"id": "", "lbl": "empty id", "type": "CLASS"},
+    {"id": "X:\ud800", "lbl": "half a character", "type": "CLASS"},
+    {**make_node("X_2"), "lbl": ["x"]},
+    {**make_node("X_2"), "meta": "x"},
+    make_node("X_2", synonyms=[{"pred": "hasExactSynonym"}]),
+    make_node("X_2", synonyms=5),
+    make_node("X_2", synonyms=[{"pred": [], "val": "x"}]),
+    make_node("X_2", xrefs=["x"]),
+    make_node("X_2", definition="x"),
+    make_node("X_2", basicPropertyValues=[{"pred": 1, "val": "x"}]),
+    make_node("X_2", "half a character: \ud800"),
+]
+
+
+@pytest.mark.parametrize("node", BAD_NODES)
+def test_bad_node_is_an_error_with_its_number(tmp_path: Path, node: Any) -> None:
+    path = write_graph(tmp_path, make_node("X_1"), node)
+    assert fail(path).startswith(f"[E118] {path}: Expected an OBO Graph")
+    assert "node 2" in fail(path)
+
+
+@pytest.mark.parametrize("node", BAD_NODES)
+def test_bad_node_is_counted_when_skipped(tmp_path: Path, node: Any) -> None:
+    path = write_graph(tmp_path, make_node("X_1"), node)
+    concepts, report = read(path, on_error="skip")
+    assert [concept.cui for concept in concepts] == ["X:1"]
+    assert report.dropped["bad nodes"] == 1
+
+
+BAD_FILES = [
+    b"",
+    b"{",
+    b"[]",
+    b"5",
+    b"5" * 5000,
+    b"{}",
+    b'{"graphs": {}}',
+    b'{"graphs": [5]}',
+    b'{"graphs": [{"nodes": 5}]}',
+    b'{"graphs": [{"edges": 5}]}',
+    b"[" * 200_000,
+]
+
+
+@pytest.mark.parametrize("data", BAD_FILES, ids=range(len(BAD_FILES)))
+def test_file_that_is_no_graph_is_an_error(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "vocabulary.json"
+    path.write_bytes(data)
+    assert fail(path).startswith(f"[E118] {path}: ")
+
+
+def test_bad_json_is_an_error_with_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json"
+    path.write_text('{"graphs": [\n{"nodes": [}]}')
+    assert "line 2" in fail(path)
+
+
+def test_bad_utf8_is_an_error_with_the_offset(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json"
+    path.write_bytes(b'{"graphs": "\xff"}')
+    assert "offset 12 " in fail(path)
+
+
+def test_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json.gz"
+    path.write_bytes(gzip.compress(b'{"graphs": []}')[:-9])
+    assert "[E008]" in fail(path)
+
+
+def test_no_gzip_under_its_name_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json.gz"
+    path.write_bytes(b'{"graphs": []}')
+    assert "[E008]" in fail(path)
+
+
+def test_gzip_bomb_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obographs, "JSON_BYTES", 1000)
+    path = tmp_path / "vocabulary.json.gz"
+    path.write_bytes(gzip.compress(b" " * 1001))
+    assert "more than 1,000 bytes" in fail(path)
+
+
+def test_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json"
+    path.write_bytes('{"graphs": []}'.encode("utf-16"))
+    assert "[E006]" in fail(path)
+
+
+def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+    path = write_graph(tmp_path, make_node("X_1", deprecated=True))
+    assert "1 obsolete terms" in fail(path)
+
+
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
+    assert "[E001]" in fail(tmp_path / "vocabulary.json")
+
+
+# --- properties and real files ---
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "val", "pred"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(["id", "lbl", "type", "meta"])
+METAS = st.dictionaries(
+    st.sampled_from(
+        ["definition", "synonyms", "xrefs", "basicPropertyValues", "deprecated"]
+    ),
+    VALUES,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
+def test_any_json_gives_concepts_or_an_error_of_ours(
+    node: Dict[str, Any], meta: Dict[str, Any], edges: Any, on_error: str
+) -> None:
+    nodes = [make_node("X_1"), {**make_node("X_2", **meta), **node}]
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_graph(Path(folder), *nodes, edges=edges)
+        with suppress(SapbertError):
+            concepts, _ = read(path, on_error=on_error)
+            assert concepts
+            assert all(concept.cui and concept.aliases for concept in concepts)
+
+
+def test_real_ontologies_read_whole(data_folder: Path) -> None:
+    counts = {}
+    for path in sorted((data_folder / "sources").glob("*.json.gz")):
+        concepts, report = read(path)
+        counts[path.name] = len(concepts)
+        assert report.concepts == len(concepts) > 0
+    assert counts["doid-2018-07-05.json.gz"] == DOID_CONCEPTS
+
+
+def test_real_ontology_reads_under_umls_ids(data_folder: Path) -> None:
+    path = data_folder / "sources" / "doid-2018-07-05.json.gz"
+    concepts, report = read(path, ids="xref", multi_xref="all")
+    assert len(concepts) > 5000
+    assert report.dropped["terms without a UMLS id"] > 0

@@ -1,0 +1,770 @@
+import gzip
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.concepts import Concept
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.files import LINE_BYTES
+from spacy_sapbert.vocabularies.names import clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.rrf import read_rrf
+from spacy_sapbert.vocabularies.rrf_files import COLUMNS
+
+SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
+HEART, FEVER, PAIN = "C0000001", "C0000002", "C0000003"
+ATORVASTATIN = "C0286651"
+NO_WORD = "names without a letter or digit"
+ODD_NAMES = [
+    "lone\rreturn",
+    "line\u2028separator",
+    "next\u0085line",
+    "Se\u0301gou NFD",
+    "zero\u200bwidth",
+    "soft\u00adhyphen",
+    "\u202bright to left \u05d0",
+    "smile \U0001f600",
+    'unbalanced "quote',
+    "hot,\tcold; 'tab'",
+]
+
+
+def make_row(table: str, **values: str) -> str:
+    """A line of a table, by the names of its columns; the others are empty."""
+    assert set(values) <= set(COLUMNS[table])
+    return "".join(f"{values.get(column, '')}|" for column in COLUMNS[table])
+
+
+def atom(cui: str, name: str, **values: str) -> str:
+    """A line of MRCONSO; not suppressed, English, and nowhere preferred."""
+    defaults = {"LAT": "ENG", "TS": "S", "STT": "VO", "ISPREF": "N", "SAB": "SRC"}
+    defaults |= {"TTY": "PT", "CODE": "NOCODE", "SUPPRESS": "N"}
+    return make_row("MRCONSO", **{**defaults, "CUI": cui, "STR": name, **values})
+
+
+def relation(cui1: str, cui2: str, **values: str) -> str:
+    """A line of MRREL: what CUI2 is to CUI1."""
+    defaults = {"REL": "RO", "SUPPRESS": "N"}
+    return make_row("MRREL", **{**defaults, "CUI1": cui1, "CUI2": cui2, **values})
+
+
+def definition(cui: str, text: str, **values: str) -> str:
+    """A line of MRDEF that is of no atom in particular."""
+    return make_row("MRDEF", **{"SUPPRESS": "N", "CUI": cui, "DEF": text, **values})
+
+
+def write_table(folder: Path, table: str, *rows: str) -> Path:
+    """Write a table, each row with a line feed behind it."""
+    path = folder / f"{table}.RRF"
+    path.write_bytes("".join(f"{row}\n" for row in rows).encode("utf8"))
+    return path
+
+
+def write_conso(folder: Path, *rows: str) -> Path:
+    return write_table(folder, "MRCONSO", *rows)
+
+
+def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+    """Read all of it, and the report."""
+    report = Report()
+    return list(read_rrf(path, report=report, **options)), report
+
+
+def names_of(path: Path, **options: Any) -> Dict[str, List[str]]:
+    """The names by the ids."""
+    return {each.cui: each.aliases for each in read(path, **options)[0]}
+
+
+def fail(path: Path, **options: Any) -> str:
+    """The text of the error that reading ends with."""
+    with pytest.raises(SapbertError) as caught:
+        read(path, **options)
+    return str(caught.value)
+
+
+# --- atoms ---
+
+
+def test_reader_puts_the_names_of_a_concept_together(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Heart"), atom(HEART, "Cor"), atom(FEVER, "Fever")]
+    write_conso(tmp_path, *rows)
+    assert names_of(tmp_path) == {HEART: ["Heart", "Cor"], FEVER: ["Fever"]}
+
+
+def test_reader_takes_the_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"))
+    write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
+    assert read(path)[0] == [Concept(HEART, ["Heart"], types=["T023"])]
+
+
+def test_reader_looks_into_the_folder_meta(tmp_path: Path) -> None:
+    (tmp_path / "META").mkdir()
+    write_conso(tmp_path / "META", atom(HEART, "Heart"))
+    assert list(names_of(tmp_path)) == [HEART]
+
+
+def test_reader_takes_spaces_and_accents_in_the_path(tmp_path: Path) -> None:
+    folder = tmp_path / "UMLS été 2024 ü"
+    folder.mkdir()
+    write_conso(folder, atom(HEART, "Heart"))
+    assert list(names_of(folder)) == [HEART]
+
+
+def test_repeated_names_are_counted_and_left_out(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Heart"), atom(HEART, "Heart"), atom(HEART, "heart")]
+    write_conso(tmp_path, *rows)
+    (concept,), report = read(tmp_path)
+    assert concept.aliases == ["Heart", "heart"]
+    assert (report.dropped["repeated names"], report.rows_kept) == (1, 3)
+
+
+def test_one_name_may_be_of_many_concepts(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "MI"), atom(FEVER, "MI"))
+    assert names_of(tmp_path) == {HEART: ["MI"], FEVER: ["MI"]}
+
+
+def test_names_that_say_nothing_are_counted_and_left_out(tmp_path: Path) -> None:
+    names = ["", "  ", "--", "\u200b", "\u00a0", "\U0001f600", "Heart"]
+    write_conso(tmp_path, *(atom(HEART, name) for name in names))
+    (concept,), report = read(tmp_path)
+    assert concept.aliases == ["Heart"]
+    assert report.dropped[NO_WORD] == 6
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_characters_stay_inside_a_name(tmp_path: Path, name: str) -> None:
+    write_conso(tmp_path, atom(HEART, name), atom(FEVER, "Fever"))
+    assert names_of(tmp_path) == {HEART: [clean_name(name)], FEVER: ["Fever"]}
+
+
+def test_white_space_in_a_name_becomes_one_space(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, " a \t b\u2028c\u0085d\u00a0e\rf "))
+    assert names_of(tmp_path) == {HEART: ["a b c d e f"]}
+
+
+def test_nfc_and_nfd_are_two_names_as_written(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "caf\u00e9"), atom(HEART, "cafe\u0301"))
+    assert names_of(tmp_path) == {HEART: ["caf\u00e9", "cafe\u0301"]}
+
+
+def test_double_quotes_are_letters_like_any(tmp_path: Path) -> None:
+    rows = [atom(HEART, '"Heart'), atom(HEART, 'Cor"'), atom(FEVER, '"')]
+    write_conso(tmp_path, *rows, atom(PAIN, "Pain"))
+    assert names_of(tmp_path) == {HEART: ['"Heart', 'Cor"'], PAIN: ["Pain"]}
+
+
+def test_codes_are_grouped_by_source_and_nocode_is_none(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Heart", SAB="A", CODE="1"), atom(HEART, "Cor", CODE="NOCODE")]
+    rows += [atom(HEART, "heart", SAB="A", CODE="1"), atom(HEART, "h", SAB="A")]
+    rows += [atom(HEART, "hh", SAB="A", CODE="2"), atom(HEART, "i", SAB="B", CODE="")]
+    write_conso(tmp_path, *rows)
+    assert read(tmp_path)[0][0].codes == {"A": ["1", "2"]}
+
+
+def test_concept_longer_than_a_block_stays_one(tmp_path: Path) -> None:
+    names = [f"Heart {number} {'x' * 100}" for number in range(6000)]
+    rows = [atom(HEART, name) for name in names]
+    write_conso(tmp_path, *rows, atom(FEVER, "Fever"))
+    assert names_of(tmp_path) == {HEART: names, FEVER: ["Fever"]}
+
+
+# --- the preferred name ---
+
+
+@pytest.mark.parametrize(
+    "values", [{"TS": "P"}, {"STT": "PF"}, {"ISPREF": "Y"}, {"LAT": "ENG"}]
+)
+def test_preferred_atom_leads_and_the_others_keep_their_order(
+    tmp_path: Path, values: Dict[str, str]
+) -> None:
+    rows = [atom(HEART, name, LAT="SPA") for name in ("a", "b")]
+    rows.append(atom(HEART, "c", **{"LAT": "SPA", **values}))
+    write_conso(tmp_path, *rows)
+    assert names_of(tmp_path, languages=()) == {HEART: ["c", "a", "b"]}
+
+
+def test_term_status_counts_more_than_string_type_and_atom(tmp_path: Path) -> None:
+    write_conso(
+        tmp_path,
+        atom(HEART, "atom", ISPREF="Y"),
+        atom(HEART, "string", STT="PF"),
+        atom(HEART, "term", TS="P"),
+    )
+    assert read(tmp_path)[0][0].name == "term"
+
+
+def test_first_language_leads(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Heart", TS="P"), atom(HEART, "Corazón", LAT="SPA")]
+    write_conso(tmp_path, *rows)
+    names = names_of(tmp_path, languages=("SPA", "ENG"))
+    assert names == {HEART: ["Corazón", "Heart"]}
+
+
+def test_source_rank_decides_between_equals(tmp_path: Path) -> None:
+    rows = [atom(HEART, name, SAB=name) for name in ("A", "B", "C")]
+    write_conso(tmp_path, *rows)
+    assert names_of(tmp_path, source_rank=("C", "B")) == {HEART: ["C", "A", "B"]}
+
+
+def test_source_rank_does_not_outweigh_the_flags(tmp_path: Path) -> None:
+    rows = [atom(HEART, "a", SAB="A"), atom(HEART, "b", SAB="B", ISPREF="Y")]
+    write_conso(tmp_path, *rows)
+    assert read(tmp_path, source_rank=("A",))[0][0].name == "b"
+
+
+# --- filters ---
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "rule"),
+    [
+        ({}, {"LAT": "SPA"}, "rows in other languages"),
+        ({"sources": ("SRC",)}, {"SAB": "MSH"}, "rows of other sources"),
+        ({"term_types": ("PT",)}, {"TTY": "SY"}, "rows of other term types"),
+        ({"exclude_term_types": ("SY",)}, {"TTY": "SY"}, "rows of excluded term types"),
+        ({}, {"SUPPRESS": "O"}, "suppressed rows"),
+        ({}, {"SUPPRESS": "E"}, "suppressed rows"),
+        ({}, {"SUPPRESS": "Y"}, "suppressed rows"),
+    ],
+)
+def test_filter_drops_and_counts(
+    tmp_path: Path, options: Dict[str, Any], values: Dict[str, str], rule: str
+) -> None:
+    write_conso(tmp_path, atom(HEART, "kept"), atom(HEART, "dropped", **values))
+    (concept,), report = read(tmp_path, **options)
+    assert concept.aliases == ["kept"]
+    assert report.to_json()["dropped"] == {rule: 1}
+
+
+def test_no_languages_and_suppressed_keep_all(tmp_path: Path) -> None:
+    rows = [atom(HEART, "a", LAT="SPA", SUPPRESS="O"), atom(HEART, "b")]
+    write_conso(tmp_path, *rows)
+    assert set(names_of(tmp_path, languages=(), suppressed=True)[HEART]) == {"a", "b"}
+
+
+def test_types_keep_concepts_with_one_of_them(tmp_path: Path) -> None:
+    write_conso(tmp_path, *(atom(cui, "name") for cui in (HEART, FEVER, PAIN)))
+    types = [(HEART, "T023"), (HEART, "T047"), (FEVER, "T184"), ("C0000009", "T099")]
+    rows = [make_row("MRSTY", CUI=cui, TUI=tui) for cui, tui in types]
+    write_table(tmp_path, "MRSTY", *rows)
+    (concept,), report = read(tmp_path, types=("T047",))
+    assert (concept.cui, concept.types) == (HEART, ["T023", "T047"])
+    assert report.dropped["concepts of other types"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "asked", "near"),
+    [
+        ({"sources": ("SNOMED",)}, {"SAB": "SNOMEDCT_US"}, "SNOMED", "SNOMEDCT_US"),
+        ({"sources": ("msh",)}, {"SAB": "MSH"}, "msh", "MSH"),
+        ({"languages": ("EGN", "ENG")}, {}, "EGN", "ENG"),
+        ({"term_types": ("PTT",)}, {"TTY": "PT"}, "PTT", "PT"),
+        ({"exclude_term_types": ("OAPP",)}, {"TTY": "OAP"}, "OAPP", "OAP"),
+    ],
+)
+def test_filter_that_names_what_is_not_there_suggests(
+    tmp_path: Path,
+    options: Dict[str, Any],
+    values: Dict[str, str],
+    asked: str,
+    near: str,
+) -> None:
+    write_conso(tmp_path, atom(HEART, "a"), atom(HEART, "b", **values))
+    error = fail(tmp_path, **options)
+    assert error.startswith("[E105]")
+    assert f"but got {asked}." in error
+    assert f"Did you mean {near}" in error
+
+
+def test_unknown_type_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
+    assert "Did you mean T023?" in fail(tmp_path, types=("T0233",))
+
+
+def test_types_need_their_table(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    assert "MRSTY.RRF" in fail(tmp_path, types=("T047",))
+
+
+def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Corazón", LAT="SPA"), atom(HEART, "--")]
+    write_conso(tmp_path, *rows, *[atom(FEVER, "old", SUPPRESS="O")] * 2)
+    error = fail(tmp_path)
+    assert error.startswith("[E106]")
+    assert "1 rows in other languages" in error
+    assert "2 suppressed rows" in error
+    assert f"1 {NO_WORD}" in error
+
+
+def test_empty_file_is_an_error(tmp_path: Path) -> None:
+    write_conso(tmp_path)
+    assert "nothing" in fail(tmp_path, languages=())
+
+
+# --- tables beside MRCONSO ---
+
+
+def test_absent_tables_are_said_once(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    concepts, report = read(tmp_path, trade_names=True)
+    assert concepts[0] == Concept(HEART, ["Heart"])
+    assert [note.split()[0] for note in report.notes] == [
+        "MRSTY.RRF",
+        "MRDEF.RRF",
+        "MRREL.RRF",
+        "MRCUI.RRF",
+    ]
+
+
+def test_types_are_sorted_and_a_concept_without_one_is_counted(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    tuis = ("T047", "T023", "T047")
+    rows = [make_row("MRSTY", CUI=HEART, TUI=tui) for tui in tuis]
+    write_table(tmp_path, "MRSTY", *rows)
+    concepts, report = read(tmp_path)
+    assert [concept.types for concept in concepts] == [["T023", "T047"], []]
+    assert report.counts["concepts without a type"] == 1
+
+
+def test_type_of_an_unknown_concept_is_passed_over(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(FEVER, "Fever"))
+    rows = [make_row("MRSTY", CUI=c, TUI=c) for c in (HEART, FEVER, PAIN)]
+    write_table(tmp_path, "MRSTY", *rows)
+    assert read(tmp_path)[0] == [Concept(FEVER, ["Fever"], types=[FEVER])]
+
+
+def test_definition_is_the_first_of_the_best_source(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    rows = [definition(HEART, text, SAB=text[:3]) for text in ("NCI", "MSH 1", "MSH 2")]
+    write_table(tmp_path, "MRDEF", *rows)
+    assert read(tmp_path)[0][0].definition == "NCI"
+    assert read(tmp_path, source_rank=("MSH",))[0][0].definition == "MSH 1"
+
+
+def test_suppressed_definition_is_left_out(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    write_table(tmp_path, "MRDEF", definition(HEART, "old", SUPPRESS="O"))
+    (concept,), report = read(tmp_path)
+    assert concept.definition is None
+    assert report.dropped["suppressed definitions"] == 1
+    assert read(tmp_path, suppressed=True)[0][0].definition == "old"
+
+
+def test_definition_goes_with_its_atom(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Srdce", LAT="CZE", AUI="A1"), atom(HEART, "Heart", AUI="A2")]
+    write_conso(tmp_path, *rows)
+    rows = [definition(HEART, "sval", AUI="A1"), definition(HEART, "pump", AUI="A2")]
+    write_table(tmp_path, "MRDEF", *rows)
+    (concept,), report = read(tmp_path)
+    assert concept.definition == "pump"
+    assert report.dropped["definitions of atoms that were left out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("child", "values"),
+    [
+        (HEART, {"REL": "PAR"}),
+        (HEART, {"RELA": "inverse_isa"}),
+        (HEART, {"REL": "PAR", "RELA": "inverse_isa"}),
+        (FEVER, {"REL": "CHD"}),
+        (FEVER, {"RELA": "isa"}),
+        (FEVER, {"REL": "CHD", "RELA": "isa"}),
+    ],
+)
+def test_relation_says_what_the_second_is_to_the_first(
+    tmp_path: Path, child: str, values: Dict[str, str]
+) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    write_table(tmp_path, "MRREL", relation(HEART, FEVER, **values))
+    parent = FEVER if child == HEART else HEART
+    expected = {child: [parent], parent: []}
+    assert {c.cui: c.parents for c in read(tmp_path)[0]} == expected
+
+
+def test_parents_are_distinct_and_never_the_concept_itself(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    rows = [relation(HEART, other, REL="PAR") for other in (PAIN, FEVER, FEVER, HEART)]
+    write_table(tmp_path, "MRREL", *rows)
+    (concept,), report = read(tmp_path)
+    assert concept.parents == [FEVER, PAIN]
+    assert report.dropped["relations of a concept to itself"] == 1
+
+
+def test_suppressed_relation_is_left_out(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    write_table(tmp_path, "MRREL", relation(HEART, FEVER, REL="PAR", SUPPRESS="O"))
+    (concept,), report = read(tmp_path)
+    assert concept.parents == []
+    assert report.dropped["suppressed relations"] == 1
+
+
+def test_brands_give_their_names_to_the_ingredient(tmp_path: Path) -> None:
+    ids = ["C0000001", "C0000002", "C0000003"]
+    rows = [atom(ids[0], "Panadol"), atom(ids[1], "paracetamol", CODE="1")]
+    write_conso(tmp_path, *rows, atom(ids[2], "Tylenol"), atom(ids[2], "Tylenol 500"))
+    write_table(
+        tmp_path,
+        "MRREL",
+        relation(ids[1], ids[2], RELA="tradename_of"),
+        relation(ids[0], ids[1], RELA="has_tradename"),
+    )
+    concepts, report = read(tmp_path, trade_names=True)
+    assert [concept.aliases for concept in concepts] == [
+        ["Panadol"],
+        ["paracetamol", "Panadol", "Tylenol", "Tylenol 500"],
+        ["Tylenol", "Tylenol 500"],
+    ]
+    assert report.counts["trade names"] == 3
+    assert report.rows["MRCONSO.RRF"] == 4
+
+
+def test_brands_stay_apart_unless_asked_for(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "paracetamol"), atom(FEVER, "Tylenol"))
+    write_table(tmp_path, "MRREL", relation(HEART, FEVER, RELA="tradename_of"))
+    assert names_of(tmp_path) == {HEART: ["paracetamol"], FEVER: ["Tylenol"]}
+
+
+@pytest.mark.parametrize(
+    "rela", ["", "tradename", "Tradename_of", "tradename_of_x", "not_tradename_of"]
+)
+def test_brands_are_those_of_the_exact_relation_alone(
+    tmp_path: Path, rela: str
+) -> None:
+    write_conso(tmp_path, atom(HEART, "paracetamol"), atom(FEVER, "Tylenol"))
+    write_table(tmp_path, "MRREL", relation(HEART, FEVER, RELA=rela))
+    names = names_of(tmp_path, trade_names=True)
+    assert names == {HEART: ["paracetamol"], FEVER: ["Tylenol"]}
+
+
+def test_retired_ids_are_synonyms_alone_and_the_others_are_counted(
+    tmp_path: Path,
+) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    mapped = [("C9", "SY", HEART), ("C8", "SY", HEART), ("C7", "RB", HEART)]
+    mapped += [("C6", "DEL", ""), ("C5", "DEL", ""), ("C4", "??", HEART)]
+    rows = [make_row("MRCUI", CUI1=one, REL=rel, CUI2=two) for one, rel, two in mapped]
+    write_table(tmp_path, "MRCUI", *rows)
+    (concept,), report = read(tmp_path)
+    assert concept.retired == ["C8", "C9"]
+    assert report.to_json()["dropped"] == {
+        "retired ids that map as DEL": 2,
+        "retired ids that map as RB": 1,
+        "retired ids that map as something else": 1,
+    }
+
+
+# --- compressed and split ---
+
+
+def test_reader_takes_compressed_tables(tmp_path: Path) -> None:
+    for path in (
+        write_conso(tmp_path, atom(HEART, "Heart")),
+        write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023")),
+    ):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert read(tmp_path)[0] == [Concept(HEART, ["Heart"], types=["T023"])]
+
+
+@pytest.mark.parametrize("how", ["plain", "each", "whole"])
+def test_reader_joins_parts_cut_in_the_middle_of_a_line(
+    tmp_path: Path, how: str
+) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fièvre"))
+    data, ending = path.read_bytes(), "" if how == "plain" else ".gz"
+    path.unlink()
+    data = gzip.compress(data) if how == "whole" else data
+    cut = data.find("è".encode()) + 1 if how != "whole" else len(data) // 2
+    for letters, part in (("aa", data[:cut]), ("ab", data[cut:])):
+        part = gzip.compress(part) if how == "each" else part
+        (tmp_path / f"MRCONSO.RRF.{letters}{ending}").write_bytes(part)
+    expected = {HEART: ["Heart"], FEVER: ["Fièvre"]}
+    assert names_of(tmp_path) == expected
+    assert names_of(tmp_path / f"MRCONSO.RRF.aa{ending}") == expected
+
+
+def test_lines_are_counted_through_the_parts(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "a|b"))
+    data = path.read_bytes()
+    path.unlink()
+    (tmp_path / "MRCONSO.RRF.aa").write_bytes(data[:30])
+    (tmp_path / "MRCONSO.RRF.ab").write_bytes(data[30:])
+    assert "MRCONSO.RRF.*:2:" in fail(tmp_path)
+
+
+def test_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None:
+    for letters in ("aa", "ac"):
+        (tmp_path / f"MRCONSO.RRF.{letters}.gz").write_bytes(b"")
+    error = fail(tmp_path)
+    assert error.startswith("[E107]")
+    assert "MRCONSO.RRF.ab.gz" in error
+
+
+def test_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+    whole = gzip.compress(f"{atom(HEART, 'Heart')}\n".encode() * 50)
+    (tmp_path / "MRCONSO.RRF.gz").write_bytes(whole[:-20])
+    assert "[E008]" in fail(tmp_path)
+
+
+def test_line_without_end_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
+    (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 * LINE_BYTES))
+    assert "MRCONSO.RRF:1:" in fail(tmp_path)
+
+
+# --- bad rows ---
+
+
+def test_missing_path_is_an_error(tmp_path: Path) -> None:
+    assert "none" in fail(tmp_path / "nowhere" / "MRCONSO.RRF")
+
+
+def test_folder_without_mrconso_is_an_error(tmp_path: Path) -> None:
+    assert fail(tmp_path).startswith("[E108]")
+
+
+def test_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "MRCONSO.RRF").mkdir()
+    assert "[E" in fail(tmp_path)
+
+
+BAD_ROWS = [
+    (atom(PAIN, "a|b").encode(), "E102", "a wrong number of fields"),
+    (atom(PAIN, "Pain").encode()[:-5], "E102", "a wrong number of fields"),
+    (b"Pain", "E102", "a wrong number of fields"),
+    (atom(PAIN, "Pain")[:-2].encode() + b"|x", "E102", "a wrong number of fields"),
+    (atom(PAIN, "P%").encode().replace(b"%", b"\xff"), "E009", "not UTF-8"),
+    (atom(PAIN, "P%").encode().replace(b"%", b"\xed\xa0\x80"), "E009", "not UTF-8"),
+    (atom("C03", "Pain").encode(), "E103", "malformed id"),
+    (atom("", "Pain").encode(), "E103", "malformed id"),
+]
+
+
+@pytest.mark.parametrize(("row", "code", "rule"), BAD_ROWS)
+def test_bad_row_is_an_error_with_file_and_line(
+    tmp_path: Path, row: bytes, code: str, rule: str
+) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    path.write_bytes(path.read_bytes() + row + b"\n" + atom(PAIN, "X").encode())
+    error = fail(tmp_path)
+    assert error.startswith(f"[{code}] {path}:3: ")
+    assert "Pain" not in error
+
+
+@pytest.mark.parametrize(("row", "code", "rule"), BAD_ROWS)
+def test_bad_row_is_counted_when_skipped(
+    tmp_path: Path, row: bytes, code: str, rule: str
+) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    path.write_bytes(path.read_bytes() + row + b"\n" + atom(PAIN, "X").encode())
+    concepts, report = read(tmp_path, on_error="skip")
+    assert [concept.cui for concept in concepts] == [HEART, FEVER, PAIN]
+    assert sum(report.dropped.values()) == 1
+    assert [key for key, n in report.dropped.items() if n and rule in key]
+
+
+def test_bad_utf8_is_an_error_with_the_offset(tmp_path: Path) -> None:
+    row = atom(HEART, "Heart%").encode()
+    path = write_conso(tmp_path)
+    path.write_bytes(row.replace(b"%", b"\xff") + b"\n")
+    assert f"offset {row.index(b'%')} " in fail(tmp_path)
+
+
+def test_bad_utf8_in_a_row_that_a_filter_drops_does_not_matter(tmp_path: Path) -> None:
+    rows = [atom(HEART, "Heart"), atom(HEART, "%", LAT="SPA")]
+    path = write_conso(tmp_path, *rows)
+    path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
+    assert names_of(tmp_path) == {HEART: ["Heart"]}
+
+
+def test_names_are_counted_once_next_to_an_undecodable_id(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(HEART, "--"))
+    bad, good = atom("%", "x"), atom(FEVER, "Fever")
+    path.write_bytes(
+        path.read_bytes() + f"{bad}\n{good}\n".encode().replace(b"%", b"\xff")
+    )
+    _, report = read(tmp_path, on_error="skip")
+    assert report.dropped[NO_WORD] == 1
+
+
+def test_last_line_cut_is_an_error_and_counted_when_skipped(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    path.write_bytes(path.read_bytes()[:-20])
+    assert f"{path}:2: Expected 18 fields" in fail(tmp_path)
+    concepts, report = read(tmp_path, on_error="skip")
+    assert [concept.cui for concept in concepts] == [HEART]
+    assert report.dropped["rows of MRCONSO with a wrong number of fields"] == 1
+
+
+def test_last_line_needs_no_line_feed(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert list(names_of(tmp_path)) == [HEART, FEVER]
+
+
+def test_two_bad_rows_that_make_up_for_each_other_are_found(tmp_path: Path) -> None:
+    more, less = atom(HEART, "a|b"), atom(HEART, "c")[:-1]
+    path = write_conso(tmp_path, atom(HEART, "Heart"), more, less)
+    assert f"{path}:2:" in fail(tmp_path)
+    _, report = read(tmp_path, on_error="skip")
+    assert report.dropped["rows of MRCONSO with a wrong number of fields"] == 2
+
+
+def test_blank_lines_are_counted(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"), "", atom(FEVER, "Fever"), "")
+    concepts, report = read(tmp_path)
+    assert len(concepts) == 2
+    assert report.dropped["blank lines"] == 2
+
+
+@pytest.mark.parametrize("table", ["MRSTY", "MRDEF", "MRREL", "MRCUI"])
+def test_bad_row_beside_mrconso_is_an_error_or_counted(
+    tmp_path: Path, table: str
+) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    path = write_table(tmp_path, table, make_row(table), f"{HEART}|x|")
+    assert f"{path}:2: Expected" in fail(tmp_path)
+    concepts, report = read(tmp_path, on_error="skip")
+    assert concepts[0].aliases == ["Heart"]
+    assert report.dropped[f"rows of {table} with a wrong number of fields"] == 1
+
+
+def test_bad_utf8_beside_mrconso_is_an_error_or_counted(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    path = write_table(tmp_path, "MRDEF", definition(HEART, "%"))
+    path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
+    assert f"[E009] {path}:1:" in fail(tmp_path)
+    _, report = read(tmp_path, on_error="skip")
+    assert report.dropped["rows of MRDEF that are not UTF-8"] == 1
+
+
+@pytest.mark.parametrize("cuis", [(FEVER, HEART), (HEART, FEVER, HEART)])
+def test_ids_out_of_order_are_an_error_with_the_command(
+    tmp_path: Path, cuis: Tuple[str, ...]
+) -> None:
+    path = write_conso(tmp_path, *(atom(cui, "name") for cui in cuis))
+    error = fail(tmp_path)
+    assert error.startswith(f"[E104] {path}:{len(cuis)}: ")
+    assert "LC_ALL=C sort -t'|' -k1,1 -s" in error
+    assert fail(tmp_path, on_error="skip") == error
+
+
+def test_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom("MESH:D006321", "Heart"))
+    error = fail(tmp_path)
+    assert error.startswith(f"[E103] {path}:1: ")
+    assert "--cui-pattern" in error
+    names = names_of(tmp_path, cui_pattern=r"MESH:[A-Z]\d+")
+    assert names == {"MESH:D006321": ["Heart"]}
+
+
+def test_pattern_that_is_none_is_an_error(tmp_path: Path) -> None:
+    write_conso(tmp_path, atom(HEART, "Heart"))
+    assert fail(tmp_path, cui_pattern="C(").startswith("[E114]")
+
+
+def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert names_of(tmp_path) == {HEART: ["Heart"]}
+
+
+def test_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
+    path = write_conso(tmp_path)
+    path.write_bytes(atom(HEART, "Heart").encode("utf-16"))
+    assert "iconv -f utf-16" in fail(tmp_path)
+
+
+def test_lines_may_end_with_carriage_returns(tmp_path: Path) -> None:
+    path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert names_of(tmp_path) == {HEART: ["Heart"], FEVER: ["Fever"]}
+
+
+# --- properties ---
+
+NAMES = st.text(st.characters(exclude_characters="|\n", exclude_categories=["Cs"]))
+# what cuts fields and lines, and halves of characters, between anything
+PIECES = st.one_of(
+    st.sampled_from([b"|", b"\n", b"\r\n", b"\xff", b"\xc3", b"\0", b"\xe2\x80\xa8"]),
+    st.builds(lambda name: f"{atom(HEART, name)}\n".encode(), NAMES),
+    st.builds(lambda name: f"{atom(FEVER, name)}\n".encode(), NAMES),
+    st.binary(max_size=20),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_any_names_come_back(concepts: List[List[str]]) -> None:
+    rows = [
+        atom(f"C{number:07}", name)
+        for number, names in enumerate(concepts)
+        for name in names
+    ]
+    expected = {}
+    for number, names in enumerate(concepts):
+        said = [name for name in map(clean_name, names) if has_letter_or_digit(name)]
+        if said:
+            expected[f"C{number:07}"] = list(dict.fromkeys(said))
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_conso(Path(folder), *rows)
+        if expected:
+            assert names_of(path) == expected
+        else:
+            assert "[E106]" in fail(path)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(PIECES, max_size=8), st.sampled_from(["fail", "skip"]))
+def test_any_bytes_give_concepts_or_an_error_of_ours(
+    pieces: List[bytes], on_error: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for table in ("MRCONSO", "MRSTY", "MRREL"):
+            (Path(folder) / f"{table}.RRF").write_bytes(b"".join(pieces))
+        with suppress(SapbertError):
+            concepts, _ = read(Path(folder), on_error=on_error, cui_pattern=".*")
+            assert concepts
+            assert all(concept.aliases for concept in concepts)
+
+
+# --- real files ---
+
+
+def test_sample_reads_whole() -> None:
+    concepts, report = read(SAMPLE, languages=())
+    assert len(concepts) == 248
+    assert report.rows["MRCONSO.RRF"] == 1398
+    assert report.dropped["suppressed rows"] == 43
+    assert all(concept.types for concept in concepts)
+    assert report.notes == []
+
+
+def test_sample_gives_drugs_the_names_of_their_brands() -> None:
+    assert "Lipitor" not in names_of(SAMPLE)[ATORVASTATIN]
+    assert "Lipitor" in names_of(SAMPLE, trade_names=True)[ATORVASTATIN]
+
+
+@pytest.mark.parametrize("name", ["open-rrf", "mesh-rrf"])
+def test_real_vocabulary_reads_to_its_counts(data_folder: Path, name: str) -> None:
+    total = json.loads((data_folder / name / "counts.json").read_text("utf8"))["total"]
+    concepts = rows = typed = parents = 0
+    report = Report()
+    for concept in read_rrf(
+        data_folder / name, languages=(), cui_pattern=".+", report=report
+    ):
+        concepts += 1
+        rows += len(concept.aliases)
+        typed += bool(concept.types)
+        parents += len(concept.parents)
+    assert concepts == report.concepts == total["concepts"]
+    assert report.rows["MRCONSO.RRF.gz"] == total["names"]
+    assert rows == report.names == total["names"] - sum(report.dropped.values())
+    assert typed == total["concepts with a semantic type"]
+    assert parents == report.counts["parents"]
