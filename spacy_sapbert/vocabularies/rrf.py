@@ -74,6 +74,7 @@ def read_rrf(
         "on_error": on_error,
     }
     wanted, seen_types = frozenset(types), set[str]()
+    concepts = names = 0
     with open_scratch() as scratch:
         look_up = read_sides(
             scratch,
@@ -91,9 +92,10 @@ def read_rrf(
             atoms = read_atoms(parts, report=aside, **settings)
             look_up["brands"] = sort_brand_names(scratch, atoms)
         for concept, rows, start, end in read_atoms(parts, report=report, **settings):
-            for side, find in look_up.items():
-                if found := find(concept.cui):
-                    add_side(concept, side, found, rows, start, end, report)
+            if look_up:
+                for side, find in look_up.items():
+                    if found := find(concept.cui):
+                        add_side(concept, side, found, rows, start, end, report)
             if types:
                 seen_types.update(concept.types)
                 if wanted.isdisjoint(concept.types):
@@ -101,9 +103,10 @@ def read_rrf(
                     continue
             if look_up:
                 count_sides(concept, look_up, report)
-            report.concepts += 1
-            report.names += len(concept.aliases)
+            concepts += 1
+            names += len(concept.aliases)
             yield concept
+    report.concepts, report.names = concepts, names
     if types:
         check_known("types", types, sorted(seen_types), parts[0])
     check_filters(parts, filters)
