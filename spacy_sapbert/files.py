@@ -14,7 +14,7 @@ import numpy as np
 
 from .errors import Errors, SapbertError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 GZIP = 31  # zlib's window bits that ask for a gzip header
 LINE_BYTES = 1 << 20
 LINE_FEED = ord("\n")

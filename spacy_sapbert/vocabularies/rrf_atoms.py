@@ -1,10 +1,10 @@
 """Atoms of MRCONSO: which are kept, which is preferred, and the concepts they make."""
 
 import re
-from itertools import compress
+from itertools import compress, islice
 from operator import lt
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -89,21 +89,22 @@ def read_atoms(
         last = cuis[-1]
         best = find_best(rows, starts, ranking).tolist()
         bounds = [*starts.tolist(), len(rows)]
+        pairs = zip(sources, codes)  # noqa: B905
         distinct = 0
         for cui, start, end, first in zip(cuis, bounds, bounds[1:], best):  # noqa: B905
-            if end - start == 1:  # about half of them
+            if end - start == 1:
+                source, code = next(pairs)
+                by_source = {source: [code]} if code else {}
                 aliases = [names[start]]
-                code = codes[start]
-                by_source = {sources[start]: [code]} if code else {}
                 distinct += 1
             else:
+                by_source = group_codes(islice(pairs, end - start))
                 aliases = names[start:end]
                 if first != start:
                     aliases.insert(0, names[first])
                 if len(set(aliases)) < len(aliases):
                     aliases = list(dict.fromkeys(aliases))
                 distinct += len(aliases)
-                by_source = group_codes(sources[start:end], codes[start:end])
             concept = Concept(cui, aliases, [], by_source, [], None, [])
             # one by one: a list of them would cost Python's garbage collector dear
             yield concept, rows, start, end
@@ -214,15 +215,14 @@ def not_sorted(rows: Rows, starts: np.ndarray, cuis: List[str], path: Path) -> s
     )
 
 
-def group_codes(sources: List[str], codes: List[str]) -> Dict[str, List[str]]:
+def group_codes(pairs: Iterable[Tuple[str, str]]) -> Dict[str, List[str]]:
     """Put codes together by their sources, each once.
 
-    sources (List[str]): The source of each code.
-    codes (List[str]): The codes; they may be empty.
+    pairs (Iterable[Tuple[str, str]]): Sources and codes; a code may be empty.
     RETURNS (Dict[str, List[str]]): Codes by source.
     """
     grouped: Dict[str, List[str]] = {}
-    for source, code in zip(sources, codes):  # noqa: B905
+    for source, code in pairs:
         if source in grouped:
             known = grouped[source]
             # most concepts have a handful: looking through it is faster than a set
