@@ -23,8 +23,11 @@ setup(
     install_requires=[
         "spacy>=3.7,<4",
         "spacy-transformers>=1.3,<2",
-        "torch>=2.1",
+        "torch>=2.4",
         "transformers>=4.40",
+        "safetensors>=0.4",
+        "confection>=0.1",
+        "catalogue>=2.0.6",
         "hnswlib>=0.8",
         "numpy>=1.24",
         "srsly>=2.4",

@@ -1,10 +1,16 @@
-"""Mining and loss: share of a training step, and time against pytorch-metric-learning.
+"""Mining and loss: share of a training step, and time and memory against a library.
+
+Each figure of a batch size comes from a process of its own, so that its peak memory is
+not that of another.
 
 python -m benchmarks.mining_and_loss --encoder models/minilm
     --pairs corpus/sample/pairs.tsv
 """
 
+import multiprocessing
+import resource
 import statistics
+import tempfile
 import time
 from pathlib import Path
 from typing import Callable, List, Tuple
@@ -16,12 +22,15 @@ from torch.nn.functional import normalize
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from spacy_sapbert.hf import load_encoder
-from training.batches import read_pairs, shuffled_batches, tokenize_names
+from training import schedules  # noqa: F401 (registers)
+from training.batches import shuffled_batches
+from training.config import read_config
+from training.corpus import build_corpus
 from training.losses import multi_similarity_loss
 from training.mining import mine_hard_pairs
-from training.settings import TrainingSettings
-from training.steps import best_precision, train_step
+from training.prepare import make_parts
+from training.settings import make_settings
+from training.steps import best_precision, collate_batch, train_step
 
 
 def random_vectors(rows: int, width: int) -> Tuple[Tensor, Tensor]:
@@ -53,60 +62,108 @@ def make_library() -> Callable[[Tensor, Tensor], Tensor]:
     return lambda vectors, labels: loss(vectors, labels, miner(vectors, labels))
 
 
-def seconds_of(
-    function: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, labels: Tensor
+def measure_loss(
+    library: bool, names: int, width: int, repeats: int, threads: int
+) -> Tuple[float, float]:
+    """Time mining and loss with the backward pass, in this process.
+
+    library (bool): The library's instead of ours.
+    names (int): In the batch.
+    width (int): Columns of the vectors.
+    repeats (int): How often.
+    threads (int): Of torch.
+    RETURNS (Tuple[float, float]): Median of the seconds, and peak memory in MB above
+        what there was after a batch of 16 names.
+    """
+    torch.set_num_threads(threads)
+    function = make_library() if library else ours
+    torch.manual_seed(0)
+    function(*random_vectors(16, width)).backward()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    vectors, labels = random_vectors(names, width)
+    seconds = []
+    for _ in range(repeats + 1):
+        vectors.grad = None
+        started = time.perf_counter()
+        function(vectors, labels).backward()
+        seconds.append(time.perf_counter() - started)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return statistics.median(seconds[1:]), (peak - before) / 1024
+
+
+def measure_step(
+    encoder: str, pairs: Path, names: int, repeats: int, threads: int, precision: str
 ) -> float:
-    """Time one loss with its backward pass."""
-    vectors.grad = None
-    started = time.perf_counter()
-    function(vectors, labels).backward()
-    return time.perf_counter() - started
+    """Time whole training steps, in this process.
+
+    encoder (str): Folder or hub id.
+    pairs (Path): pairs.tsv.
+    names (int): In a batch.
+    repeats (int): How many steps.
+    threads (int): Of torch.
+    precision (str): Of the encoder.
+    RETURNS (float): Median of the seconds.
+    """
+    torch.set_num_threads(threads)
+    overrides = {
+        "encoder.base": encoder,
+        "training.batch_size": names // 2,
+        "training.chunks": max(names // 64, 1),
+        "training.precision": precision,
+    }
+    settings = make_settings(read_config(None, overrides))
+    tokenizer, parts = make_parts(settings, "cpu", 0)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = build_corpus(
+            pairs, Path(folder) / "corpus", tokenizer, max_length=25, lowercase=True
+        )
+        size, seconds = settings.batch_size, []
+        for number in range(repeats + 1):
+            batches = shuffled_batches(len(corpus), size=size, seed=0, epoch=number)
+            batch = collate_batch(corpus, next(batches), settings)
+            seconds.append(train_step(*parts, batch, settings).seconds)
+    return statistics.median(seconds[1:])
 
 
 def main(
     encoder: str = typer.Option(..., help="Folder or hub id."),
-    pairs: Path = typer.Option(..., help="pairs.tsv"),
+    pairs: Path = typer.Option(..., help="pairs.tsv, of 1,024 pairs or more."),
     repeats: int = typer.Option(5, min=2, help="How often each is timed."),
+    width: int = typer.Option(384, min=2, help="Columns of the vectors."),
     library: bool = typer.Option(True, help="Compare with pytorch-metric-learning."),
     threads: int = typer.Option(0, help="0 = torch's choice."),
 ) -> None:
     """encoder + pairs.tsv -> table"""
-    if threads:
-        torch.set_num_threads(threads)
     msg.text(machine_line())
-    tokenizer, model = load_encoder(encoder)
-    model.train()
-    data = read_pairs(pairs)
-    tokens = tokenize_names(tokenizer, data.names, max_length=25)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, fused=True)
+    threads = threads or torch.get_num_threads()
     precision = best_precision("cpu")
-    settings = TrainingSettings(base=encoder, chunks=8, precision=precision)
-    batches = shuffled_batches(len(data), size=256, seed=0, epoch=0)
-    steps = [
-        train_step(model, optimizer, tokens, data, batch, settings).seconds
-        for batch, _ in zip(batches, range(repeats + 1), strict=False)
-    ]
-    step = statistics.median(steps[1:])
     rows: List[Tuple[str, ...]] = []
-    theirs = make_library() if library else None
+    alone = multiprocessing.get_context("spawn")
     for names in (512, 1024, 2048):
-        vectors, labels = random_vectors(names, model.config.hidden_size)
-        seconds_of(ours, vectors, labels)
-        mine, other = [], []
-        for _ in range(repeats):
-            mine.append(seconds_of(ours, vectors, labels))
-            if theirs is not None:
-                other.append(seconds_of(theirs, vectors, labels))
-        own = statistics.median(mine)
-        share = f"{own / step:.1%}" if names == 512 else "–"
-        ratio = f"{statistics.median(other) / own:.1f}×" if other else "–"
-        rows.append((str(names), f"{own * 1000:.1f} ms", share, ratio))
-    header = ("Names", "Mining, loss, backward", "Share of a step", "The library takes")
+        with alone.Pool(1, maxtasksperchild=1) as pool:
+            step = pool.apply(
+                measure_step, (encoder, pairs, names, repeats, threads, precision)
+            )
+        arguments = (names, width, repeats, threads)
+        with alone.Pool(1, maxtasksperchild=1) as pool:
+            own, memory = pool.apply(measure_loss, (False, *arguments))
+        row = [
+            f"{names:,}",
+            f"{step:.2f} s",
+            f"{own * 1000:.1f} ms",
+            f"{own / step:.1%}",
+        ]
+        row.append(f"{memory:.0f} MB")
+        if library:
+            with alone.Pool(1, maxtasksperchild=1) as pool:
+                theirs, peak = pool.apply(measure_loss, (True, *arguments))
+            row += [f"{theirs * 1000:.0f} ms", f"{theirs / own:.1f}×", f"{peak:.0f} MB"]
+        rows.append(tuple(row))
+    header = ["Names", "A step", "Mining and loss", "Share", "Memory"]
+    if library:
+        header += ["The library", "as long", "Memory"]
     msg.table(rows, header=header, divider=True)
-    msg.text(
-        f"A step of 256 pairs: {step:.2f} s, {precision}, {torch.get_num_threads()} "
-        f"threads, torch {torch.__version__}."
-    )
+    msg.text(f"{precision}, {threads} threads, torch {torch.__version__}.")
 
 
 if __name__ == "__main__":

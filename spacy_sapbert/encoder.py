@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 from thinc.api import Model
 
+from .adapters import attach_adapter, has_adapter
 from .errors import Errors, SapbertError
-from .hf import EncoderSettings, check_encoder_name, read_settings
+from .hf import (
+    EncoderSettings,
+    check_encoder_name,
+    find_base,
+    find_tokenizer,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from spacy_transformers.data_classes import WordpieceBatch
@@ -58,18 +65,22 @@ def open_encoder(
     """Load an encoder into the model that runs it.
 
     model (Model[List[str], Floats2d]): From `create_transformer_encoder`.
-    source (Union[str, Path]): A folder, or the hub id of an encoder.
+    source (Union[str, Path]): A folder, or the hub id of an encoder. If the folder has
+        an adapter, the encoder runs with it.
     settings (Optional[EncoderSettings]): How to run it; None = as the folder says.
-    RAISES (SapbertError): If there is no such encoder, or its weights are pickled.
+    RAISES (SapbertError): If there is no such encoder, its weights are pickled, or its
+        adapter does not fit.
     SOURCE: spacy-transformers' TransformerModel: tokenizer, device, forward pass.
     """
     from spacy_transformers.layers import TransformerModel
+    from transformers import AutoTokenizer
     from transformers.utils import logging
 
     folder = Path(source)
     check_encoder_name(str(source))
+    base, tokens = find_base(str(source)), find_tokenizer(str(source))
     transformer = TransformerModel(
-        str(source),
+        base,
         get_spans=list,
         tokenizer_config={"trust_remote_code": False},
         transformer_config={"trust_remote_code": False},
@@ -78,6 +89,12 @@ def open_encoder(
     logging.set_verbosity_error()
     try:
         transformer.initialize()
+        if tokens != base:
+            # TransformerModel loads both from one place.
+            loaded = transformer.layers[0].shims[0]._hfmodel
+            loaded.tokenizer = AutoTokenizer.from_pretrained(
+                tokens, trust_remote_code=False
+            )
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(Errors.E203.format(name=source, reason=reason)) from error
@@ -85,6 +102,8 @@ def open_encoder(
         logging.set_verbosity(verbosity)
     if not transformer.tokenizer.is_fast:
         raise SapbertError(Errors.E205.format(name=source))
+    if has_adapter(folder):
+        attach_adapter(transformer.transformer, folder)
     model.attrs["settings"] = settings or read_settings(folder)
     model.layers.clear()
     model.layers.append(transformer)

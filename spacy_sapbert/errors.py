@@ -153,6 +153,26 @@ class Errors(metaclass=_WithCodes):
         "Expected an encoder folder at {path}, but found none. Check the path, or name "
         "a hub id."
     )
+    E209 = (
+        "Expected an encoder of the architecture {known} for an adapter, but got "
+        "{got}. Choose another base, or train all of its weights."
+    )
+    E210 = (
+        "{path}: Expected the description of an adapter, but: {reason}. Save or copy "
+        "the adapter again, or update spacy-sapbert if a newer one made it."
+    )
+    E211 = (
+        "{path}: Expected the weights of an adapter, but: {reason} Copy the adapter "
+        "again, or put it into the encoder that it was trained in."
+    )
+    E212 = (
+        "{path}: Expected the encoder that the adapter was trained in, but: {reason} "
+        "Correct `base` in this file to its folder or hub id."
+    )
+    E213 = (
+        "Expected an encoder without an adapter, but it has one. Load the encoder that "
+        "the adapter was trained in."
+    )
 
     # --- knowledge base and index ---
     E301 = (
@@ -310,6 +330,82 @@ class Errors(metaclass=_WithCodes):
     E609 = (
         "Expected weights with the sha256 {expected}, but got {got}. They are not "
         "used. Fetch them again."
+    )
+    E610 = (
+        "Expected an option of `--help`, or a setting like `--training.seed 1`, but "
+        "got {argument!r}. Correct it, or take it out."
+    )
+    E611 = "Expected a value after {argument}, but it is the last. Add one."
+    E612 = (
+        "Expected a config file in {path}, but it could not be read: {reason} Compare "
+        "it with `training/configs/default.cfg`: each section needs the one around it."
+    )
+    E613 = (
+        "Expected only settings of `training/configs/default.cfg`, but got {setting}. "
+        "Take it out; did you mean {near}?"
+    )
+    E614 = "Expected {setting} to be {expected}, but got {value!r}. Correct it."
+    E615 = (
+        "Expected registered functions with the arguments that they take, but got: "
+        "{problems}. Correct the config; docs/training.md lists them."
+    )
+    E616 = "Expected {setting} to be at least {least}, but got {value!r}. Correct it."
+    E617 = (
+        "Expected `validation.concepts` beside `validation.mentions`, but got none. "
+        "Name the concepts.jsonl that the mentions are linked to."
+    )
+    E618 = (
+        "Expected the tracker {tracker!r} to be installed, but it is not: {reason}. "
+        "Run `pip install {package}`, or set `training.tracker` to null."
+    )
+    E619 = (
+        "Expected training mentions whose ids are in the dictionary, but none of "
+        "{mentions} is. Name the dictionary that they were annotated with, or "
+        "`--aliases`."
+    )
+    E610 = (
+        "Expected an option of `--help`, or a setting like `--training.seed 1`, but "
+        "got {argument!r}. Correct it, or take it out."
+    )
+    E611 = "Expected a value after {argument}, but it is the last. Add one."
+    E612 = (
+        "Expected a config file in {path}, but it could not be read: {reason} Compare "
+        "it with `training/configs/default.cfg`: each section needs the one around it."
+    )
+    E613 = (
+        "Expected only settings of `training/configs/default.cfg`, but got {setting}. "
+        "Take it out; did you mean {near}?"
+    )
+    E614 = "Expected {setting} to be {expected}, but got {value!r}. Correct it."
+    E615 = (
+        "Expected registered functions with the arguments that they take, but got: "
+        "{problems}. Correct the config; docs/training.md lists them."
+    )
+    E616 = "Expected {setting} to be at least {least}, but got {value!r}. Correct it."
+    E617 = (
+        "Expected `validation.concepts` beside `validation.mentions`, but got none. "
+        "Name the concepts.jsonl that the mentions are linked to."
+    )
+    E618 = (
+        "Expected the tracker {tracker!r} to be installed, but it is not: {reason}. "
+        "Run `pip install {package}`, or set `training.tracker` to null."
+    )
+    E619 = (
+        "Expected training mentions whose ids are in the dictionary, but none of "
+        "{mentions} is. Name the dictionary that they were annotated with, or "
+        "`--aliases`."
+    )
+    E620 = (
+        "Expected {expected} bytes in {path}, but got {got}: it was cut or changed. "
+        "Remove the folder {folder}; the next run makes it again from the pairs."
+    )
+    E621 = (
+        "Expected a training corpus or nothing at {path}, but got something else. It "
+        "is left as it is. Remove it, or name another place."
+    )
+    E622 = (
+        "Expected a training corpus at {path}, but found none. Check the path, or "
+        "build it from pairs.tsv."
     )
 
     # --- evaluation ---

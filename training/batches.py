@@ -1,121 +1,38 @@
-"""pairs.tsv → token arrays → batches, the same for a seed."""
+"""Numbers of pairs, shuffled without memory → names laid side by side, made ahead."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from math import isqrt
+from queue import SimpleQueue
+from threading import Event, Semaphore, Thread
+from typing import Generator, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
+from training.corpus import Corpus
 
-TOKENIZED_AT_ONCE = 10_000
+ROUNDS = 6
 
-
-@dataclass(slots=True)
-class Pairs:
-    """All pairs as numbers, and the names that they point to.
-
-    labels (np.ndarray): The concept of each pair, int32. Shape: (pairs,).
-    ends (np.ndarray): The two names of each pair, int32. Shape: (pairs, 2).
-    names (List[str]): The distinct names.
-    """
-
-    labels: np.ndarray
-    ends: np.ndarray
-    names: List[str]
-
-    def __len__(self) -> int:
-        return len(self.labels)
+Item = TypeVar("Item")
 
 
-@dataclass(slots=True)
-class Tokens:
-    """Wordpiece ids of many names, one after the other.
-
-    ids (np.ndarray): All ids, special ones included, int32. Shape: (total,).
-    starts (np.ndarray): Where each name begins, and the end, int64. Shape: (names+1,).
-    pad (int): The id to fill up with.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    pad: int
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Wordpieces of each name. Shape: (names,)."""
-        return np.diff(self.starts)
-
-
-def read_pairs(path: Path, *, lowercase: bool = True) -> Pairs:
-    """Read pairs.tsv.
-
-    path (Path): The file, plain or `.gz`.
-    lowercase (bool): Lower-case the names.
-    RETURNS (Pairs): The pairs, in the order of the file.
-    RAISES (SapbertError): With file and line, if a line has not three fields.
-    """
-    labels: List[int] = []
-    ends: List[int] = []
-    concepts: Dict[str, int] = {}
-    names: Dict[str, int] = {}
-    for number, line in read_lines(path):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise SapbertError(
-                Errors.E603.format(path=path, line=number, fields=len(fields))
-            )
-        labels.append(concepts.setdefault(fields[0], len(concepts)))
-        for name in fields[1:]:
-            name = name.lower() if lowercase else name
-            ends.append(names.setdefault(name, len(names)))
-    if not labels:
-        raise SapbertError(Errors.E604.format(path=path))
-    return Pairs(
-        np.array(labels, dtype=np.int32),
-        np.array(ends, dtype=np.int32).reshape(-1, 2),
-        list(names),
-    )
-
-
-def tokenize_names(tokenizer: Any, names: Sequence[str], *, max_length: int) -> Tokens:
-    """Turn each name into wordpieces, once.
-
-    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    names (Sequence[str]): The names.
-    max_length (int): Wordpieces of a name at the most, `[CLS]` and `[SEP]` included.
-    RETURNS (Tokens): The wordpieces.
-    """
-    parts: List[np.ndarray] = []
-    lengths = np.zeros(len(names) + 1, dtype=np.int64)
-    for start in range(0, len(names), TOKENIZED_AT_ONCE):
-        batch = tokenizer(
-            list(names[start : start + TOKENIZED_AT_ONCE]),
-            truncation=True,
-            max_length=max_length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )["input_ids"]
-        lengths[start + 1 : start + 1 + len(batch)] = [len(ids) for ids in batch]
-        parts.append(np.concatenate([np.array(ids, dtype=np.int32) for ids in batch]))
-    return Tokens(np.concatenate(parts), lengths.cumsum(), tokenizer.pad_token_id or 0)
-
-
-def pad_names(tokens: Tokens, names: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def pad_names(
+    corpus: Corpus, names: np.ndarray, *, multiple_of: int = 1
+) -> Tuple[np.ndarray, np.ndarray]:
     """Lay the wordpieces of some names side by side.
 
-    tokens (Tokens): The wordpieces of all names.
+    corpus (Corpus): The wordpieces of all names.
     names (np.ndarray): Which names. Shape: (n,).
+    multiple_of (int): Round the length up to a multiple of this, e.g. 8: GPUs compute
+        in tiles, and meet fewer different shapes.
     RETURNS (Tuple[np.ndarray, np.ndarray]): Ids and attention mask, int64, as long as
         the longest of these names. Shape: (n, length) each.
     """
-    lengths = tokens.lengths[names]
-    columns = np.arange(lengths.max())
+    lengths = corpus.lengths(names)
+    longest = -(-int(lengths.max()) // multiple_of) * multiple_of
+    columns = np.arange(longest)
     mask = columns < lengths[:, None]  # (n, length)
-    ids = np.full(mask.shape, tokens.pad, dtype=np.int64)
-    places = tokens.starts[names][:, None] + columns
-    ids[mask] = tokens.ids[places[mask]]
+    ids = np.full(mask.shape, corpus.pad, dtype=np.int64)
+    places = corpus.starts[names][:, None] + columns
+    ids[mask] = corpus.ids[places[mask]]
     return ids, mask.astype(np.int64)
 
 
@@ -130,8 +47,48 @@ def split_by_length(lengths: np.ndarray, chunks: int) -> List[np.ndarray]:
     return np.array_split(order, min(chunks, len(order)))
 
 
+def mix_bits(values: np.ndarray) -> np.ndarray:
+    """Turn numbers into others that look like chance.
+
+    values (np.ndarray): uint64. Shape: (n,).
+    RETURNS (np.ndarray): uint64. Shape: (n,).
+    SOURCE: Steele et al. (2014), Fast splittable pseudorandom number generators;
+        the constants of Stafford's Mix13, as in SplitMix64.
+    """
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def permute(numbers: np.ndarray, total: int, *, seed: int, epoch: int) -> np.ndarray:
+    """Find what stands at some places of a shuffled order, without making the order.
+
+    A number below `side`² is taken as two digits below `side`. Each round adds to one
+    digit a hash of the other and swaps them, which can be undone, so that no two
+    numbers meet. A result that is not below `total` goes through all rounds again.
+
+    numbers (np.ndarray): Places, each below `total`. Shape: (n,).
+    total (int): How many numbers are shuffled, at least 1.
+    seed (int): Of the run, not negative.
+    epoch (int): From 0.
+    RETURNS (np.ndarray): Different numbers below `total`, int64. Shape: (n,).
+    SOURCE: Black and Rogaway (2002), Ciphers with arbitrary finite domains.
+    """
+    side = np.uint64(isqrt(total - 1) + 1)
+    keys = np.random.SeedSequence([seed, epoch]).generate_state(ROUNDS, np.uint64)
+    found = np.array(numbers, dtype=np.uint64)
+    left = np.arange(len(found))
+    while len(left):
+        high, low = np.divmod(found[left], side)
+        for key in keys:
+            high, low = low, (high + mix_bits(low + key) % side) % side
+        found[left] = high * side + low
+        left = left[found[left] >= np.uint64(total)]
+    return found.astype(np.int64)
+
+
 def shuffled_batches(
-    total: int, *, size: int, seed: int, epoch: int
+    total: int, *, size: int, seed: int, epoch: int, start: int = 0
 ) -> Iterator[np.ndarray]:
     """Give each pair once, in an order that the seed and the epoch decide.
 
@@ -139,8 +96,48 @@ def shuffled_batches(
     size (int): Pairs in a batch; the last one may have fewer.
     seed (int): Of the run.
     epoch (int): From 0.
-    YIELDS (np.ndarray): Numbers of pairs. Shape: (size,).
+    start (int): Batches to leave out, at no cost.
+    YIELDS (np.ndarray): Numbers of pairs, int64. Shape: (size,).
     """
-    order = np.random.default_rng([seed, epoch]).permutation(total)
-    for start in range(0, total, size):
-        yield order[start : start + size]
+    for first in range(start * size, total, size):
+        places = np.arange(first, min(first + size, total))
+        yield permute(places, total, seed=seed, epoch=epoch)
+
+
+def prefetch(items: Iterable[Item], ahead: int = 4) -> Generator[Item, None, None]:
+    """Let another thread work ahead, so that nobody waits for what comes next.
+
+    The thread begins with the first item that is asked for, and ends with the items,
+    with their error, or when this generator is closed.
+
+    items (Iterable[Item]): Run in the thread.
+    ahead (int): How many are made ready at the most.
+    YIELDS (Item): The same items in the same order, and their error.
+    """
+    source = iter(items)
+    ready: SimpleQueue[Tuple[Optional[Item], Optional[BaseException]]] = SimpleQueue()
+    room = Semaphore(max(ahead, 1))
+    stop = Event()
+
+    def work() -> None:
+        try:
+            while room.acquire() and not stop.is_set():
+                ready.put((next(source), None))
+        except BaseException as error:  # StopIteration too: whoever waits must know
+            ready.put((None, error))
+
+    thread = Thread(target=work, name="prefetch", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            room.release()
+            yield item  # type: ignore[misc]
+    finally:
+        stop.set()
+        room.release()
+        thread.join()

@@ -1,39 +1,61 @@
 """What a training run needs to go on where it stopped, written all or nothing."""
 
 import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import write_folder_atomically
 
+BEST_FILE = "best.safetensors"
 
-def random_states() -> Dict[str, torch.Tensor]:
-    """Take the state of every random generator that dropout draws from."""
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    return states
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is.
+
+    step (int): Steps done; the order of the batches follows from seed and step.
+    best_step (int): Steps before the best validation; 0 = there was none.
+    best_accuracy (float): Its Acc@1, 0 to 1.
+    waited (int): Validations since then.
+    """
+
+    step: int = 0
+    best_step: int = 0
+    best_accuracy: float = 0.0
+    waited: int = 0
 
 
 def write_checkpoint(
     folder: Path,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
     *,
-    step: int,
+    progress: Progress,
     settings: Dict[str, Any],
+    random_states: List[Tensor],
 ) -> None:
-    """Save weights, optimiser, random states and position.
+    """Save weights, optimiser, scaler, random states and position.
+
+    The weights of the best validation are saved with the checkpoint of its step, and
+    handed on from one checkpoint to the next.
 
     folder (Path): Replaced as a whole.
     model (torch.nn.Module): The encoder.
     optimizer (torch.optim.Optimizer): Its optimiser.
-    step (int): Steps done; the order of the batches follows from seed and step.
+    scaler (torch.amp.GradScaler): Its scaler.
+    progress (Progress): How far the run is.
     settings (Dict[str, Any]): What the run was started with, plain JSON types.
+    random_states (List[Tensor]): Of the generators that dropout draws from, one for
+        each process, uint8.
     """
     state = optimizer.state_dict()["state"]
     moments = {
@@ -44,9 +66,27 @@ def write_checkpoint(
     with write_folder_atomically(folder) as part:
         save_file(dict(model.state_dict()), part / "model.safetensors")
         save_file(moments, part / "optimizer.safetensors")
-        save_file(random_states(), part / "random.safetensors")
-        text = json.dumps({"step": step, "settings": settings}, indent=2)
+        states = {str(rank): each for rank, each in enumerate(random_states)}
+        save_file(states, part / "random.safetensors")
+        if progress.best_step == progress.step and progress.step:
+            link_file(part / "model.safetensors", part / BEST_FILE)
+        elif progress.best_step:
+            link_file(folder / BEST_FILE, part / BEST_FILE)
+        data = {
+            "progress": asdict(progress),
+            "settings": settings,
+            "scaler": scaler.state_dict(),
+        }
+        text = json.dumps(data, indent=2)
         (part / "state.json").write_text(text + "\n", "utf8")
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Give a file that never changes a second name, or copy it where that fails."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy(source, target)
 
 
 def saved_settings(folder: Path) -> Dict[str, Any]:
@@ -65,16 +105,18 @@ def read_checkpoint(
     folder: Path,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
     *,
     settings: Dict[str, Any],
-) -> Optional[int]:
-    """Put a run back to where its checkpoint was written, if there is one.
+) -> Optional[Progress]:
+    """Put weights, optimiser and scaler back, if there is a checkpoint.
 
     folder (Path): The checkpoint.
     model (torch.nn.Module): The encoder, already on its device.
     optimizer (torch.optim.Optimizer): Its optimiser.
+    scaler (torch.amp.GradScaler): Its scaler.
     settings (Dict[str, Any]): Of this run; they must equal those of the checkpoint.
-    RETURNS (Optional[int]): Steps done; None without a checkpoint.
+    RETURNS (Optional[Progress]): How far it was; None without a checkpoint.
     RAISES (SapbertError): If the checkpoint belongs to another run.
     """
     path = folder / "state.json"
@@ -86,9 +128,9 @@ def read_checkpoint(
         for key in saved["settings"].keys() | settings.keys()
         if saved["settings"].get(key) != settings.get(key)
     )
-    if differing:
+    if differing or "progress" not in saved:
         raise SapbertError(
-            Errors.E606.format(path=folder, settings=", ".join(differing))
+            Errors.E606.format(path=folder, settings=", ".join(differing) or "format")
         )
     model.load_state_dict(load_file(folder / "model.safetensors"))
     moments: Dict[int, Dict[str, torch.Tensor]] = {}
@@ -97,8 +139,25 @@ def read_checkpoint(
         moments.setdefault(int(number), {})[name] = tensor
     state = optimizer.state_dict()
     optimizer.load_state_dict({**state, "state": moments})
-    states = load_file(folder / "random.safetensors")
-    torch.set_rng_state(states["cpu"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
-    return int(saved["step"])
+    if saved["scaler"]:
+        scaler.load_state_dict(saved["scaler"])
+    return Progress(**saved["progress"])
+
+
+def read_random_state(folder: Path, rank: int) -> Tensor:
+    """Give the random state that a process had.
+
+    folder (Path): The checkpoint.
+    rank (int): The number of the process.
+    RETURNS (Tensor): uint8. Shape: (bytes,).
+    """
+    return load_file(folder / "random.safetensors")[str(rank)]
+
+
+def read_best(folder: Path, model: torch.nn.Module) -> None:
+    """Give an encoder the weights of its best validation.
+
+    folder (Path): The last checkpoint.
+    model (torch.nn.Module): The encoder.
+    """
+    model.load_state_dict(load_file(folder / BEST_FILE))

@@ -1,15 +1,27 @@
 """From mined pairs to one number."""
 
-from typing import Dict
+from functools import partial
 
 import torch
 from torch import Tensor
 
-# The constants of the papers' table, and those of the code that the authors released.
-MULTI_SIMILARITY_PRESETS: Dict[str, Dict[str, float]] = {
-    "paper": {"scale_pos": 2.0, "scale_neg": 50.0, "offset": 0.5},
-    "released": {"scale_pos": 1.0, "scale_neg": 60.0, "offset": 0.5},
-}
+from training.registry import Loss, registry
+
+
+@registry.losses("spacy-sapbert.MultiSimilarityLoss.v1")
+def make_multi_similarity_loss(
+    scale_pos: float = 2.0, scale_neg: float = 50.0, offset: float = 0.5
+) -> Loss:
+    """Make `multi_similarity_loss`.
+
+    scale_pos (float): How sharply the least similar positive counts, above 0.
+    scale_neg (float): How sharply the most similar negative counts, above 0.
+    offset (float): The cosine that parts the two, −1 to 1.
+    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
+    """
+    return partial(
+        multi_similarity_loss, scale_pos=scale_pos, scale_neg=scale_neg, offset=offset
+    )
 
 
 def multi_similarity_loss(

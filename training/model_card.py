@@ -1,10 +1,58 @@
-"""The README.md that is written beside a trained encoder."""
+"""What a run did, and the README.md that is written beside its encoder."""
 
 import platform
 from importlib.metadata import version
-from typing import Any, Dict
+from typing import Any, Dict, List
+
+import numpy as np
 
 import spacy_sapbert
+from spacy_sapbert.adapters import count_trainable
+from training.checkpoints import Progress
+from training.corpus import Corpus
+
+
+def summarize(
+    log: List[Dict[str, Any]],
+    corpus: Corpus,
+    model: Any,
+    progress: Progress,
+    *,
+    seconds: float,
+) -> Dict[str, Any]:
+    """Say what a run did, for the table and the model card.
+
+    log (List[Dict[str, Any]]): Its steps.
+    corpus (Corpus): What it was trained on.
+    model (PreTrainedModel): The encoder.
+    progress (Progress): How far it came.
+    seconds (float): What this run took.
+    RETURNS (Dict[str, Any]): By words; losses are means over a tenth of the steps.
+    """
+    tenth = max(len(log) // 10, 1)
+
+    def mean(entries: List[Dict[str, Any]], key: str) -> float:
+        return round(float(np.mean([entry[key] for entry in entries])), 4)
+
+    taken = sum(entry["seconds"] for entry in log)
+    summary: Dict[str, Any] = {
+        "steps": len(log),
+        "pairs": len(corpus),
+        "names": len(corpus.names),
+        "concepts": corpus.concepts,
+        "adapters": hasattr(model, "sapbert_adapter"),
+        "trained_parameters": count_trainable(model),
+        "first_loss": mean(log[:tenth], "loss"),
+        "last_loss": mean(log[-tenth:], "loss"),
+        "first_mined": mean(log[:tenth], "mined"),
+        "last_mined": mean(log[-tenth:], "mined"),
+        "pairs_per_second": round(sum(e["pairs"] for e in log) / max(taken, 1e-9), 1),
+        "seconds": round(seconds, 1),
+    }
+    if progress.best_step:
+        summary["best_step"] = progress.best_step
+        summary["best_accuracy"] = round(progress.best_accuracy, 4)
+    return summary
 
 
 def model_card(run: Dict[str, Any], summary: Dict[str, Any]) -> str:
@@ -23,22 +71,31 @@ def model_card(run: Dict[str, Any], summary: Dict[str, Any]) -> str:
         + [f"{name} {version(name)}" for name in ("torch", "transformers", "numpy")]
         + [f"Python {platform.python_version()}"]
     )
+    casing = ", lower-cased" if run["encoder.lowercase"] else ""
+    how = "It loads with `AutoModel` and `AutoTokenizer`."
+    if summary["adapters"]:
+        how = (
+            "It is a frozen encoder with adapters: `spacy_sapbert` loads both, plain "
+            "`AutoModel` the encoder without them."
+        )
     return f"""---
 tags: [biomedical, entity-linking, sapbert]
-base_model: {run["base"]}
+base_model: {run["encoder.base"]}
 ---
 
 # Self-aligned encoder
 
 Maps names of biomedical concepts to unit vectors, so that the names of one concept lie
-close together. Trained from `{run["base"]}` on {summary["pairs"]:,} pairs of names of
-{summary["concepts"]:,} concepts, with online hard pair mining and Multi-Similarity loss
+close together. Trained from `{run["encoder.base"]}`
+on {summary["pairs"]:,} pairs of names of {summary["concepts"]:,} concepts
+with `{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
 (Liu et al. 2021, *Self-Alignment Pretraining for Biomedical Entity Representations*).
 
-It loads with `AutoModel` and `AutoTokenizer`. Use {run["pooling"]} pooling of the last
-layer, names of at most {run["max_length"]} wordpieces{
-        ", lower-cased" if run["lowercase"] else ""
-    }, and cosine similarity; `sapbert.json` says the same to `spacy_sapbert`.
+{how}
+
+Use {run["encoder.pooling"]} pooling of the last layer, names of at most
+{run["encoder.max_length"]} wordpieces{casing}, and cosine similarity; `sapbert.json`
+says the same to `spacy_sapbert`. `training.cfg` holds every setting.
 
 ## Settings
 

@@ -1,79 +1,149 @@
-"""The constants of a run, each with the values that the paper tried."""
+"""What decides the result of a run, as the config says it."""
 
 from dataclasses import dataclass
-from typing import Iterable
+from pathlib import Path
+from typing import Any, Collection, Dict, Optional
+
+from confection import Config
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.pooling import POOLINGS
-from training.losses import MULTI_SIMILARITY_PRESETS
+from training.config import flatten_config, resolve_config
+from training.registry import Loss, Miner, Schedule
 
-SCHEDULES = ("constant", "linear")
-PRECISIONS = ("bf16", "float32")
+PRECISIONS = ("auto", "bf16", "fp16", "float32")
+TRACKERS = ("tensorboard", "wandb")
+CHOICES: Dict[str, Collection[Optional[str]]] = {
+    "encoder.pooling": POOLINGS,
+    "training.precision": PRECISIONS,
+    "training.tracker": (None, *TRACKERS),
+}
+LEAST = {
+    "encoder.max_length": 3,
+    "encoder.adapter_reduction": 0,
+    "training.batch_size": 2,
+    "training.epochs": 1,
+    "training.steps": 0,
+    "training.chunks": 1,
+    "training.checkpoint_every": 1,
+    "validation.every": 1,
+    "validation.patience": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """What decides the result of a run; equal settings give equal weights on a CPU.
+    """The settings of `training/configs/default.cfg`, which says what each is.
 
     base (str): The encoder to start from, a folder or a hub id.
     pooling (str): "cls" or "mean".
     max_length (int): Wordpieces of a name at the most.
     lowercase (bool): Whether names are lower-cased, at training and ever after.
+    adapter_reduction (int): Of the adapters that are trained; 0 = none.
+    adapter_only (bool): Whether the adapters are written without the encoder.
+    seed (int): Of the order of the pairs, and of dropout.
     batch_size (int): Pairs in a step; twice as many names.
     epochs (int): How often each pair is seen.
     steps (int): Stop after so many steps; 0 = at the end of the last epoch.
+    chunks (int): Parts of a batch that go through the encoder one after the other.
+    recompute (bool): Whether a chunk's activations are computed again for its gradient.
+    precision (str): "bf16", "fp16" or "float32"; mining and loss are in float32.
+    compile (bool): Whether the encoder is compiled.
+    checkpoint_every (int): Steps between two checkpoints.
+    tracker (Optional[str]): "tensorboard" or "wandb".
     learning_rate (float): Of AdamW.
-    schedule (str): "constant", or "linear" down to 0 at the end.
     weight_decay (float): Of AdamW.
-    margin (float): Slack of the miner, in Euclidean distance.
-    loss (str): Preset of the Multi-Similarity loss's constants.
-    chunks (int): Parts of a batch that go through the encoder one after the other;
-        mining and loss see all of them at once.
-    precision (str): "bf16" or "float32"; mining and loss are always in float32.
-    seed (int): Of the order of the pairs, and of dropout.
+    schedule (Schedule): Factor of the learning rate.
+    miner (Miner): Chooses pairs.
+    loss (Loss): Of the pairs that are chosen.
+    validation (ValidationSettings): When and on what the encoder is tried.
     """
 
     base: str
-    pooling: str = "cls"
-    max_length: int = 25
-    lowercase: bool = True
-    batch_size: int = 256
-    epochs: int = 1
-    steps: int = 0
-    learning_rate: float = 2e-5
-    schedule: str = "constant"
-    weight_decay: float = 0.01
-    margin: float = 0.2
-    loss: str = "paper"
-    chunks: int = 4
-    precision: str = "float32"
-    seed: int = 0
+    pooling: str
+    max_length: int
+    lowercase: bool
+    adapter_reduction: int
+    adapter_only: bool
+    seed: int
+    batch_size: int
+    epochs: int
+    steps: int
+    chunks: int
+    recompute: bool
+    precision: str
+    compile: bool
+    checkpoint_every: int
+    tracker: Optional[str]
+    learning_rate: float
+    weight_decay: float
+    schedule: Schedule
+    miner: Miner
+    loss: Loss
+    validation: "ValidationSettings"
 
 
-def check_choice(setting: str, value: str, known: Iterable[str]) -> None:
-    """Make sure that a setting has one of its values.
+@dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """When and on what the encoder is tried.
 
-    setting (str): Its name on the command line.
-    value (str): What was given.
-    known (Iterable[str]): What may be given.
-    RAISES (SapbertError): If it is another.
+    mentions (Optional[Path]): Gold mentions; None = never.
+    concepts (Optional[Path]): The dictionary.
+    aliases (Optional[Path]): Ids that another one stands for.
+    every (int): Steps between two.
+    patience (int): Stop after so many without a better one; 0 = never.
     """
-    if value not in known:
-        raise SapbertError(
-            Errors.E605.format(setting=setting, known=sorted(known), value=value)
-        )
+
+    mentions: Optional[Path]
+    concepts: Optional[Path]
+    aliases: Optional[Path]
+    every: int
+    patience: int
 
 
-def check_settings(settings: TrainingSettings) -> None:
-    """Make sure that every setting has one of its values.
+def make_settings(config: Config) -> TrainingSettings:
+    """Turn a config into settings.
 
-    settings (TrainingSettings): The settings.
-    RAISES (SapbertError): At the first that has not.
+    config (Config): From `read_config`.
+    RETURNS (TrainingSettings): The settings.
+    RAISES (SapbertError): If a value is out of its range.
     """
-    check_choice("pooling", settings.pooling, POOLINGS)
-    check_choice("loss", settings.loss, MULTI_SIMILARITY_PRESETS)
-    check_choice("schedule", settings.schedule, SCHEDULES)
-    check_choice("precision", settings.precision, PRECISIONS)
+    flat = dict(flatten_config(config))
+    for name, known in CHOICES.items():
+        if flat[name] not in known:
+            choices = sorted(map(str, known))
+            raise SapbertError(
+                Errors.E605.format(setting=name, known=choices, value=flat[name])
+            )
+    for name, least in LEAST.items():
+        if flat[name] < least:
+            raise SapbertError(
+                Errors.E616.format(setting=name, least=least, value=flat[name])
+            )
+    resolved = resolve_config(config)
+    training = dict(resolved["training"])
+    return TrainingSettings(
+        **resolved["encoder"],
+        **training.pop("optimizer"),
+        **training,
+        validation=make_validation_settings(resolved["validation"]),
+    )
+
+
+def make_validation_settings(section: Dict[str, Any]) -> ValidationSettings:
+    """Turn the section `validation` into settings.
+
+    section (Dict[str, Any]): The section.
+    RETURNS (ValidationSettings): The settings.
+    RAISES (SapbertError): If there are mentions without a dictionary.
+    """
+    if section["mentions"] and not section["concepts"]:
+        raise SapbertError(Errors.E617)
+    paths = {
+        key: Path(section[key]) if section[key] else None
+        for key in ("mentions", "concepts", "aliases")
+    }
+    return ValidationSettings(**{**section, **paths})
 
 
 def scheduled_rate(step: int, total: int, settings: TrainingSettings) -> float:
@@ -84,9 +154,7 @@ def scheduled_rate(step: int, total: int, settings: TrainingSettings) -> float:
     settings (TrainingSettings): The schedule and its highest rate.
     RETURNS (float): The rate.
     """
-    if settings.schedule == "linear":
-        return settings.learning_rate * (1 - step / total)
-    return settings.learning_rate
+    return settings.learning_rate * settings.schedule(step, total)
 
 
 def count_steps(total: int, settings: TrainingSettings) -> int:

@@ -6,13 +6,16 @@ from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import TripletMarginMiner
 from torch.nn.functional import normalize
 
-from training.losses import MULTI_SIMILARITY_PRESETS, multi_similarity_loss
+from training.config import DEFAULT_CONFIG, read_config
+from training.losses import make_multi_similarity_loss, multi_similarity_loss
 from training.mining import mine_hard_pairs
 
 
-@pytest.mark.parametrize("preset", sorted(MULTI_SIMILARITY_PRESETS))
+@pytest.mark.parametrize("preset", ["default", "released"])
 def test_multi_similarity_loss_equals_the_library(preset: str) -> None:
-    constants = MULTI_SIMILARITY_PRESETS[preset]
+    path = DEFAULT_CONFIG.with_name(f"{preset}.cfg")
+    constants = dict(read_config(path)["training"]["loss"])
+    constants.pop("@losses")
     oracle = MultiSimilarityLoss(
         alpha=constants["scale_pos"],
         beta=constants["scale_neg"],
@@ -63,3 +66,22 @@ def test_multi_similarity_loss_is_float32_and_finite_on_bfloat16() -> None:
     loss = multi_similarity_loss(vectors, same, same, scale_neg=10_000.0)
     assert loss.dtype == torch.float32
     assert torch.isfinite(loss)
+
+
+def test_made_multi_similarity_loss_has_the_constants_of_the_paper() -> None:
+    vectors = normalize(torch.arange(1.0, 13.0).view(4, 3).sin(), dim=1)
+    labels = torch.tensor([0, 0, 1, 1])
+    masks = mine_hard_pairs(vectors, labels, margin=1.0)
+    paper = {"scale_pos": 2.0, "scale_neg": 50.0, "offset": 0.5}
+    expected = multi_similarity_loss(vectors, *masks, **paper)
+    assert make_multi_similarity_loss()(vectors, *masks) == expected
+
+
+def test_made_multi_similarity_loss_takes_other_constants() -> None:
+    vectors = normalize(torch.arange(1.0, 13.0).view(4, 3).sin(), dim=1)
+    labels = torch.tensor([0, 0, 1, 1])
+    masks = mine_hard_pairs(vectors, labels, margin=1.0)
+    constants = {"scale_pos": 3.0, "scale_neg": 40.0, "offset": 1.0}
+    expected = multi_similarity_loss(vectors, *masks, **constants)
+    assert make_multi_similarity_loss(**constants)(vectors, *masks) == expected
+    assert make_multi_similarity_loss()(vectors, *masks) != expected

@@ -7,28 +7,73 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from spacy_sapbert.errors import SapbertError
-from training.mining import mine_hard_pairs
+from training.mining import (
+    TRIPLETS,
+    make_no_miner,
+    make_triplet_miner,
+    mine_hard_pairs,
+)
+
+MARGINS = [0.05, 0.1, 0.2, 0.3]
 
 
 def random_batch(seed: int, *, rows: int = 40, concepts: int = 12) -> tuple:
+    """Draw a batch that has no triplet so near a bound that rounding decides."""
     generator = torch.Generator().manual_seed(seed)
-    labels = torch.randint(concepts, (rows,), generator=generator)
-    centres = torch.randn(concepts, 8, generator=generator)
-    noise = torch.randn(rows, 8, generator=generator)
-    return normalize(centres[labels] + noise, dim=1), labels
+    while True:
+        labels = torch.randint(concepts, (rows,), generator=generator)
+        centres = torch.randn(concepts, 8, generator=generator)
+        noise = torch.randn(rows, 8, generator=generator)
+        vectors = normalize(centres[labels] + noise, dim=1)
+        distances = torch.cdist(vectors, vectors)
+        same = labels[:, None] == labels[None, :]
+        gaps = distances[:, None, :] - distances[:, :, None]  # anchor, one, other
+        gaps = gaps[same[:, :, None] & ~same[:, None, :]]
+        from_bounds = (gaps[:, None] - torch.tensor([0.0, *MARGINS])).abs()
+        if (from_bounds > 1e-5).all():
+            return vectors, labels
 
 
 def as_pairs(mask: Tensor) -> set:
     return {tuple(pair) for pair in mask.nonzero().tolist()}
 
 
-@pytest.mark.parametrize("margin", [0.05, 0.1, 0.2, 0.3])
-def test_mining_equals_the_library(margin: float) -> None:
-    miner = TripletMarginMiner(margin=margin, type_of_triplets="all")
+@pytest.mark.parametrize("triplets", TRIPLETS)
+@pytest.mark.parametrize("margin", MARGINS)
+def test_mining_equals_the_library(margin: float, triplets: str) -> None:
+    miner = TripletMarginMiner(margin=margin, type_of_triplets=triplets)
+    # From pairs of rows to concepts that mostly have one row, which is no positive.
+    for seed, concepts in itertools.product(range(20), (4, 12, 60)):
+        vectors, labels = random_batch(seed, concepts=concepts)
+        positives, negatives = mine_hard_pairs(
+            vectors, labels, margin=margin, triplets=triplets
+        )
+        anchors, ones, others = miner(vectors, labels)
+        assert as_pairs(positives) == set(
+            zip(anchors.tolist(), ones.tolist(), strict=True)
+        )
+        assert as_pairs(negatives) == set(
+            zip(anchors.tolist(), others.tolist(), strict=True)
+        )
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+def test_mining_equals_the_library_less_the_triplets_of_equal_names(
+    triplets: str,
+) -> None:
+    miner = TripletMarginMiner(margin=0.2, type_of_triplets=triplets)
     for seed in range(50):
         vectors, labels = random_batch(seed)
-        positives, negatives = mine_hard_pairs(vectors, labels, margin=margin)
+        names = torch.randint(
+            15, (len(labels),), generator=torch.Generator().manual_seed(seed)
+        )
+        positives, negatives = mine_hard_pairs(
+            vectors, labels, names=names, triplets=triplets
+        )
         anchors, ones, others = miner(vectors, labels)
+        kept = names[anchors] != names[others]
+        assert not kept.all()
+        anchors, ones, others = anchors[kept], ones[kept], others[kept]
         assert as_pairs(positives) == set(
             zip(anchors.tolist(), ones.tolist(), strict=True)
         )
@@ -64,6 +109,31 @@ def test_mining_by_hand() -> None:
     assert as_pairs(negatives) == {(1, 2)}
 
 
+def test_mining_of_hard_and_semihard_triplets_by_hand() -> None:
+    # On a circle, at 0°, 60°, 50°, 70° and 180°: from the first a negative nearer than
+    # its positive, one 0.147 farther, and one farther by 1.
+    angles = torch.tensor([0.0, 60.0, 50.0, 70.0, 180.0]).deg2rad()
+    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
+    labels = torch.tensor([0, 0, 1, 2, 3])
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(0, 2), (1, 2), (1, 3)}
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="semihard")
+    assert as_pairs(positives) == {(0, 1)}
+    assert as_pairs(negatives) == {(0, 3)}
+
+
+def test_mining_takes_a_negative_as_near_as_the_positive_for_hard() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    labels = torch.tensor([0, 0, 1])
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(0, 2), (1, 2)}
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="semihard")
+    assert not positives.any()
+    assert not negatives.any()
+
+
 def test_mining_leaves_out_equal_names_of_two_concepts() -> None:
     vectors = normalize(torch.tensor([[1.0, 0.0], [1.0, 0.1], [1.0, 0.0]]), dim=1)
     labels = torch.tensor([0, 0, 1])
@@ -74,10 +144,15 @@ def test_mining_leaves_out_equal_names_of_two_concepts() -> None:
     assert as_pairs(without) == {(1, 2)}
 
 
+@pytest.mark.parametrize("triplets", TRIPLETS)
 @pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 2]])
-def test_mining_without_positives_or_negatives_gives_nothing(labels: list) -> None:
+def test_mining_without_positives_or_negatives_gives_nothing(
+    labels: list, triplets: str
+) -> None:
     vectors = normalize(torch.randn(3, 4), dim=1)
-    positives, negatives = mine_hard_pairs(vectors, torch.tensor(labels))
+    positives, negatives = mine_hard_pairs(
+        vectors, torch.tensor(labels), margin=2.0, triplets=triplets
+    )
     assert not positives.any()
     assert not negatives.any()
 
@@ -85,3 +160,41 @@ def test_mining_without_positives_or_negatives_gives_nothing(labels: list) -> No
 def test_mining_counts_its_rows() -> None:
     with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
         mine_hard_pairs(torch.eye(3), torch.tensor([0, 0]))
+
+
+def test_mining_knows_its_triplets() -> None:
+    with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
+        mine_hard_pairs(torch.eye(2), torch.tensor([0, 0]), triplets="easy")
+    with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
+        make_triplet_miner(triplets="easy")
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+def test_triplet_miner_mines_with_its_settings(triplets: str) -> None:
+    vectors, labels = random_batch(0)
+    names = torch.arange(len(labels)) // 2
+    miner = make_triplet_miner(margin=0.1, triplets=triplets)
+    for numbers in (None, names):
+        mined = miner(vectors, labels, numbers)
+        expected = mine_hard_pairs(
+            vectors, labels, margin=0.1, names=numbers, triplets=triplets
+        )
+        assert torch.equal(mined[0], expected[0])
+        assert torch.equal(mined[1], expected[1])
+
+
+def test_no_miner_keeps_all_pairs_but_those_of_equal_names() -> None:
+    labels = torch.tensor([0, 0, 1])
+    names = torch.tensor([7, 8, 7])
+    miner = make_no_miner()
+    positives, negatives = miner(torch.eye(3), labels, None)
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(0, 2), (1, 2), (2, 0), (2, 1)}
+    positives, negatives = miner(torch.eye(3), labels, names)
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(1, 2), (2, 1)}
+
+
+def test_no_miner_counts_its_rows() -> None:
+    with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
+        make_no_miner()(torch.eye(3), torch.tensor([0, 0]), None)

@@ -1,0 +1,50 @@
+"""A few pairs, and configs to train the tiny encoder on them."""
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from confection import Config
+
+from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
+from training.config import read_config
+
+WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
+
+
+@pytest.fixture(scope="session")
+def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two orders of two words are one concept: easy to learn."""
+    path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
+    lines = [
+        f"C{i}{j}\t{one} {other}\t{other}, {one}"
+        for i, one in enumerate(WORDS)
+        for j, other in enumerate(WORDS)
+        if i != j
+    ]
+    path.write_text("\n".join(lines) + "\n", "utf8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_settings(tiny_encoder: Path) -> Dict[str, Any]:
+    """What differs from the default config, by dotted names."""
+    return {
+        "encoder.base": str(tiny_encoder),
+        "encoder.pooling": "mean",
+        "training.batch_size": 16,
+        "training.epochs": 3,
+        "training.chunks": 2,
+        "training.precision": "float32",
+        "training.optimizer.learning_rate": 1e-3,
+    }
+
+
+@pytest.fixture(scope="session")
+def make_config(small_settings: Dict[str, Any]) -> Callable[..., Config]:
+    """Make a config of these settings and some more."""
+
+    def make(more: Dict[str, Any] | None = None) -> Config:
+        return read_config(None, {**small_settings, **(more or {})})
+
+    return make

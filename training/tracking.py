@@ -1,0 +1,54 @@
+"""Where the course of a run is shown besides training.jsonl, if asked."""
+
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+from spacy_sapbert.errors import Errors, SapbertError
+
+Tracker = Callable[[Dict[str, Any]], None]  # one line of training.jsonl
+
+
+def make_tracker(
+    name: Optional[str], folder: Path, settings: Dict[str, Any]
+) -> Tracker:
+    """Open what shows the course of a run.
+
+    name (Optional[str]): "tensorboard", "wandb", or None for nothing.
+    folder (Path): Where TensorBoard's files go.
+    settings (Dict[str, Any]): Of the run, plain JSON types.
+    RETURNS (Tracker): Takes each line of the log.
+    RAISES (SapbertError): If it is not installed.
+    """
+    if name is None:
+        return lambda entry: None
+    makers = {"tensorboard": make_tensorboard, "wandb": make_wandb}
+    try:
+        return makers[name](folder, settings)
+    except ImportError as error:
+        raise SapbertError(
+            Errors.E618.format(tracker=name, reason=error, package=name)
+        ) from None
+
+
+def make_tensorboard(folder: Path, settings: Dict[str, Any]) -> Tracker:
+    """Write event files; see `make_tracker`."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(str(folder))
+    writer.add_text("settings", "\n".join(f"{k}: {v}" for k, v in settings.items()))
+
+    def track(entry: Dict[str, Any]) -> None:
+        for key, value in entry.items():
+            if key != "step":
+                writer.add_scalar(key, value, entry["step"])
+        writer.flush()
+
+    return track
+
+
+def make_wandb(folder: Path, settings: Dict[str, Any]) -> Tracker:
+    """Send the course to Weights & Biases; see `make_tracker`."""
+    import wandb
+
+    run = wandb.init(config=settings, dir=str(folder.parent))
+    return lambda entry: run.log(entry, step=entry["step"])
