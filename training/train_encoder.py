@@ -9,6 +9,7 @@ from typing import Optional
 
 import torch
 import typer
+from transformers.utils import logging
 from wasabi import msg
 
 from spacy_sapbert.errors import SapbertError
@@ -71,6 +72,9 @@ def main(
     corpus_folder = corpus or output.with_name(f"{output.name}-corpus")
     if threads:
         torch.set_num_threads(threads)
+    progress_bar = sys.stderr.isatty() and not quiet
+    if not progress_bar:
+        logging.disable_progress_bar()  # newer releases show one for the weights
     ranks = start_ranks(device)
     stop = Event()
     signal.signal(signal.SIGINT, lambda *_: ask_to_stop(stop))
@@ -91,7 +95,7 @@ def main(
             fresh=fresh,
             device=device,
             ranks=ranks,
-            progress_bar=sys.stderr.isatty() and not quiet and ranks.is_first,
+            progress_bar=progress_bar and ranks.is_first,
             stop=stop,
         )
     except SapbertError as error:

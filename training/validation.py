@@ -81,7 +81,12 @@ def embed_texts(
 
 
 def make_encoder_search(
-    model: Any, tokenizer: Any, validation: Validation, settings: TrainingSettings
+    model: Any,
+    tokenizer: Any,
+    validation: Validation,
+    settings: TrainingSettings,
+    *,
+    k: int = 1,
 ) -> Rank:
     """Make a linker of an encoder, without a knowledge base, with exact search.
 
@@ -89,6 +94,7 @@ def make_encoder_search(
     tokenizer (PreTrainedTokenizerBase): Its tokenizer.
     validation (Validation): The dictionary.
     settings (TrainingSettings): How it is run.
+    k (int): Concepts for each mention; more where they tie.
     RETURNS (Rank): Gives cosines.
     """
     dictionary = validation.dictionary
@@ -101,7 +107,7 @@ def make_encoder_search(
         vectors = embed_texts(model, tokenizer, texts, settings)
         cosines = (vectors @ names.T).cpu().numpy()  # (mentions, names)
         return [
-            best_answers(rows, scores, dictionary, validation.aliases, k=1)
+            best_answers(rows, scores, dictionary, validation.aliases, k=k)
             for scores in cosines
         ]
 
