@@ -446,6 +446,14 @@ class Errors(metaclass=_WithCodes):
         "Expected {setting} as NAME=FOLDER, each name once, but got {value!r}. Write "
         "it like `{setting} trained=models/kb`."
     )
+    E750 = (
+        "Expected the tables `every`, `grid` and `runs` in {path}, but it could not be "
+        "read so: {reason}. Compare it with `training/configs/ablations/losses.toml`."
+    )
+    E751 = (
+        "Expected {path} to hold the run {name!r} of this grid, but it holds one of "
+        "other settings or inputs. Choose another `--out`, or remove it."
+    )
 
 
 class Warnings(metaclass=_WithCodes):

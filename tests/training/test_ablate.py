@@ -1,0 +1,122 @@
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_sapbert.concepts import Concept, write_concepts
+from spacy_sapbert.errors import SapbertError
+from training.ablate import MOST, Run, main, name_folder, read_grid, render_grid
+from training.config import DEFAULT_CONFIG, flatten_config, read_config
+from training.registry import registry
+from training.settings import make_settings
+
+GRIDS = sorted((DEFAULT_CONFIG.parent / "ablations").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_every_grid_can_be_used_and_names_each_run_once(path: Path) -> None:
+    runs = read_grid(path)
+    assert len({name_folder(run) for run in runs}) == len(runs)
+    for run in runs:
+        own = {key: value for key, value in run.settings.items() if key != MOST}
+        make_settings(read_config(None, own))
+
+
+def test_the_grid_of_losses_has_all_of_them_and_mining_on_and_off() -> None:
+    path = DEFAULT_CONFIG.parent / "ablations" / "losses.toml"
+    configs = [
+        dict(flatten_config(read_config(None, r.settings))) for r in read_grid(path)
+    ]
+    used = {config["training.loss.@losses"] for config in configs}
+    assert used == {name for name in registry.losses.get_all() if "spacy-sap" in name}
+    miners = {config["training.miner.@miners"] for config in configs}
+    assert miners == {"spacy-sapbert.TripletMiner.v1", "spacy-sapbert.NoMiner.v1"}
+
+
+def test_read_grid_combines_runs_and_values(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(
+        '[every]\n"training.steps" = 2\n[grid]\n"training.seed" = [0, 1]\n'
+        '"training.chunks" = [1]\n[runs.a]\n[runs.b]\n"training.steps" = 3\n',
+        "utf8",
+    )
+    assert [(run.name, run.settings) for run in read_grid(path)] == [
+        (name, {"training.steps": steps, "training.seed": seed, "training.chunks": 1})
+        for name, steps in (("a, training.chunks 1", 2), ("b, training.chunks 1", 3))
+        for seed in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[other]\n", "[grid]\nx = 3\n", "[runs]\nx = 3\n", "[", '"training.x" = 1']
+)
+def test_a_file_that_is_no_grid_is_an_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(text, "utf8")
+    with pytest.raises(SapbertError, match="E750"):
+        read_grid(path)
+
+
+def test_render_grid_gives_mean_and_deviation_of_seeds() -> None:
+    def result(name: str, value: float) -> Dict[str, Any]:
+        ties = dict.fromkeys(("lenient", "expected", "strict"), value)
+        level = {"acc@1": ties, "acc@5": ties}
+        accuracy = {"all": {"concepts": level, "rows": level}}
+        return {
+            "name": name,
+            "files": {"dev": {"judged": 9, "coverage": 1.0, "accuracy": accuracy}},
+        }
+
+    table = render_grid([result("a", 0.5), result("b", 0.1), result("b", 0.3)])
+    assert "| a | 1 | 0.500 / 0.500 / 0.500 |" in table
+    assert "| b | 2 | 0.200 ± 0.141 /" in table
+
+
+def test_runs_of_one_name_and_different_seeds_have_folders_of_their_own() -> None:
+    folders = [name_folder(Run("a, b/c", {"training.seed": seed})) for seed in (0, 1)]
+    assert folders == ["a-b-c-seed-0", "a-b-c-seed-1"]
+
+
+def test_ablate_trains_what_is_not_there_and_writes_one_table(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    app = typer.Typer()
+    app.command()(main)
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        '[every]\n"training.steps" = 1\n"training.batch_size" = 2\n[runs.plain]\n'
+        '[runs.few]\n"pairs.most" = 1\n',
+        "utf8",
+    )
+    concepts = [
+        Concept("C1", ["heart attack", "infarction", "MI"]),
+        Concept("C2", ["fever", "pyrexia"]),
+    ]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    (tmp_path / "dev.tsv").write_text("mention\tids\nHeart attack\tC1\n", "utf8")
+    command = [str(grid), str(tmp_path / "dev.tsv"), "--base", str(tiny_encoder)]
+    command += ["--concepts", str(tmp_path / "concepts.jsonl")]
+    command += ["--out", str(tmp_path / "out")]
+
+    def invoke(*more: str) -> Result:
+        return CliRunner().invoke(app, [*command, *more])
+
+    first = invoke()
+    assert first.exit_code == 0, first.output
+    assert "| plain | 1 | 1.000 / 1.000 / 1.000 |" in first.output
+    data = json.loads((tmp_path / "out" / "ablation.json").read_text("utf8"))
+    assert [each["name"] for each in data] == ["before training", "plain", "few"]
+    assert (tmp_path / "out" / "pairs-1.tsv").read_text("utf8").count("\n") == 2
+    weights = tmp_path / "out" / "few-seed-0" / "encoder" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    again = invoke()
+    assert again.exit_code == 0
+    assert weights.stat().st_mtime_ns == before
+    # the folder of a run is not taken for that of another
+    other = invoke("--pooling", "mean")
+    assert other.exit_code == 1
+    assert "E751" in other.output

@@ -1,0 +1,307 @@
+"""A grid of trainings → one table: what each setting brings, at one budget."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import product
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import typer
+from wasabi import msg
+
+from spacy_sapbert.concepts import read_concepts
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.files import file_digest, write_atomically
+from spacy_sapbert.hf import load_encoder
+from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
+from training.accuracy import LEVELS, TIES
+from training.baselines import read_dictionary
+from training.config import read_config
+from training.judging import (
+    EvaluationSettings,
+    answer_mentions,
+    choose_mentions,
+    judge_mentions,
+)
+from training.mentions import read_aliases
+from training.pairs import write_pairs
+from training.settings import make_settings
+from training.steps import best_precision
+from training.validation import Validation, make_encoder_search
+
+SEED = "training.seed"
+MOST = "pairs.most"  # not of the training: pairs of one concept at the most
+SECTIONS = ("every", "grid", "runs")
+
+
+class Run(NamedTuple):
+    """One training of a grid.
+
+    name (str): Without the seed.
+    settings (Dict[str, Any]): What differs from the default config, by dotted names.
+    """
+
+    name: str
+    settings: Dict[str, Any]
+
+
+class Inputs(NamedTuple):
+    """What all runs of a grid are given.
+
+    concepts (Path): concepts.jsonl, of which pairs are made.
+    validation (Validation): The dictionary that mentions are linked to, and aliases.
+    files (Dict[str, Path]): Gold mentions by name.
+    folder (Path): Where encoders and results are kept.
+    """
+
+    concepts: Path
+    validation: Validation
+    files: Dict[str, Path]
+    folder: Path
+
+
+def read_grid(path: Path) -> List[Run]:
+    """Read a grid: named runs, times a product of values, with what all have.
+
+    path (Path): TOML with the tables `every` (settings of every run), `runs` (a table
+        of settings for each name) and `grid` (a list of values for each setting); each
+        may be missing.
+    RETURNS (List[Run]): All combinations.
+    RAISES (SapbertError): If it is no such file.
+    """
+    try:
+        data = tomllib.loads(path.read_text("utf8"))
+        if unknown := sorted(data.keys() - set(SECTIONS)):
+            raise ValueError(f"it has a table {unknown[0]!r}")
+        every, grid = dict(data.get("every", {})), dict(data.get("grid", {}))
+        named = dict(data.get("runs", {})) or {"": {}}
+        if not all(isinstance(each, list) and each for each in grid.values()):
+            raise ValueError("a value in `grid` is no list")
+        if not all(isinstance(each, dict) for each in named.values()):
+            raise ValueError("a run is no table")
+    except (ValueError, OSError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise SapbertError(Errors.E750.format(path=path, reason=reason)) from None
+    runs: List[Run] = []
+    for name, own in named.items():
+        for values in product(*grid.values()):
+            chosen = dict(zip(grid, values, strict=True))
+            parts = [name] if name else []
+            parts += [f"{key} {val}" for key, val in chosen.items() if key != SEED]
+            runs.append(Run(", ".join(parts) or "run", {**every, **chosen, **own}))
+    return runs
+
+
+def name_folder(run: Run) -> str:
+    """Name the folder of a run by what people call it, and by its seed."""
+    words = re.sub(r"[^\w.+-]+", "-", run.name).strip("-")
+    return f"{words}-seed-{run.settings.get(SEED, 0)}"
+
+
+def list_overrides(settings: Dict[str, Any]) -> List[str]:
+    """Write settings as options of a command."""
+    parts: List[str] = []
+    for key, value in settings.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        parts += [f"--{key}", text]
+    return parts
+
+
+def train_run(run: Run, inputs: Inputs) -> Path:
+    """Train the encoder of a run in a process of its own, unless it is there.
+
+    run (Run): The run.
+    inputs (Inputs): Concepts and folder.
+    RETURNS (Path): The encoder folder.
+    """
+    folder = inputs.folder / name_folder(run)
+    encoder = folder / "encoder"
+    if encoder.is_dir():
+        return encoder
+    settings = dict(run.settings)
+    most = settings.pop(MOST, 50)
+    pairs = inputs.folder / f"pairs-{most}.tsv"
+    if not pairs.is_file():
+        write_pairs(read_concepts(inputs.concepts), pairs, most=most)
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "training.train_encoder", str(pairs), str(encoder)]
+    subprocess.run([*command, *list_overrides(settings)], check=True)
+    return encoder
+
+
+def judge_encoder(
+    encoder: Path, settings: Dict[str, Any], inputs: Inputs
+) -> Dict[str, Any]:
+    """Link gold mentions with an encoder, by exact search.
+
+    encoder (Path): Folder.
+    settings (Dict[str, Any]): How it was trained, by dotted names.
+    inputs (Inputs): Mentions and dictionary.
+    RETURNS (Dict[str, Any]): By file what `judge_mentions` says.
+    """
+    known = {key: value for key, value in settings.items() if key != MOST}
+    known["training.precision"] = best_precision("cpu")
+    how = make_settings(read_config(None, known))
+    tokenizer, model = load_encoder(str(encoder))
+    search = make_encoder_search(model, tokenizer, inputs.validation, how, k=5)
+    counted = EvaluationSettings()
+    judged: Dict[str, Any] = {}
+    for name, path in inputs.files.items():
+        golds, _ = choose_mentions(path, counted)
+        texts = (gold.mention for gold in golds)
+        answers = answer_mentions(search, texts, progress=sys.stderr.isatty())
+        lookup, aliases = inputs.validation.dictionary.lookup, inputs.validation.aliases
+        judged[name] = judge_mentions(golds, answers, lookup, aliases, counted)
+    return judged
+
+
+def finish_run(run: Run, inputs: Inputs, made_of: Dict[str, Any]) -> Dict[str, Any]:
+    """Train and judge a run, or read what an earlier time found.
+
+    run (Run): The run.
+    inputs (Inputs): What it is given.
+    made_of (Dict[str, Any]): Checksums of the inputs.
+    RETURNS (Dict[str, Any]): Name, settings and results.
+    RAISES (SapbertError): If its folder holds a run of other settings.
+    """
+    path = inputs.folder / name_folder(run) / "result.json"
+    begun = path.with_name("run.json")
+    data = {"name": run.name, "settings": run.settings, "made_of": made_of}
+    if begun.is_file() and json.loads(begun.read_text("utf8")) != data:
+        raise SapbertError(Errors.E751.format(path=path.parent, name=run.name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(begun, data)
+    if path.is_file():
+        return dict(json.loads(path.read_text("utf8")))
+    encoder = train_run(run, inputs)
+    result = {**data, "files": judge_encoder(encoder, run.settings, inputs)}
+    write_json(path, result)
+    return result
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a file as a whole."""
+    with write_atomically(path) as file:
+        file.write(
+            json.dumps(data, indent=2, ensure_ascii=False).encode("utf8") + b"\n"
+        )
+
+
+def list_figures(result: Dict[str, Any]) -> Iterator[Tuple[str, float]]:
+    """Give the accuracies of a run by name, in the order of the table's columns."""
+    for file, judged in result["files"].items():
+        for level in LEVELS:
+            for k in ("acc@1", "acc@5"):
+                for tie in TIES:
+                    value = judged["accuracy"]["all"][level][k][tie]
+                    yield f"{file}|{k} by {level}|{tie}", value
+
+
+def render_figure(values: Sequence[float]) -> str:
+    """Write the mean of some seeds, and how far they lie apart."""
+    spread = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{mean(values):.3f}{spread}"
+
+
+def render_grid(results: Sequence[Dict[str, Any]]) -> str:
+    """Write all runs as Markdown, one table for each file of mentions.
+
+    results (Sequence[Dict[str, Any]]): From `finish_run`; those of one name are seeds.
+    RETURNS (str): Markdown.
+    """
+    groups: Dict[str, List[Dict[str, float]]] = {}
+    for result in results:
+        groups.setdefault(result["name"], []).append(dict(list_figures(result)))
+    lines: List[str] = []
+    for file, judged in results[0]["files"].items():
+        columns = [f"{k} by {level}" for level in LEVELS for k in ("acc@1", "acc@5")]
+        titles = [column.capitalize() for column in columns]
+        lines += [
+            f"**{file}**: {judged['judged']:,} mentions, the dictionary covers "
+            f"{judged['coverage']:.1%}; ties {' / '.join(TIES)}.",
+            "",
+            f"| Run | Seeds | {' | '.join(titles)} |",
+            f"| --- | ---: |{' ---: |' * len(columns)}",
+        ]
+        for name, seeds in groups.items():
+            cells = [
+                " / ".join(
+                    render_figure([seed[f"{file}|{column}|{tie}"] for seed in seeds])
+                    for tie in TIES
+                )
+                for column in columns
+            ]
+            lines.append(f"| {name} | {len(seeds)} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main(
+    grid: Path = typer.Argument(..., help="TOML file, e.g. of training/configs."),
+    mentions: List[Path] = typer.Argument(..., help="Gold mentions to report on."),
+    concepts: Path = typer.Option(..., help="concepts.jsonl to make pairs of."),
+    base: str = typer.Option(..., help="Encoder to start from, where a run has none."),
+    out: Path = typer.Option(..., help="Folder for encoders, results and the table."),
+    dictionary: Optional[Path] = typer.Option(
+        None, help="concepts.jsonl that mentions are linked to. [that of the pairs]"
+    ),
+    aliases: Optional[Path] = typer.Option(None, help="Ids and what they alias."),
+    pooling: str = typer.Option("cls", help="Where a run has none: cls or mean."),
+    steps: int = typer.Option(0, min=0, help="Of every run; 0 = as the grid says."),
+    only: List[str] = typer.Option([], help="Runs with this name; may be repeated."),
+) -> None:
+    """grid.toml + concepts.jsonl + mentions.tsv … -> ablation.md, ablation.json
+
+    Each run is kept in a folder of its own: what is there is not trained again, and a
+    run that was stopped goes on.
+
+    Example: python -m training.ablate training/configs/ablations/losses.toml
+    corpus/dev.tsv --concepts corpus/concepts.jsonl --base models/minilm --pooling mean
+    --out results/losses
+    """
+    try:
+        defaults = {"encoder.base": base, "encoder.pooling": pooling}
+        budget = {"training.steps": steps} if steps else {}
+        runs = [
+            Run(name, {**defaults, **settings, **budget})
+            for name, settings in read_grid(grid)
+            if not only or name in only
+        ]
+        for run in runs:  # so that a misspelt setting shows before the first training
+            own = {key: val for key, val in run.settings.items() if key != MOST}
+            make_settings(read_config(None, own))
+        known = read_aliases(aliases) if aliases else {}
+        names = read_dictionary(read_concepts(dictionary or concepts))
+        files = {path.name.split(".tsv")[0]: path for path in mentions}
+        inputs = Inputs(concepts, Validation([], names, known), files, out)
+        made_of = {
+            path.name: file_digest(path)
+            for path in (concepts, dictionary or concepts, *mentions)
+        }
+        out.mkdir(parents=True, exist_ok=True)
+        results = [
+            {
+                "name": "before training",
+                "settings": defaults,
+                "files": judge_encoder(Path(base), defaults, inputs),
+            }
+        ]
+        for number, run in enumerate(runs, start=1):
+            results.append(finish_run(run, inputs, made_of))
+            msg.good(f"{number} of {len(runs)}: {name_folder(run)}")
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    table = render_grid(results)
+    write_json(out / "ablation.json", results)
+    with write_atomically(out / "ablation.md") as file:
+        file.write(table.encode("utf8"))
+    typer.echo(table)
+    msg.good(f"Wrote {out / 'ablation.md'} and {out / 'ablation.json'}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
