@@ -37,7 +37,9 @@ setup(
     ],
     extras_require={
         "package": ["build>=1", "setuptools>=70.1"],
+        "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
         "test": [
+            "matplotlib>=3.8",
             "pytest>=8",
             "hypothesis>=6.100",
             "pytorch-metric-learning>=2.4",

@@ -454,6 +454,14 @@ class Errors(metaclass=_WithCodes):
         "Expected {path} to hold the run {name!r} of this grid, but it holds one of "
         "other settings or inputs. Choose another `--out`, or remove it."
     )
+    E752 = (
+        "Expected matplotlib to be installed, but it is not: {reason}. Run "
+        "`pip install 'spacy-sapbert[figures]'`."
+    )
+    E753 = (
+        "Expected concepts with {fewest} names or more, but got none. Lower `--fewest`, "
+        "or name another vocabulary."
+    )
 
 
 class Warnings(metaclass=_WithCodes):

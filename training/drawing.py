@@ -1,0 +1,229 @@
+"""Vectors, predictions and logs → pictures that people of all kinds of sight read."""
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+import torch
+
+from spacy_sapbert.errors import Errors, SapbertError
+from training.mining import mine_hard_pairs, split_pairs
+
+# Okabe and Ito's, which people of all kinds of sight can tell apart
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+class Prediction(NamedTuple):
+    """What was answered to a mention, and whether it is right.
+
+    score (float): Of the best answer; −1 without one.
+    right (bool): Whether it is a concept of gold.
+    has_gold (bool): Whether the mention has a concept at all.
+    """
+
+    score: float
+    right: bool
+    has_gold: bool
+
+
+def open_canvas(rows: int, columns: int, *, width: float = 5.0) -> Tuple[Any, Any]:
+    """Begin a figure.
+
+    rows (int): Of pictures.
+    columns (int): Of pictures.
+    width (float): Of each, in inches.
+    RETURNS (Tuple[Figure, np.ndarray]): The figure, and its axes.
+        Shape: (rows, columns).
+    RAISES (SapbertError): If matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise SapbertError(Errors.E752.format(reason=error)) from None
+    # the ids in an SVG would differ each time
+    mpl.rcParams["svg.hashsalt"] = "spacy-sapbert"
+    mpl.rcParams["axes.spines.top"] = mpl.rcParams["axes.spines.right"] = False
+    size = (width * columns, 0.8 * width * rows)
+    figure, axes = pyplot.subplots(
+        rows, columns, figsize=size, squeeze=False, layout="constrained"
+    )
+    return figure, axes
+
+
+def write_figure(figure: Any, stem: Path) -> List[Path]:
+    """Write a figure as PNG and as SVG.
+
+    figure (Figure): The figure; it is closed.
+    stem (Path): Where, without an ending.
+    RETURNS (List[Path]): Both files.
+    """
+    from matplotlib import pyplot
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_name(f"{stem.name}{ending}") for ending in (".png", ".svg")]
+    figure.savefig(paths[0], dpi=150)
+    figure.savefig(paths[1], metadata={"Date": None})
+    pyplot.close(figure)
+    return paths
+
+
+def draw_names(
+    titles: Sequence[str],
+    labels: np.ndarray,
+    vectors: Dict[str, np.ndarray],
+    *,
+    seed: int,
+) -> Any:
+    """Draw the names of some concepts as each encoder places them, by t-SNE.
+
+    titles (Sequence[str]): Of the concepts, each with a colour and a sign.
+    labels (np.ndarray): The concept of each name. Shape: (names,).
+    vectors (Dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
+    seed (int): Of t-SNE.
+    RETURNS (Figure): A picture for each encoder.
+    SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
+    """
+    from sklearn.manifold import TSNE
+
+    figure, axes = open_canvas(1, len(vectors), width=6)
+    perplexity = min(15, max(2, (len(labels) - 1) // 3))
+    for axis, (encoder, rows) in zip(axes[0], vectors.items(), strict=True):
+        flat = TSNE(
+            metric="cosine", init="random", perplexity=perplexity, random_state=seed
+        ).fit_transform(rows)
+        for number, title in enumerate(titles):
+            chosen = flat[labels == number]
+            axis.scatter(
+                chosen[:, 0],
+                chosen[:, 1],
+                s=18,
+                color=COLOURS[number % len(COLOURS)],
+                marker=MARKERS[number % len(MARKERS)],
+                label=title[:40],
+            )
+        axis.set(title=encoder, xticks=[], yticks=[])
+    handles, texts = axes[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles, texts, loc="outside lower center", ncols=3, fontsize=7, frameon=False
+    )
+    return figure
+
+
+def draw_cosines(
+    names: Sequence[str],
+    labels: np.ndarray,
+    vectors: Dict[str, np.ndarray],
+    *,
+    margin: float,
+) -> Any:
+    """Draw how alike the positives and negatives of a batch are, all and mined ones.
+
+    names (Sequence[str]): The batch.
+    labels (np.ndarray): The concept of each name. Shape: (names,).
+    vectors (Dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
+    margin (float): Of the miner.
+    RETURNS (Figure): Two pictures for each encoder.
+    SOURCE: Liu et al. (2021), Figure 3.
+    """
+    figure, axes = open_canvas(len(vectors), 2, width=4.5)
+    concepts = torch.from_numpy(labels)
+    numbers = {name.lower(): number for number, name in enumerate(names)}
+    texts = torch.tensor([numbers[name.lower()] for name in names])
+    bins = np.linspace(-0.4, 1, 57)
+    every = split_pairs(concepts, names=texts)
+    for row, (title, array) in zip(axes, vectors.items(), strict=True):
+        unit = torch.from_numpy(array)
+        cosines = (unit @ unit.T).numpy()
+        mined = mine_hard_pairs(unit, concepts, margin=margin, names=texts)
+        for axis, masks, kind in ((row[0], every, "all"), (row[1], mined, "mined")):
+            for mask, colour, sign in zip(
+                masks, COLOURS, ("positives", "negatives"), strict=False
+            ):
+                values = cosines[mask.numpy()]
+                axis.hist(
+                    values,
+                    bins,
+                    density=True,
+                    histtype="stepfilled",
+                    alpha=0.45,
+                    color=colour,
+                    edgecolor=colour,
+                    hatch="//" if sign == "positives" else None,
+                    label=f"{len(values):,} {sign}",
+                )
+            axis.set(title=f"{title}: {kind} pairs", xlabel="cosine", yticks=[])
+            axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_thresholds(predictions: Sequence[Prediction]) -> Any:
+    """Draw accuracy, precision and recall against the threshold.
+
+    predictions (Sequence[Prediction]): What was answered.
+    RETURNS (Figure): One picture.
+    """
+    scores = np.array([each.score for each in predictions])
+    right = np.array([each.right for each in predictions])
+    has_gold = np.array([each.has_gold for each in predictions])
+    thresholds = np.linspace(0, 1, 101)
+    answered = scores[:, None] >= thresholds  # (n, thresholds)
+    hits = (answered & right[:, None]).sum(axis=0)
+    refused = (~answered & ~has_gold[:, None]).sum(axis=0)
+    curves = {
+        "accuracy (NIL counts)": (hits + refused) / len(scores),
+        "precision": hits / np.maximum(answered.sum(axis=0), 1),
+        "recall": hits / max(int(has_gold.sum()), 1),
+    }
+    curves["precision"] = np.where(answered.any(axis=0), curves["precision"], np.nan)
+    figure, axes = open_canvas(1, 1, width=6)
+    styles = ("-", "--", "-.")
+    for (name, values), colour, style in zip(
+        curves.items(), COLOURS, styles, strict=False
+    ):
+        axes[0][0].plot(thresholds, values, style, color=colour, label=name)
+    axes[0][0].set(xlabel="threshold (cosine)", ylim=(0, 1.02), xlim=(0, 1))
+    axes[0][0].grid(alpha=0.3)
+    axes[0][0].legend(frameon=False)
+    return figure
+
+
+def draw_curves(logs: Dict[str, List[Dict[str, Any]]], *, window: int) -> Any:
+    """Draw loss, mined share and accuracy against the steps.
+
+    logs (Dict[str, List[Dict[str, Any]]]): Lines of training.jsonl by title.
+    window (int): Steps over which loss and share are averaged.
+    RETURNS (Figure): A picture for each that was logged.
+    """
+    keys = ["loss", "mined"]
+    keys += (
+        ["accuracy"]
+        if any("accuracy" in e for log in logs.values() for e in log)
+        else []
+    )
+    titles = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
+    figure, axes = open_canvas(1, len(keys), width=4.5)
+    styles = ("-", "--", "-.", ":")
+    for axis, key in zip(axes[0], keys, strict=True):
+        for number, (name, log) in enumerate(logs.items()):
+            points = [(e["step"], e[key]) for e in log if key in e]
+            if key != "accuracy":
+                points = [
+                    (group[-1][0], float(np.mean([value for _, value in group])))
+                    for _, each in groupby(points, lambda p: (p[0] - 1) // window)
+                    for group in [list(each)]
+                ]
+            axis.plot(
+                *zip(*points, strict=True),
+                styles[number % len(styles)],
+                color=COLOURS[number % len(COLOURS)],
+                label=name,
+            )
+        axis.set(title=titles[key], xlabel="step")
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(frameon=False, fontsize=8)
+    return figure

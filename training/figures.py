@@ -1,0 +1,257 @@
+"""Encoders, results and logs → figures: where people would rather look than read."""
+
+import json
+from pathlib import Path
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+
+import numpy as np
+import typer
+from wasabi import msg
+
+from spacy_sapbert.concepts import Concept, read_concepts
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.hf import load_encoder, read_settings
+from training import losses, mining, schedules  # noqa: F401 (registers)
+from training.batches import permute
+from training.config import read_config
+from training.drawing import (
+    Prediction,
+    draw_cosines,
+    draw_curves,
+    draw_names,
+    draw_thresholds,
+    write_figure,
+)
+from training.judging import EvaluationSettings, choose_mentions
+from training.mentions import GoldMention, read_aliases
+from training.pairs import distinct_names
+from training.settings import TrainingSettings, make_settings
+from training.validation import embed_texts
+
+app = typer.Typer(add_completion=False)
+
+
+def open_settings(encoder: str) -> TrainingSettings:
+    """Make the settings under which an encoder embeds names.
+
+    encoder (str): Folder or hub id.
+    RETURNS (TrainingSettings): As its folder says.
+    """
+    how = read_settings(Path(encoder))
+    return make_settings(
+        read_config(
+            None,
+            {
+                "encoder.base": encoder,
+                "encoder.pooling": how.pooling,
+                "encoder.max_length": how.max_length,
+                "encoder.lowercase": how.lowercase,
+                "training.precision": "float32",
+            },
+        )
+    )
+
+
+def embed_names(encoder: str, names: Sequence[str]) -> np.ndarray:
+    """Embed names as the encoder's folder says.
+
+    encoder (str): Folder or hub id.
+    names (Sequence[str]): The names.
+    RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    """
+    settings = open_settings(encoder)
+    tokenizer, model = load_encoder(encoder)
+    texts = [name.lower() if settings.lowercase else name for name in names]
+    vectors: np.ndarray = embed_texts(model, tokenizer, texts, settings).numpy()
+    return vectors
+
+
+def choose_concepts(
+    concepts: Iterable[Concept], *, count: int, fewest: int, seed: int
+) -> List[Concept]:
+    """Draw some concepts with many names.
+
+    concepts (Iterable[Concept]): The vocabulary.
+    count (int): How many.
+    fewest (int): Names that a concept has at least.
+    seed (int): Which ones.
+    RETURNS (List[Concept]): In the order of the vocabulary.
+    RAISES (SapbertError): If no concept has so many names.
+    """
+    rich = [each for each in concepts if len(distinct_names(each)) >= fewest]
+    if not rich:
+        raise SapbertError(Errors.E753.format(fewest=fewest))
+    drawn = permute(np.arange(min(count, len(rich))), len(rich), seed=seed, epoch=0)
+    return [rich[number] for number in sorted(drawn.tolist())]
+
+
+def sample_batch(
+    concepts: Iterable[Concept], *, pairs: int, seed: int
+) -> Tuple[List[str], np.ndarray]:
+    """Draw a batch as training does: two names of each of some concepts.
+
+    concepts (Iterable[Concept]): The vocabulary.
+    pairs (int): How many.
+    seed (int): Which ones.
+    RETURNS (Tuple[List[str], np.ndarray]): Names, and the concept of each as a number.
+        Shape: (2 * pairs,).
+    """
+    chosen = choose_concepts(concepts, count=pairs, fewest=2, seed=seed)
+    chance = np.random.default_rng(seed)
+    names: List[str] = []
+    for concept in chosen:
+        own = distinct_names(concept)
+        names += [own[i] for i in chance.choice(len(own), 2, replace=False)]
+    return names, np.repeat(np.arange(len(chosen)), 2)
+
+
+def read_predictions(
+    path: Path, golds: Dict[str, List[GoldMention]], aliases: Dict[str, str]
+) -> List[Prediction]:
+    """Hold predictions against gold.
+
+    path (Path): As `training.evaluate --predictions` writes them.
+    golds (Dict[str, List[GoldMention]]): Mentions by file name.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    RETURNS (List[Prediction]): One for each line.
+    """
+    by_line = {(file, gold.line): gold for file in golds for gold in golds[file]}
+    predictions: List[Prediction] = []
+    for line in path.read_text("utf8").splitlines():
+        data = json.loads(line)
+        gold = by_line[data["file"], data["line"]]
+        right = {aliases.get(cui, cui) for part in gold.parts for cui in part}
+        best = data["cuis"][:1]
+        predictions.append(
+            Prediction(
+                data["scores"][0] if best else -1.0,
+                bool(best) and aliases.get(best[0], best[0]) in right,
+                bool(gold.parts),
+            )
+        )
+    return predictions
+
+
+def parse_named(values: Sequence[str], setting: str) -> Dict[str, str]:
+    """Read `NAME=PATH`s; a path alone is named by its last part."""
+    named: Dict[str, str] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        named[name if equals else Path(value).name] = path or value
+    if len(named) < len(values):
+        raise SapbertError(Errors.E709.format(setting=setting, value=values[-1]))
+    return named
+
+
+def tell(paths: Sequence[Path], quiet: bool) -> None:
+    """Say what was written."""
+    if not quiet:
+        for path in paths:
+            msg.good(f"Wrote {path}")
+
+
+@app.command("names")
+def names_main(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
+    output: Path = typer.Argument(..., help="Where, without an ending."),
+    encoder: List[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
+    count: int = typer.Option(18, min=2, help="Concepts."),
+    fewest: int = typer.Option(8, min=2, help="Names that each has at least."),
+    seed: int = typer.Option(0, min=0, help="Which concepts, and of t-SNE."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """concepts.jsonl + encoders -> names.png, names.svg (t-SNE by concept)
+
+    Example: python -m training.figures names corpus/concepts.jsonl results/names
+    --encoder before=models/minilm --encoder after=models/encoder
+    """
+    try:
+        chosen = choose_concepts(
+            read_concepts(concepts), count=count, fewest=fewest, seed=seed
+        )
+        own = [distinct_names(concept) for concept in chosen]
+        labels = np.repeat(np.arange(len(own)), [len(names) for names in own])
+        texts = [name for names in own for name in names]
+        encoders = parse_named(encoder, "--encoder").items()
+        vectors = {title: embed_names(folder, texts) for title, folder in encoders}
+        titles = [concept.name for concept in chosen]
+        figure = draw_names(titles, labels, vectors, seed=seed)
+        tell(write_figure(figure, output), quiet)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+
+
+@app.command("cosines")
+def cosines_main(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
+    output: Path = typer.Argument(..., help="Where, without an ending."),
+    encoder: List[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
+    pairs: int = typer.Option(256, min=2, help="In the batch."),
+    margin: float = typer.Option(0.2, help="Of the miner."),
+    seed: int = typer.Option(0, min=0, help="Which pairs."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """concepts.jsonl + encoders -> cosines.png, cosines.svg (all and mined pairs)
+
+    Example: python -m training.figures cosines corpus/concepts.jsonl results/cosines
+    --encoder before=models/minilm --encoder after=models/encoder
+    """
+    try:
+        batch, labels = sample_batch(read_concepts(concepts), pairs=pairs, seed=seed)
+        encoders = parse_named(encoder, "--encoder").items()
+        vectors = {title: embed_names(folder, batch) for title, folder in encoders}
+        figure = draw_cosines(batch, labels, vectors, margin=margin)
+        tell(write_figure(figure, output), quiet)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+
+
+@app.command("thresholds")
+def thresholds_main(
+    predictions: Path = typer.Argument(..., help="Of `training.evaluate`."),
+    mentions: List[Path] = typer.Argument(..., help="The gold mentions."),
+    output: Path = typer.Option(..., help="Where, without an ending."),
+    aliases: Optional[Path] = typer.Option(None, help="Ids and what they alias."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """predictions.jsonl + mentions.tsv … -> thresholds.png, thresholds.svg
+
+    Example: python -m training.figures thresholds predictions.jsonl corpus/dev.tsv
+    --output results/thresholds
+    """
+    try:
+        how = EvaluationSettings()
+        golds = {path.name: choose_mentions(path, how)[0] for path in mentions}
+        known = read_aliases(aliases) if aliases else {}
+        figure = draw_thresholds(read_predictions(predictions, golds, known))
+        tell(write_figure(figure, output), quiet)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+
+
+@app.command("curves")
+def curves_main(
+    output: Path = typer.Argument(..., help="Where, without an ending."),
+    log: List[str] = typer.Option(..., help="NAME=training.jsonl; may be repeated."),
+    window: int = typer.Option(50, min=1, help="Steps that are averaged."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """training.jsonl … -> curves.png, curves.svg
+
+    Example: python -m training.figures curves results/curves --log
+    mined=models/encoder/training.jsonl
+    """
+    try:
+        logs = {
+            name: [
+                json.loads(line) for line in Path(path).read_text("utf8").splitlines()
+            ]
+            for name, path in parse_named(log, "--log").items()
+        }
+        tell(write_figure(draw_curves(logs, window=window), output), quiet)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+
+
+if __name__ == "__main__":
+    app()
