@@ -363,38 +363,6 @@ class Errors(metaclass=_WithCodes):
         "{mentions} is. Name the dictionary that they were annotated with, or "
         "`--aliases`."
     )
-    E610 = (
-        "Expected an option of `--help`, or a setting like `--training.seed 1`, but "
-        "got {argument!r}. Correct it, or take it out."
-    )
-    E611 = "Expected a value after {argument}, but it is the last. Add one."
-    E612 = (
-        "Expected a config file in {path}, but it could not be read: {reason} Compare "
-        "it with `training/configs/default.cfg`: each section needs the one around it."
-    )
-    E613 = (
-        "Expected only settings of `training/configs/default.cfg`, but got {setting}. "
-        "Take it out; did you mean {near}?"
-    )
-    E614 = "Expected {setting} to be {expected}, but got {value!r}. Correct it."
-    E615 = (
-        "Expected registered functions with the arguments that they take, but got: "
-        "{problems}. Correct the config; docs/training.md lists them."
-    )
-    E616 = "Expected {setting} to be at least {least}, but got {value!r}. Correct it."
-    E617 = (
-        "Expected `validation.concepts` beside `validation.mentions`, but got none. "
-        "Name the concepts.jsonl that the mentions are linked to."
-    )
-    E618 = (
-        "Expected the tracker {tracker!r} to be installed, but it is not: {reason}. "
-        "Run `pip install {package}`, or set `training.tracker` to null."
-    )
-    E619 = (
-        "Expected training mentions whose ids are in the dictionary, but none of "
-        "{mentions} is. Name the dictionary that they were annotated with, or "
-        "`--aliases`."
-    )
     E620 = (
         "Expected {expected} bytes in {path}, but got {got}: it was cut or changed. "
         "Remove the folder {folder}; the next run makes it again from the pairs."
@@ -446,6 +414,108 @@ class Errors(metaclass=_WithCodes):
         "Expected {setting} as NAME=FOLDER, each name once, but got {value!r}. Write "
         "it like `{setting} trained=models/kb`."
     )
+    E740 = (
+        "Expected files of different names, but got {name} twice. Rename one: results "
+        "name files without their folders."
+    )
+    E741 = (
+        "{path}:{line}: Expected a prediction as JSON with {expected}, but got "
+        "something else. Make the file again with `python -m training.evaluate … "
+        "--predictions`."
+    )
+    E742 = (
+        "{path}:{line}: Expected one prediction for each mention, but got a second one "
+        "for line {gold_line} of {file}. Make the file again with `python -m "
+        "training.evaluate … --predictions`."
+    )
+    E743 = (
+        "{path}:{line}: Expected a prediction for a mention that is judged, but got "
+        "one for line {gold_line} of {file}. Name the gold files, `--limit` and "
+        "`--distinct` that the predictions were made with."
+    )
+    E744 = (
+        "{path}: Expected a prediction for each mention that is judged, but got none "
+        "for {missing} of {mentions}, the first on line {gold_line} of {file}. Name "
+        "the gold files, `--limit` and `--distinct` that the predictions were made "
+        "with."
+    )
+    E745 = (
+        "{path}: Expected results as `python -m training.evaluate … --output` writes "
+        "them, but got something else. Name such files."
+    )
+    E746 = (
+        "{path}: Expected results that were judged as those in {first}, but "
+        "`{setting}` differs. Evaluate both with the same options."
+    )
+    E747 = (
+        "Expected a group of mentions that all results have, but {path} has no "
+        "{group!r}. Correct `--group`, or evaluate with `--seen`."
+    )
+    E710 = (
+        "Expected one of the corpus formats {known}, but got {format!r}. Correct "
+        "`--format`."
+    )
+    E711 = (
+        "Expected options that the format {format} has ({known}), but got "
+        "`--{option}`. Leave it out."
+    )
+    E712 = (
+        "{path}:{line}: Expected `id|t|title`, `id|a|abstract`, or an id, start, end, "
+        "mention, type and ids with tabs between them, but got {got}. Correct the line."
+    )
+    E713 = (
+        "{path}:{line}: Expected the mention from character {start} to {end} of the "
+        "text, but something else is there. Correct the offsets or the mention."
+    )
+    E714 = (
+        "{path}:{line}: Expected two whole numbers as offsets, the start below the "
+        "end, but got something else. Correct the line."
+    )
+    E715 = (
+        "{path}:{line}: Expected `id||mention` or `id||mention||context`, but got "
+        "something else. Correct the line; `--format tsv` reads `mention||id`."
+    )
+    E716 = (
+        "{path}:{line}: Expected a context with one `<tgt>` and one `</tgt>` after it, "
+        "but got something else. Correct the line."
+    )
+    E717 = (
+        "{path}:{line}: Expected a table with tabs and whole quotes, but a quote "
+        "that begins here does not end as it should. Correct the line."
+    )
+    E718 = (
+        "{path}:{line}: Expected a header with tabs and the columns {wanted}, but "
+        "they are not all there. Name a file of COMETA as it was published."
+    )
+    E719 = (
+        "{path}:{line}: Expected an annotation, parted by tabs: {expected}; but got "
+        "something else. Correct the line."
+    )
+    E720 = (
+        "{path}:{line}: Expected the line to name a mention of {file}, but it names "
+        "another. Correct the line."
+    )
+    E721 = (
+        "{path}:{line}: Expected each annotation once, but it has the name of the one "
+        "in line {first}. Rename one of them."
+    )
+    E722 = (
+        "Expected an output that ends with one of {known}, but got {path}. Correct "
+        "`--output`."
+    )
+    E723 = (
+        "Expected a language that spaCy can make a pipeline for, but got {lang!r}: "
+        "{reason} Correct `--lang`, or install what it needs; `xx` is any language."
+    )
+    E730 = (
+        "Expected mentions that the dictionary knows, but none of {mentions} is left. "
+        "Name the dictionary that they were annotated with, or `--aliases`, or "
+        "`--prefix`."
+    )
+    E731 = (
+        "Expected at least one name with more than punctuation, but got none in "
+        "{concepts} concepts. Name the concepts.jsonl of a vocabulary."
+    )
     E750 = (
         "Expected the tables `every`, `grid` and `runs` in {path}, but it could not be "
         "read so: {reason}. Compare it with `training/configs/ablations/losses.toml`."
@@ -459,8 +529,8 @@ class Errors(metaclass=_WithCodes):
         "`pip install 'spacy-sapbert[figures]'`."
     )
     E753 = (
-        "Expected concepts with {fewest} names or more, but got none. Lower `--fewest`, "
-        "or name another vocabulary."
+        "Expected concepts with {fewest} names or more, but got none. Lower "
+        "`--fewest`, or name another vocabulary."
     )
 
 

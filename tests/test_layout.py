@@ -127,7 +127,9 @@ def test_every_error_text_is_used_once_defined() -> None:
         path.read_text("utf8") for path in python_files() if path.name != "errors.py"
     )
     errors = (ROOT / "spacy_sapbert" / "errors.py").read_text("utf8")
-    for code in re.findall(r"^    ([EW]\d{3}) =", errors, re.MULTILINE):
+    codes = re.findall(r"^    ([EW]\d{3}) =", errors, re.MULTILINE)
+    assert sorted(codes) == sorted(set(codes))  # each stands for one thing
+    for code in codes:
         assert re.search(rf"(Errors|Warnings)\.{code}\b", source), code
 
 

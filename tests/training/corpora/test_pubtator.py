@@ -1,0 +1,197 @@
+import tempfile
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from training.corpora import GoldDocument, GoldSpan, read_corpus
+from training.corpora.pubtator import read_pubtator
+
+TITLE = "1|t|Breast and ovarian cancer\n"
+ABSTRACT = "1|a|It hurts.\n"
+COMPOSITE = "1\t0\t25\tBreast and ovarian cancer\tDisease\tD1|D2"
+NO_ENDS = st.characters(codec="utf8", exclude_characters="\r\n")
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(lines), "utf8", newline="")
+    return path
+
+
+def read(path: Path, **options: Any) -> List[GoldSpan]:
+    return [span for each in read_pubtator(path, **options) for span in each.spans]
+
+
+def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "corpus.txt",
+        "\n1|t|Fever in mice\n",
+        "1|a|It|a|hurts; no fever.\n",
+        "1\t0\t5\tFever\tDisease\t D1 \n",
+        "1\t29\t34\tfever\tT047,T191\tUMLS:C1\n",
+        "1\tCID\tD2\tD1\n",
+        "1\tAssociation\tD2\tD1\tNovel\n",
+        "\n2|t|Rats\r\n2|a|\r\n2\t0\t4\tRats\tAnimal\t-1\r\n",
+    )
+    assert list(read_pubtator(path)) == [
+        GoldDocument(
+            "1",
+            "Fever in mice\nIt|a|hurts; no fever.",
+            [
+                GoldSpan(0, 5, "Disease", "Fever", [["D1"]], 4),
+                GoldSpan(29, 34, "T047,T191", "fever", [["UMLS:C1"]], 5),
+            ],
+        ),
+        GoldDocument("2", "Rats\n", [GoldSpan(0, 4, "Animal", "Rats", [], 11)]),
+    ]
+
+
+@pytest.mark.parametrize("ids", ["\t-1", "\t-", "\t", "", "\t-1\t"])
+def test_a_mention_may_have_no_id(tmp_path: Path, ids: str) -> None:
+    line = f"1\t0\t6\tBreast\tDisease{ids}\n"
+    (span,) = read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line))
+    assert span.parts == []
+
+
+def test_bars_join_parts_unless_told_otherwise(tmp_path: Path) -> None:
+    path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, "+OMIM:3\n")
+    assert read(path)[0].parts == [["D1"], ["D2"], ["OMIM:3"]]
+    assert read(path, bars_join_parts=False)[0].parts == [["D1", "D2"], ["OMIM:3"]]
+
+
+def test_a_composite_is_split_where_its_parts_are_named(tmp_path: Path) -> None:
+    names = "\tBreast cancer|ovarian cancer\n"
+    path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
+    assert read(path, split_composites=True) == [
+        GoldSpan(-1, -1, "Disease", "Breast cancer", [["D1"]], 3),
+        GoldSpan(-1, -1, "Disease", "ovarian cancer", [["D2"]], 3),
+    ]
+    assert read(path)[0].parts == [["D1"], ["D2"]]
+
+
+@pytest.mark.parametrize("names", ["\n", "\t\n", "\tone|two|three\n", "\tone|\n"])
+def test_a_composite_stays_whole_where_they_are_not(tmp_path: Path, names: str) -> None:
+    path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
+    (span,) = read(path, split_composites=True)
+    assert (span.start, span.end, len(span.parts)) == (0, 25, 2)
+
+
+def test_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
+    line = "1\t26\t37\tIt hurts.  \tDisease\tD1\n"
+    (span,) = read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line))
+    assert (span.start, span.end, span.mention) == (26, 35, "It hurts.")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("1\t1\t7\tBreast\tDisease\tD1", "E713"),
+        ("1\t0\t6\tbreast\tDisease\tD1", "E713"),
+        ("1\t90\t96\tBreast\tDisease\tD1", "E713"),
+        ("1\t-1\t-1\tBreast\tDisease\tD1", "E713"),
+        ("1\t0\tsix\tBreast\tDisease\tD1", "E714"),
+        ("1\tO\t6\tBreast\tDisease\tD1", "E714"),
+        ("1\t6\t6\tBreast\tDisease\tD1", "E714"),
+        ("1\t0\t6\t \tDisease\tD1", "E704"),
+        ("2\t0\t6\tBreast\tDisease\tD1", "E712"),
+        ("1\t0\t6\tBreast", "E712"),
+        ("1\t0\t6\tBreast\tDisease\tD1\t\t", "E712"),
+        ("Breast", "E712"),
+        ("1|a|Breast", "E712"),
+        ("2|a|Breast", "E712"),
+    ],
+)
+def test_a_bad_line_is_named_and_not_quoted(
+    tmp_path: Path, line: str, code: str
+) -> None:
+    path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line, "\n")
+    with pytest.raises(SapbertError, match=code) as error:
+        read(path)
+    assert f"{path}:3:" in str(error.value)
+    assert "breast" not in str(error.value).lower()
+
+
+def test_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
+    mention = "1\t0\t6\tBreast\tDisease\tD1\n"
+    path = write(tmp_path / "corpus.txt", TITLE, mention, ABSTRACT)
+    with pytest.raises(SapbertError, match=r":3: .* without its title"):
+        read(path)
+
+
+@st.composite
+def random_documents(draw: st.DrawFn) -> List[GoldDocument]:
+    documents = []
+    line = 1
+    for number in range(draw(st.integers(1, 3))):
+        title, abstract = (draw(st.text(NO_ENDS, max_size=30)) for _ in range(2))
+        text = f"{title}\n{abstract}"
+        line += 2
+        spans = []
+        places: List[Tuple[int, int]] = draw(
+            st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=4)
+        )
+        for start, end in places:
+            mention = text[start:end]
+            if mention and mention == mention.strip() and not set(mention) & {*"\t\n"}:
+                parts = draw(st.sampled_from([[], [["D1"]], [["D1"], ["OMIM:2"]]]))
+                spans.append(GoldSpan(start, end, "T047", mention, parts, line))
+                line += 1
+        spans = [span._replace(end=span.start + len(span.mention)) for span in spans]
+        documents.append(GoldDocument(str(number), text, spans))
+        line += 1
+    return documents
+
+
+def to_pubtator(documents: List[GoldDocument]) -> str:
+    blocks = []
+    for doc in documents:
+        title, _, abstract = doc.text.partition("\n")
+        lines = [f"{doc.id}|t|{title}", f"{doc.id}|a|{abstract}"]
+        for span in doc.spans:
+            ids = "+".join(part[0] for part in span.parts) or "-"
+            fields = (doc.id, str(span.start), str(span.end), span.mention, span.type)
+            lines.append("\t".join((*fields, ids)))
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+@given(random_documents())
+@settings(max_examples=60, deadline=None)
+def test_any_document_is_read_back(documents: List[GoldDocument]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder) / "corpus.txt", to_pubtator(documents))
+        assert list(read_pubtator(path)) == documents
+
+
+@pytest.mark.parametrize(
+    ("corpus", "table", "documents", "mentions"),
+    [("develop", "dev", 100, 787), ("train", "train", 593, 5145)],
+)
+def test_ncbi_disease_reads_as_its_table(
+    data_folder: Path, corpus: str, table: str, documents: int, mentions: int
+) -> None:
+    path = data_folder / "eval-text" / f"NCBI{corpus}set_corpus.txt.gz"
+    read_from = list(read_corpus(path, "pubtator", prefix="MESH:"))
+    path = data_folder / "eval" / f"ncbi_disease.{table}.tsv.gz"
+    expected = read_corpus(path, "tsv", bars_join_parts=True)
+
+    def key(span: GoldSpan) -> Tuple[str, List[List[str]]]:
+        return span.mention.strip(), span.parts
+
+    spans = [span for document in read_from for span in document.spans]
+    assert [key(s) for s in spans] == [key(s) for d in expected for s in d.spans]
+    assert (len(read_from), len(spans)) == (documents, mentions)
+
+
+@pytest.mark.parametrize("split", ["Development", "Training"])
+def test_the_offsets_of_bc5cdr_give_its_mentions(data_folder: Path, split: str) -> None:
+    path = data_folder / "eval-text" / f"CDR_{split}Set.PubTator.txt.gz"
+    documents = list(read_pubtator(path))
+    assert len(documents) == 500
+    for document in documents:
+        for span in document.spans:
+            assert document.text[span.start : span.end] == span.mention
+            assert span.type in ("Chemical", "Disease")

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from training.corpora import GoldSpan, read_corpus
+from training.corpora.tsv import read_tsv
+from training.mentions import read_mentions
+
+HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, "utf8")
+    return path
+
+
+def test_lines_of_a_document_are_put_together(tmp_path: Path) -> None:
+    rows = "d1\t0\t2\ten\tDisease\tMI\tC1|C2\nd1\t\t\ten\t\tfever\t\n\n"
+    path = write(tmp_path / "gold.tsv", f"{HEADER}{rows}d2\t-1\t-1\ten\t\tboth\tA+B\n")
+    one, other = read_tsv(path)
+    assert one.id == "d1"
+    assert one.text == ""
+    assert one.spans == [
+        GoldSpan(0, 2, "Disease", "MI", [["C1", "C2"]], 2),
+        GoldSpan(-1, -1, "", "fever", [], 3),
+    ]
+    assert other.spans == [GoldSpan(-1, -1, "", "both", [["A"], ["B"]], 5)]
+
+
+def test_bars_may_join_parts(tmp_path: Path) -> None:
+    path = write(tmp_path / "gold.tsv", "mention\tids\nboth\tA|B\n")
+    (document,) = read_tsv(path, bars_join_parts=True)
+    assert document.spans[0].parts == [["A"], ["B"]]
+
+
+def test_lines_of_mention_and_id_are_one_document(tmp_path: Path) -> None:
+    path = write(tmp_path / "gold.txt", "fever||C1\npain||C2\n")
+    (document,) = read_tsv(path)
+    assert [span.mention for span in document.spans] == ["fever", "pain"]
+
+
+@pytest.mark.parametrize("place", ["5\t5", "x\t5", "5\t", "-1\t5", "1.0\t5", "٣\t5"])
+def test_bad_offsets_are_named_with_their_line(tmp_path: Path, place: str) -> None:
+    row = f"d1\t{place}\ten\t\tfever\tC1\n"
+    path = write(tmp_path / "gold.tsv", HEADER + row)
+    with pytest.raises(SapbertError, match="E714") as error:
+        list(read_tsv(path))
+    assert f"{path}:2:" in str(error.value)
+    assert "fever" not in str(error.value)
+
+
+def test_the_real_tables_read_as_read_mentions_reads_them(data_folder: Path) -> None:
+    for path in sorted(data_folder.glob("eval/*disease.dev.tsv.gz")):
+        spans = [span for each in read_corpus(path, "tsv") for span in each.spans]
+        golds = [(gold.mention, gold.parts) for gold in read_mentions(path)]
+        assert [(span.mention, span.parts) for span in spans] == golds
+        assert all(span.start >= 0 for span in spans)

@@ -1,0 +1,113 @@
+"""CADEC as CSIRO releases it: the folders `text`, `original` and `sct`."""
+
+import re
+from pathlib import Path
+from typing import Iterator, List, Tuple
+
+from spacy_sapbert.documents import read_text
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.files import read_lines
+from training.corpora import GoldDocument, GoldSpan
+from training.corpora.brat import LONGEST, Entities, list_annotations, read_entities
+from training.corpora.offsets import parse_fragments, place_fragments
+
+EXPECTED = "`TT1`, `id | name | start end`, the mention"
+NO_CONCEPT = "CONCEPT_LESS"
+PLACED = re.compile(r"(.*?)\s*([0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)*)\s*")
+CONCEPT = re.compile(r"\s*([0-9]{6,18})\s*(?:\|[^|]*(?:\||$))?\s*")
+JOINT = re.compile(r"or\b|\+", re.IGNORECASE)
+
+
+def split_concepts(path: Path, number: int, field: str) -> List[List[str]]:
+    """Read which concepts a mention means.
+
+    path (Path): The file, for the error.
+    number (int): The line, for the error.
+    field (str): `id | name |`, or several, with `or` between alternatives and `+`
+        between parts; or `CONCEPT_LESS`.
+    RETURNS (List[List[str]]): The ids of each part, `or` within a part; empty if there
+        is none.
+    RAISES (SapbertError): If it has another form.
+    """
+    if field.strip(" |").upper() == NO_CONCEPT:
+        return []
+    parts: List[List[str]] = [[]]
+    place = 0
+    while True:
+        concept = CONCEPT.match(field, place)
+        if concept is None:
+            break
+        parts[-1].append(concept.group(1))
+        if concept.end() == len(field):
+            return parts
+        joint = JOINT.match(field, concept.end())
+        if joint is None:
+            break
+        if joint.group() == "+":
+            parts.append([])
+        place = joint.end()
+    raise SapbertError(Errors.E719.format(path=path, line=number, expected=EXPECTED))
+
+
+def read_concept(
+    path: Path, number: int, line: str, text: str, originals: Tuple[Path, Entities]
+) -> Tuple[str, GoldSpan]:
+    """Read a line of a file in `sct`; see `read_cadec`.
+
+    RETURNS (Tuple[str, GoldSpan]): The name of the mention in `original`, and the
+        mention with its concepts.
+    """
+    fields = line.split("\t", 2)
+    match = PLACED.fullmatch(fields[1]) if len(fields) == 3 else None
+    if match is None or not fields[0].startswith("TT"):
+        raise SapbertError(
+            Errors.E719.format(path=path, line=number, expected=EXPECTED)
+        )
+    concepts, offsets = match.groups()
+    parts = split_concepts(path, number, concepts)
+    fragments = parse_fragments(path, number, offsets)
+    start, end, mention = place_fragments(path, number, text, fragments, fields[2])
+    name = fields[0].strip()[1:]
+    file, entities = originals
+    if name not in entities:
+        raise SapbertError(Errors.E720.format(path=path, line=number, file=file))
+    return name, GoldSpan(start, end, entities[name].type, mention, parts, number)
+
+
+def read_cadec(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+    """Read posts with mentions from `original` and their concepts from `sct`.
+
+    `original/X.ann` has brat's lines `T1`, `ADR 9 19`, mention. `sct/X.ann` has for T1
+    `TT1`, `271782001 | Drowsy | 9 19`, mention: ids of SNOMED CT, of the Australian
+    Medicines Terminology for drugs, or `CONCEPT_LESS`. Several concepts are joined by
+    `or` or `+`. The type of a mention is from `original`, what else there is from
+    `sct`. The custom folds that others made of CADEC have another layout.
+
+    path (Path): The folder with `text`, `original` and `sct`.
+    longest (int): Characters of a post at the most.
+    YIELDS (GoldDocument): Each file of `original`; a mention that `sct` does not have
+        is one without an id, with its line in `original`.
+    RAISES (SapbertError): With file and line, at the first bad line, and where the
+        offsets do not give the mention.
+    SOURCE: Karimi et al. (2015).
+    """
+    folder = path / "original"
+    for file in list_annotations(folder):
+        name = file.relative_to(folder).with_suffix("")
+        text = read_text(path / "text" / f"{name}.txt", longest=longest)
+        entities, _ = read_entities(file, text)
+        concepts = path / "sct" / f"{name}.ann"
+        found: Entities = {}
+        for number, line in read_lines(concepts):
+            if not line.strip() or line.startswith("#"):
+                continue
+            key, span = read_concept(concepts, number, line, text, (file, entities))
+            if key in found:
+                raise SapbertError(
+                    Errors.E721.format(
+                        path=concepts, line=number, first=found[key].line
+                    )
+                )
+            found[key] = span
+        spans = list({**entities, **found}.values())
+        yield GoldDocument(name.as_posix(), text, spans)

@@ -1,0 +1,46 @@
+"""Tables of mentions, `doc start end lang type mention ids`, without text."""
+
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional
+
+from spacy_sapbert.files import read_lines
+from training.corpora import GoldDocument, GoldSpan
+from training.corpora.offsets import parse_offsets
+from training.mentions import read_header, split_ids, split_row
+
+
+def read_tsv(path: Path, *, bars_join_parts: bool = False) -> Iterator[GoldDocument]:
+    """Read whatever `read_mentions` reads, with offsets and types where it has them.
+
+    path (Path): A table with a header that has at least `mention` and `ids`, or lines
+        `mention||id`; plain or `.gz`.
+    bars_join_parts (bool): See `split_ids`.
+    YIELDS (GoldDocument): Lines that follow each other with the same `doc`.
+    RAISES (SapbertError): With file and line, at the first bad line.
+    """
+    columns: Optional[List[str]] = None
+    document: Optional[GoldDocument] = None
+    started = False
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        if not started:
+            started, columns = True, read_header(path, number, line)
+            if columns:
+                continue
+        doc, mention, ids = split_row(path, number, line, columns)
+        row: Dict[str, str] = {}
+        if columns:
+            row = dict(zip(columns, line.split("\t"), strict=True))
+        start, end = parse_offsets(
+            path, number, row.get("start", ""), row.get("end", "")
+        )
+        parts = split_ids(ids, bars_join_parts=bars_join_parts)
+        span = GoldSpan(start, end, row.get("type", ""), mention, parts, number)
+        if document is None or document.id != doc:
+            if document is not None:
+                yield document
+            document = GoldDocument(doc, "", [])
+        document.spans.append(span)
+    if document is not None:
+        yield document
