@@ -1,18 +1,25 @@
 """Files read in bounded memory and written all or nothing."""
 
 import ctypes
+import glob
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, BinaryIO, Iterator, List, Sequence, Tuple, cast
+from typing import IO, Any, BinaryIO, Iterator, List, Sequence, Tuple, cast
 
 import numpy as np
 
 from .errors import Errors, SapbertError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 BLOCK_BYTES = 1 << 18
 GZIP = 31  # zlib's window bits that ask for a gzip header
@@ -215,6 +222,47 @@ def temporary_sibling(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
+def lock_handle(handle: int) -> bool:
+    """Lock an open file or folder; the system lets go when the process ends.
+
+    handle (int): Its descriptor.
+    RETURNS (bool): False if somebody else holds it, or there are no locks here.
+    """
+    if not fcntl:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what writers of a file or folder left beside it when they were killed.
+
+    What somebody is writing at the moment is locked, and stays.
+
+    path (Path): The final place.
+    """
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            handle = os.open(part, os.O_RDONLY)
+            try:
+                if lock_handle(handle):
+                    shutil.rmtree(part) if part.is_dir() else part.unlink()
+            finally:
+                os.close(handle)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder, if it is there, and what is left of writing it.
+
+    path (Path): The folder.
+    """
+    shutil.rmtree(path, ignore_errors=True)
+    remove_leftovers(path)
+
+
 @contextmanager
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes its name only when it is whole and on the disk.
@@ -226,7 +274,9 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     part = temporary_sibling(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
         with open(part, "wb") as raw:
+            lock_handle(raw.fileno())
             if path.suffix == ".gz":
                 with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
                     yield cast(BinaryIO, packed)
@@ -245,6 +295,18 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
             part.unlink()
 
 
+def write_json(path: Path, data: Any) -> None:
+    """Write a JSON file for people and programs; it takes its name when it is whole.
+
+    path (Path): The file.
+    data (Any): Plain JSON types. Half characters, which no file can hold, become "?".
+    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    """
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    with write_atomically(path) as file:
+        file.write(text.encode("utf8", "replace") + b"\n")
+
+
 @contextmanager
 def write_folder_atomically(path: Path) -> Iterator[Path]:
     """Fill a folder that takes its name only when it is whole and on the disk.
@@ -257,10 +319,15 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
     RAISES (SapbertError): If the system refuses, e.g. a full disk.
     """
     part = temporary_sibling(path)
+    handles = ExitStack()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(part, ignore_errors=True)
+        remove_leftovers(path)
         part.mkdir()
+        lock = os.open(part, os.O_RDONLY)
+        handles.callback(os.close, lock)
+        lock_handle(lock)
         yield part
         for file in sorted(part.rglob("*")):
             handle = os.open(file, os.O_RDONLY)
@@ -278,6 +345,7 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
             Errors.E004.format(path=path, reason=error.strerror)
         ) from error
     finally:
+        handles.close()
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -19,6 +19,7 @@ from spacy_sapbert.files import (
     read_line_blocks,
     read_lines,
     read_text_blocks,
+    remove_folder,
     write_atomically,
 )
 
@@ -270,6 +271,32 @@ def test_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert path.read_bytes() == b"old"
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path = tmp_path / "x[1]"
+    command = [sys.executable, "-c", HANG, str(path)]
+    killed, alive = (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    )
+    for process in (killed, alive):
+        assert process.stdout is not None
+        process.stdout.readline()
+    assert len(list(tmp_path.iterdir())) == 2
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    folder = tmp_path / ".x[1].7.tmp"
+    folder.mkdir()
+    write(folder / "y", b"half")
+    with write_atomically(path) as file:
+        file.write(b"new")
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {path.name, f".x[1].{alive.pid}.tmp"}
+    assert not folder.exists()
+    alive.kill()
+    alive.communicate()
+    remove_folder(path)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:

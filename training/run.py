@@ -1,6 +1,7 @@
 """A whole training run: from pairs.tsv to an encoder folder, with all its stops."""
 
 import json
+import os
 import shutil
 import time
 from dataclasses import asdict, dataclass, field
@@ -13,7 +14,11 @@ from confection import Config
 from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_folder_atomically
+from spacy_sapbert.files import (
+    remove_folder,
+    write_atomically,
+    write_folder_atomically,
+)
 from spacy_sapbert.hf import EncoderSettings, save_encoder
 from training.batches import prefetch
 from training.checkpoints import (
@@ -188,9 +193,13 @@ def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> bool:
     RETURNS (bool): Whether the run came to its end.
     """
     patience = run.settings.validation.patience
-    place = run.log_path if run.ranks.is_first else Path("/dev/null")
-    with open(place, "w", encoding="utf8", buffering=1) as file:
-        file.writelines(json.dumps(entry) + "\n" for entry in run.log)
+    if 0 < patience <= run.progress.waited:  # it was killed before the encoder was out
+        return True
+    place = run.log_path if run.ranks.is_first else Path(os.devnull)
+    if run.ranks.is_first:  # whole or not at all: it is needed if this run stops too
+        with write_atomically(place) as log:
+            log.writelines(json.dumps(e).encode() + b"\n" for e in run.log)
+    with open(place, "a", encoding="utf8", buffering=1) as file:
         for step, batch in bar:
             entry = take_step(run, step, batch)
             run.log.append(entry)
@@ -249,7 +258,7 @@ def train(
     corpus = open_shared_corpus(
         pairs_path, corpus_folder, tokenizer, settings, ranks, progress_bar
     )
-    made_of = {**dict(flatten_config(config)), "pairs_sha256": file_digest(pairs_path)}
+    made_of = {**dict(flatten_config(config)), "pairs_sha256": corpus.pairs_sha256}
     fixed = {key: value for key, value in made_of.items() if key not in FREE_SETTINGS}
     fixed["processes"] = ranks.size
     total = count_steps(len(corpus), settings)
@@ -287,6 +296,6 @@ def train(
             (part / "training.cfg").write_text(config.to_str() + "\n", "utf8")
             (part / "README.md").write_text(model_card(fixed, summary), "utf8")
             shutil.copy(run.log_path, part / "training.jsonl")
-        shutil.rmtree(checkpoint, ignore_errors=True)
+        remove_folder(checkpoint)
         run.log_path.unlink()
     return summary
