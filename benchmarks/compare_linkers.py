@@ -1,6 +1,5 @@
 """Mentions + a dictionary + knowledge bases → one table of who finds the concept."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from wasabi import msg
 from benchmarks.machine import describe_machine
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest, write_atomically
+from spacy_sapbert.files import file_digest, write_json
 from spacy_sapbert.kb import load_kb
 from training.accuracy import LEVELS, TIES, Rank
 from training.baselines import (
@@ -26,6 +25,7 @@ from training.judging import (
     answer_mentions,
     choose_mentions,
     judge_mentions,
+    make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search, parse_kbs
 from training.mentions import Lookup, read_aliases
@@ -193,8 +193,9 @@ def main(
     """
     try:
         known = read_aliases(aliases) if aliases else {}
-        ks = tuple(dict.fromkeys((1, k)))
-        settings = EvaluationSettings(ks, bars_join_parts=bars_join_parts, limit=limit)
+        settings = make_evaluation_settings(
+            k, bars_join_parts=bars_join_parts, limit=limit
+        )
         linkers = make_linkers(dictionary, parse_kbs(kb), known, k=k)
         progress = sys.stderr.isatty() and not quiet
         files = compare_linkers(linkers, mentions, settings, known, progress=progress)
@@ -216,9 +217,7 @@ def main(
             "files": files,
         }
         if output:
-            text = json.dumps(data, indent=2, ensure_ascii=False)
-            with write_atomically(output) as file:
-                file.write(text.encode("utf8") + b"\n")
+            write_json(output, data)
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     if not quiet:

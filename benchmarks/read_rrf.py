@@ -1,15 +1,13 @@
 """How fast MRCONSO.RRF is read, against a bare loop that only splits its lines.
 
-    python benchmarks/read_rrf.py                    # a made-up file of a million rows
-    python benchmarks/read_rrf.py assets/umls        # a release of your own
+    python -m benchmarks.read_rrf                    # a made-up file of a million rows
+    python -m benchmarks.read_rrf assets/umls        # a release of your own
 
 The loops take turns, so that a noisy machine disturbs them alike; the ratio is the
 median of the rounds. The file is read unpacked, and once before the first round.
 """
 
 import gzip
-import os
-import platform
 import random
 import resource
 import shutil
@@ -22,6 +20,7 @@ from typing import Dict, Iterator, List, Optional
 import typer
 from wasabi import msg
 
+from benchmarks.machine import machine_line
 from spacy_sapbert.vocabularies.rrf import read_rrf
 from spacy_sapbert.vocabularies.rrf_files import find_table
 
@@ -114,21 +113,6 @@ def count_concepts(path: Path, languages: List[str], cui_pattern: str) -> int:
     return sum(1 for _ in concepts)
 
 
-def describe_machine() -> str:
-    """RETURNS (str): System, processor, cores, Python."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text("utf8").splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    return (
-        f"{platform.system()} {platform.release()}, {model}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}"
-    )
-
-
 def main(
     release: Optional[Path] = typer.Argument(None, help="A folder with MRCONSO."),
     rows: int = typer.Option(1_000_000, min=1, help="Rows of the made-up file."),
@@ -168,7 +152,7 @@ def main(
     msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     msg.text(f"{total:,} rows, {size:,.0f} MB, {rounds} rounds, peak {peak:.0f} MB")
-    msg.text(describe_machine())
+    msg.text(machine_line())
 
 
 if __name__ == "__main__":

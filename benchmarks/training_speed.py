@@ -6,7 +6,6 @@ wordpieces, mined and compared by pytorch-metric-learning, everything else the s
 python -m benchmarks.training_speed corpus/pairs.tsv --encoder models/minilm --bert-base
 """
 
-import json
 import statistics
 import tempfile
 import time
@@ -20,7 +19,7 @@ from torch.nn import functional
 from wasabi import msg
 
 from benchmarks.machine import describe_machine, machine_line
-from spacy_sapbert.files import write_atomically
+from spacy_sapbert.files import write_json
 from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
 from spacy_sapbert.pooling import POOLINGS
 from training import losses, mining, schedules  # noqa: F401 (registers)
@@ -274,9 +273,7 @@ def main(
     msg.table(rows, header=header, divider=True)
     if output:
         data = {"machine": describe_machine(), "device": where, "peak": peak}
-        text = json.dumps({**data, "results": results}, indent=2)
-        with write_atomically(output) as file:
-            file.write(text.encode("utf8") + b"\n")
+        write_json(output, {**data, "results": results})
 
 
 if __name__ == "__main__":

@@ -75,6 +75,16 @@ def check_settings(data: Any) -> EncoderSettings:
     return EncoderSettings(**data)
 
 
+def write_settings(folder: Path, settings: EncoderSettings) -> None:
+    """Write down beside an encoder how it is run; see `read_settings`.
+
+    folder (Path): The encoder folder.
+    settings (EncoderSettings): The settings.
+    """
+    text = json.dumps(asdict(settings), indent=2)
+    (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
+
+
 def has_weights(folder: Path) -> bool:
     """Tell whether a folder has an encoder's own weights, besides an adapter's.
 
@@ -219,5 +229,4 @@ def save_encoder(
         )
     if adapter_base is not None or hasattr(model, "sapbert_adapter"):
         save_adapter(folder, model, base=adapter_base)
-    text = json.dumps(asdict(settings), indent=2)
-    (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
+    write_settings(folder, settings)

@@ -4,7 +4,7 @@ import os
 import shutil
 import string
 from pathlib import Path
-from typing import List
+from typing import Callable, List
 
 import pytest
 import torch
@@ -28,6 +28,18 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("SPACY_SAPBERT_DATA names no folder with real vocabularies")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def data_file(data_folder: Path) -> Callable[[str], Path]:
+    """A file of that folder, by its name in it."""
+
+    def find(name: str) -> Path:
+        if not (data_folder / name).exists():
+            pytest.skip(f"the folder of SPACY_SAPBERT_DATA has no {name}")
+        return data_folder / name
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Callable, Dict, List, Tuple
 
 import pytest
 from hypothesis import given
@@ -216,10 +216,8 @@ def read_texts(path: Path) -> Dict[str, str]:
     return texts
 
 
-def test_abbreviations_of_real_abstracts(data_folder: Path) -> None:
-    path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
-    if not path.exists():
-        pytest.skip(f"no {path.name}")
+def test_abbreviations_of_real_abstracts(data_file: Callable[[str], Path]) -> None:
+    path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
     found = {doc: dict(list_pairs(text)) for doc, text in read_texts(path).items()}
     assert len(found) == 100
     pairs = [

@@ -15,7 +15,7 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_atomically
+from spacy_sapbert.files import file_digest, write_atomically, write_json
 from spacy_sapbert.hf import load_encoder
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.accuracy import LEVELS, TIES
@@ -30,7 +30,6 @@ from training.judging import (
 from training.mentions import read_aliases
 from training.pairs import write_pairs
 from training.settings import make_settings
-from training.steps import best_precision
 from training.validation import Validation, make_encoder_search
 
 SEED = "training.seed"
@@ -129,7 +128,9 @@ def train_run(run: Run, inputs: Inputs) -> Path:
         write_pairs(read_concepts(inputs.concepts), pairs, most=most)
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "training.train_encoder", str(pairs), str(encoder)]
-    subprocess.run([*command, *list_overrides(settings)], check=True)
+    done = subprocess.run([*command, *list_overrides(settings)], check=False)
+    if done.returncode:  # it has said why; Ctrl-C ends all the runs
+        raise typer.Exit(done.returncode)
     return encoder
 
 
@@ -144,7 +145,7 @@ def judge_encoder(
     RETURNS (Dict[str, Any]): By file what `judge_mentions` says.
     """
     known = {key: value for key, value in settings.items() if key != MOST}
-    known["training.precision"] = best_precision("cpu")
+    known["training.precision"] = "float32"  # the same figures on every machine
     how = make_settings(read_config(None, known))
     tokenizer, model = load_encoder(str(encoder))
     search = make_encoder_search(model, tokenizer, inputs.validation, how, k=5)
@@ -181,14 +182,6 @@ def finish_run(run: Run, inputs: Inputs, made_of: Dict[str, Any]) -> Dict[str, A
     result = {**data, "files": judge_encoder(encoder, run.settings, inputs)}
     write_json(path, result)
     return result
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write a file as a whole."""
-    with write_atomically(path) as file:
-        file.write(
-            json.dumps(data, indent=2, ensure_ascii=False).encode("utf8") + b"\n"
-        )
 
 
 def list_figures(result: Dict[str, Any]) -> Iterator[Tuple[str, float]]:

@@ -41,13 +41,20 @@ def parse_overrides(arguments: Sequence[str]) -> Dict[str, Any]:
 
 
 def nest_values(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Turn dotted names into sections: {"a.b": 1} → {"a": {"b": 1}}."""
+    """Turn dotted names into sections: {"a.b": 1} → {"a": {"b": 1}}.
+
+    values (Dict[str, Any]): By their dotted names.
+    RETURNS (Dict[str, Any]): By section.
+    RAISES (SapbertError): If a name is that of a value and of a section.
+    """
     nested: Dict[str, Any] = {}
     for dotted, value in values.items():
         *sections, key = dotted.split(".")
         section = nested
         for name in sections:
             section = section.setdefault(name, {})
+            if not isinstance(section, dict):
+                raise SapbertError(Errors.E610.format(argument=f"--{dotted}"))
         section[key] = value
     return nested
 
@@ -97,8 +104,8 @@ def merge_config(config: Config, updates: Dict[str, Any]) -> Config:
         old: Any = config
         new: Any = updates
         for name in sections:
-            old, new = old.get(name, {}), new[name]
-        if old.get(key) != value:
+            old, new = old.get(name) if isinstance(old, dict) else None, new[name]
+        if not isinstance(old, dict) or old.get(key) != value:
             section: Any = merged
             for name in sections[:-1]:
                 section = section[name]

@@ -44,6 +44,7 @@ class Corpus:
         Shape: (wordpieces,).
     pad (int): The id to fill up with.
     concepts (int): How many there are, if the lines of each stand together.
+    pairs_sha256 (str): Of the pairs.tsv that it was made of.
     maps (List[mmap.mmap]): What the arrays lie in.
     """
 
@@ -54,6 +55,7 @@ class Corpus:
     ids: np.ndarray
     pad: int
     concepts: int
+    pairs_sha256: str
     maps: List[mmap.mmap] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -289,6 +291,7 @@ def open_corpus(folder: Path) -> Corpus:
         **{name: array for name, (array, _) in opened.items()},
         pad=meta["made_of"]["pad"],
         concepts=meta["concepts"],
+        pairs_sha256=meta["made_of"]["pairs_sha256"],
         maps=[mapped for _, mapped in opened.values()],
     )
 

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -13,19 +13,6 @@ from training.mining import mine_hard_pairs, split_pairs
 # Okabe and Ito's, which people of all kinds of sight can tell apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-
-
-class Prediction(NamedTuple):
-    """What was answered to a mention, and whether it is right.
-
-    score (float): Of the best answer; −1 without one.
-    right (bool): Whether it is a concept of gold.
-    has_gold (bool): Whether the mention has a concept at all.
-    """
-
-    score: float
-    right: bool
-    has_gold: bool
 
 
 def open_canvas(rows: int, columns: int, *, width: float = 5.0) -> Tuple[Any, Any]:
@@ -161,29 +148,27 @@ def draw_cosines(
     return figure
 
 
-def draw_thresholds(predictions: Sequence[Prediction]) -> Any:
-    """Draw accuracy, precision and recall against the threshold.
+def draw_thresholds(scores: np.ndarray, right: np.ndarray) -> Any:
+    """Draw precision, and accuracy or recall, against the threshold.
 
-    predictions (Sequence[Prediction]): What was answered.
+    Every judged mention has a concept, so that accuracy and recall are one curve.
+
+    scores (np.ndarray): Cosine of the first answer to each mention; −1 without one.
+        Shape: (n,).
+    right (np.ndarray): How right it is, 0 to 1. Shape: (n,).
     RETURNS (Figure): One picture.
     """
-    scores = np.array([each.score for each in predictions])
-    right = np.array([each.right for each in predictions])
-    has_gold = np.array([each.has_gold for each in predictions])
     thresholds = np.linspace(0, 1, 101)
     answered = scores[:, None] >= thresholds  # (n, thresholds)
-    hits = (answered & right[:, None]).sum(axis=0)
-    refused = (~answered & ~has_gold[:, None]).sum(axis=0)
+    counts = answered.sum(axis=0)
+    hits = (answered * right[:, None]).sum(axis=0)
     curves = {
-        "accuracy (NIL counts)": (hits + refused) / len(scores),
-        "precision": hits / np.maximum(answered.sum(axis=0), 1),
-        "recall": hits / max(int(has_gold.sum()), 1),
+        "precision": np.where(counts, hits / np.maximum(counts, 1), np.nan),
+        "accuracy = recall": hits / len(scores),
     }
-    curves["precision"] = np.where(answered.any(axis=0), curves["precision"], np.nan)
     figure, axes = open_canvas(1, 1, width=6)
-    styles = ("-", "--", "-.")
     for (name, values), colour, style in zip(
-        curves.items(), COLOURS, styles, strict=False
+        curves.items(), COLOURS, ("-", "--"), strict=False
     ):
         axes[0][0].plot(thresholds, values, style, color=colour, label=name)
     axes[0][0].set(xlabel="threshold (cosine)", ylim=(0, 1.02), xlim=(0, 1))

@@ -1,6 +1,5 @@
 """kb/ + mentions.tsv → errors.html: which mentions get a wrong concept, and why."""
 
-import json
 import sys
 from collections import Counter
 from functools import partial
@@ -10,10 +9,9 @@ from typing import Any, Dict, List, Optional, Sequence
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_atomically
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.files import file_digest, write_atomically, write_json
 from spacy_sapbert.kb import KnowledgeBase, load_kb
-from training.accuracy import COMPOSITES
 from training.error_page import NOTICE, render_page
 from training.evaluate import describe_kb, describe_settings, describe_versions
 from training.gold import check_names, make_resolver
@@ -22,6 +20,7 @@ from training.judging import (
     answer_mentions,
     choose_mentions,
     judge_mentions,
+    make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search
 from training.mentions import read_aliases
@@ -165,17 +164,17 @@ def main(
     errors.html --json errors.json
     """
     try:
-        if composite not in COMPOSITES:
-            raise SapbertError(
-                Errors.E605.format(
-                    setting="composite", known=COMPOSITES, value=composite
-                )
-            )
-        ks = tuple(dict.fromkeys((1, k)))
+        settings = make_evaluation_settings(
+            k,
+            composite=composite,
+            bars_join_parts=bars_join_parts,
+            distinct=distinct,
+            limit=limit,
+        )
         data = report_errors(
             load_kb(kb),
             mentions,
-            EvaluationSettings(ks, composite, bars_join_parts, distinct, limit),
+            settings,
             aliases=read_aliases(aliases) if aliases else {},
             steps=steps,
             limits=Limits(most, most_mentions),
@@ -184,9 +183,7 @@ def main(
         with write_atomically(output) as file:
             file.write(render_page(data).encode("utf8", "replace"))
         if json_output:
-            text = json.dumps(data, indent=2, ensure_ascii=False)
-            with write_atomically(json_output) as file:
-                file.write(text.encode("utf8", "replace") + b"\n")
+            write_json(json_output, data)
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     if quiet:

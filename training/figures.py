@@ -12,19 +12,26 @@ from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.hf import load_encoder, read_settings
 from training import losses, mining, schedules  # noqa: F401 (registers)
+from training.accuracy import TIES
 from training.batches import permute
 from training.config import read_config
 from training.drawing import (
-    Prediction,
     draw_cosines,
     draw_curves,
     draw_names,
     draw_thresholds,
     write_figure,
 )
-from training.judging import EvaluationSettings, choose_mentions
-from training.mentions import GoldMention, read_aliases
+from training.gold import make_resolver
+from training.judging import EvaluationSettings
+from training.mentions import read_aliases
 from training.pairs import distinct_names
+from training.predictions import (
+    check_predictions,
+    judge_predictions,
+    read_golds,
+    read_predictions,
+)
 from training.settings import TrainingSettings, make_settings
 from training.validation import embed_texts
 
@@ -105,31 +112,27 @@ def sample_batch(
     return names, np.repeat(np.arange(len(chosen)), 2)
 
 
-def read_predictions(
-    path: Path, golds: Dict[str, List[GoldMention]], aliases: Dict[str, str]
-) -> List[Prediction]:
+def judge_first_answers(
+    path: Path, mentions: Sequence[Path], aliases: Dict[str, str]
+) -> Tuple[np.ndarray, np.ndarray]:
     """Hold predictions against gold.
 
     path (Path): As `training.evaluate --predictions` writes them.
-    golds (Dict[str, List[GoldMention]]): Mentions by file name.
+    mentions (Sequence[Path]): The gold mentions.
     aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (List[Prediction]): One for each line.
+    RETURNS (Tuple[np.ndarray, np.ndarray]): Score of each first answer, −1 without one,
+        and how right it is, ties by their probability. Shape: (n,) each.
+    RAISES (SapbertError): If the predictions are not for these mentions.
     """
-    by_line = {(file, gold.line): gold for file in golds for gold in golds[file]}
-    predictions: List[Prediction] = []
-    for line in path.read_text("utf8").splitlines():
-        data = json.loads(line)
-        gold = by_line[data["file"], data["line"]]
-        right = {aliases.get(cui, cui) for part in gold.parts for cui in part}
-        best = data["cuis"][:1]
-        predictions.append(
-            Prediction(
-                data["scores"][0] if best else -1.0,
-                bool(best) and aliases.get(best[0], best[0]) in right,
-                bool(gold.parts),
-            )
-        )
-    return predictions
+    settings = EvaluationSettings(ks=(1,))
+    golds = read_golds(mentions, settings)
+    predictions = read_predictions(path, aliases)
+    check_predictions(path, predictions, golds, partial=False)
+    resolve = make_resolver(str, aliases)
+    judged = judge_predictions(predictions, golds, resolve, settings.composite)
+    answers = [predictions[place].answers for place in golds]
+    scores = np.array([each[0].score if each else -1.0 for each in answers])
+    return scores, judged[:, TIES.index("expected")]
 
 
 def parse_named(values: Sequence[str], setting: str) -> Dict[str, str]:
@@ -220,10 +223,8 @@ def thresholds_main(
     --output results/thresholds
     """
     try:
-        how = EvaluationSettings()
-        golds = {path.name: choose_mentions(path, how)[0] for path in mentions}
         known = read_aliases(aliases) if aliases else {}
-        figure = draw_thresholds(read_predictions(predictions, golds, known))
+        figure = draw_thresholds(*judge_first_answers(predictions, mentions, known))
         tell(write_figure(figure, output), quiet)
     except SapbertError as error:
         msg.fail(str(error), exits=1)

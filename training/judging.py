@@ -1,11 +1,9 @@
 """Gold mentions and the answers of a linker → coverage and accuracy."""
 
-from functools import cache
 from pathlib import Path
 from typing import (
     Any,
     Dict,
-    FrozenSet,
     Iterable,
     List,
     NamedTuple,
@@ -20,6 +18,7 @@ from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors, SapbertError
 from training.accuracy import (
+    COMPOSITES,
     Answer,
     Rank,
     combine_parts,
@@ -27,13 +26,12 @@ from training.accuracy import (
     list_concepts,
     summarise_judgements,
 )
+from training.gold import make_resolver
 from training.mentions import (
     GoldMention,
     Lookup,
     Pair,
-    find_concepts,
     fold_text,
-    group_aliases,
     is_seen,
     read_mentions,
 )
@@ -56,6 +54,32 @@ class EvaluationSettings(NamedTuple):
     bars_join_parts: bool = False
     distinct: bool = False
     limit: int = 0
+
+
+def make_evaluation_settings(
+    k: int,
+    *,
+    composite: str = "parts",
+    bars_join_parts: bool = False,
+    distinct: bool = False,
+    limit: int = 0,
+) -> EvaluationSettings:
+    """Make settings of what stands on a command line.
+
+    k (int): How many answers count, besides the first.
+    composite (str): See `EvaluationSettings`, also for those that follow.
+    bars_join_parts (bool): See above.
+    distinct (bool): See above.
+    limit (int): See above.
+    RETURNS (EvaluationSettings): The settings.
+    RAISES (SapbertError): If `composite` is unknown.
+    """
+    if composite not in COMPOSITES:
+        raise SapbertError(
+            Errors.E605.format(setting="composite", known=COMPOSITES, value=composite)
+        )
+    ks = tuple(dict.fromkeys((1, k)))
+    return EvaluationSettings(ks, composite, bars_join_parts, distinct, limit)
 
 
 def choose_mentions(
@@ -128,19 +152,11 @@ def judge_mentions(
     seen (Optional[Set[Pair]]): What was in training; None = not asked.
     RETURNS (Dict[str, Any]): Coverage, and accuracy by group of mentions.
     """
-    groups = group_aliases(aliases)
-
-    @cache
-    def find(cui: str) -> FrozenSet[str]:
-        return find_concepts(cui, lookup, aliases, groups)
-
+    resolve = make_resolver(lookup, aliases)
     judgements: List[np.ndarray] = []
     covered: List[bool] = []
     for gold in golds:
-        parts = combine_parts(
-            [frozenset().union(*map(find, part)) for part in gold.parts],
-            settings.composite,
-        )
+        parts = combine_parts(resolve(gold), settings.composite)
         covered.append(all(parts))
         judgements.append(judge_answers(answers[gold.mention], parts, settings.ks))
     chosen = {"all": np.ones(len(golds), dtype=bool), "covered": np.array(covered)}

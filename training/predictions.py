@@ -2,14 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
 from training.accuracy import Answer, combine_parts, judge_ranking, list_concepts
-from training.gold import Resolve
+from training.gold import Resolve, check_names
+from training.judging import EvaluationSettings, choose_mentions
 from training.mentions import GoldMention
 
 Place = Tuple[str, int]  # file, line
@@ -24,6 +25,24 @@ class Prediction(NamedTuple):
 
     number: int
     answers: List[Answer]
+
+
+def read_golds(
+    paths: Sequence[Path], settings: EvaluationSettings
+) -> Dict[Place, GoldMention]:
+    """Read the gold mentions that are judged.
+
+    paths (Sequence[Path]): Files of gold mentions.
+    settings (EvaluationSettings): How answers are judged.
+    RETURNS (Dict[Place, GoldMention]): By file and line.
+    RAISES (SapbertError): If a file is not usable, or two have the same name.
+    """
+    check_names(paths)
+    return {
+        (path.name, gold.line): gold
+        for path in paths
+        for gold in choose_mentions(path, settings)[0]
+    }
 
 
 def parse_prediction(line: str) -> Optional[Tuple[str, int, List[Answer]]]:

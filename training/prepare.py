@@ -6,11 +6,15 @@ from typing import Any, Iterator, NamedTuple, Tuple
 import numpy as np
 import torch
 
-from spacy_sapbert.adapters import AdapterSettings, add_adapter
+from spacy_sapbert.adapters import (
+    AdapterSettings,
+    add_adapter,
+    trainable_parameters,
+)
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.hf import load_encoder
 from training.batches import shuffled_batches
-from training.corpus import Corpus, build_corpus
+from training.corpus import Corpus, build_corpus, open_corpus
 from training.ranks import Ranks, wait_for_ranks
 from training.settings import TrainingSettings, count_steps
 from training.steps import Batch, collate_batch
@@ -51,7 +55,7 @@ def make_parts(settings: TrainingSettings, device: str, rank: int) -> Tuple[Any,
     if settings.compile:
         model.compile(dynamic=True)
     optimizer = torch.optim.AdamW(
-        [each for each in model.parameters() if each.requires_grad],
+        trainable_parameters(model),
         lr=settings.learning_rate,
         weight_decay=settings.weight_decay,
         fused=True,
@@ -73,8 +77,8 @@ def open_shared_corpus(
     RETURNS (Corpus): The corpus; see `build_corpus` for it and the arguments.
     """
 
-    def build() -> Corpus:
-        return build_corpus(
+    if ranks.is_first:
+        build_corpus(
             pairs_path,
             folder,
             tokenizer,
@@ -82,10 +86,8 @@ def open_shared_corpus(
             lowercase=settings.lowercase,
             progress=progress_bar,
         )
-
-    corpus = build() if ranks.is_first else None
     wait_for_ranks(ranks)
-    return corpus or build()
+    return open_corpus(folder)
 
 
 def planned_batches(

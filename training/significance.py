@@ -1,6 +1,5 @@
 """Two files of predictions for the same gold mentions → is one linker better?"""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -8,12 +7,14 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_atomically
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.files import file_digest, write_json
 from spacy_sapbert.kb import load_kb
-from training.accuracy import COMPOSITES
-from training.gold import check_names, make_resolver
-from training.judging import EvaluationSettings, choose_mentions
+from training.gold import make_resolver
+from training.judging import (
+    EvaluationSettings,
+    make_evaluation_settings,
+)
 from training.kb_search import make_kb_lookup
 from training.mentions import GoldMention, Lookup, read_aliases
 from training.paired_tests import Chance, compare_outcomes
@@ -21,26 +22,9 @@ from training.predictions import (
     Place,
     check_predictions,
     judge_predictions,
+    read_golds,
     read_predictions,
 )
-
-
-def read_golds(
-    paths: Sequence[Path], settings: EvaluationSettings
-) -> Dict[Place, GoldMention]:
-    """Read the gold mentions that are judged.
-
-    paths (Sequence[Path]): Files of gold mentions.
-    settings (EvaluationSettings): How answers are judged.
-    RETURNS (Dict[Place, GoldMention]): By file and line.
-    RAISES (SapbertError): If a file is not usable, or two have the same name.
-    """
-    check_names(paths)
-    return {
-        (path.name, gold.line): gold
-        for path in paths
-        for gold in choose_mentions(path, settings)[0]
-    }
 
 
 def compare_predictions(
@@ -148,13 +132,13 @@ def main(
     --second trained.jsonl --distinct
     """
     try:
-        if composite not in COMPOSITES:
-            raise SapbertError(
-                Errors.E605.format(
-                    setting="composite", known=COMPOSITES, value=composite
-                )
-            )
-        settings = EvaluationSettings((1,), composite, bars_join_parts, distinct, limit)
+        settings = make_evaluation_settings(
+            1,
+            composite=composite,
+            bars_join_parts=bars_join_parts,
+            distinct=distinct,
+            limit=limit,
+        )
         chance = Chance(samples, confidence, seed)
         live: Lookup = make_kb_lookup(load_kb(kb)) if kb else str
         paths = (first, second)
@@ -175,9 +159,7 @@ def main(
             "results": results,
         }
         if output:
-            text = json.dumps(data, indent=2, ensure_ascii=False)
-            with write_atomically(output) as file:
-                file.write(text.encode("utf8") + b"\n")
+            write_json(output, data)
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     if not quiet:

@@ -200,13 +200,14 @@ def embed_batch(
     embedded: List[Tensor] = []
     with torch.set_grad_enabled(not settings.recompute):
         for piece, mask in zip(pieces, masks, strict=True):
-            before.append(random_state(device))
+            if settings.recompute:
+                before.append(random_state(device))
             embedded.append(embed_chunk(model, piece, mask, settings))
-    after = random_state(device)
     order = torch.from_numpy(np.argsort(np.concatenate(batch.rows))).to(device)
     vectors = torch.cat([each.detach() for each in embedded])[order]
 
     def pass_back(gradient: Tensor) -> None:
+        after = random_state(device)
         for number, rows in enumerate(batch.rows):
             chunk = embedded[number]
             if settings.recompute:
@@ -215,7 +216,8 @@ def embed_batch(
                 chunk = embed_chunk(model, pieces[number], masks[number], settings)
             chunk.backward(gradient[torch.from_numpy(rows).to(device)])
             embedded[number] = chunk.detach()  # lets go of the activations
-        set_random_state(after, device)
+        if settings.recompute:
+            set_random_state(after, device)
         if table.requires_grad:
             table.backward(
                 torch.cat([piece.grad.view(-1, table.shape[1]) for piece in pieces])

@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import open_to_read, write_atomically
+from spacy_sapbert.files import open_to_read, write_json
 from training.accuracy import LEVELS, TIES
 
 TOGETHER = "all files"
@@ -178,9 +178,7 @@ def main(
     try:
         data = summarize_runs(results, group=group, together=together)
         if output:
-            text = json.dumps(data, indent=2, ensure_ascii=False)
-            with write_atomically(output) as file:
-                file.write(text.encode("utf8") + b"\n")
+            write_json(output, data)
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     if not quiet:

@@ -8,6 +8,7 @@ from confection import Config
 
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.config import read_config
+from training.run import train
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 
@@ -48,3 +49,21 @@ def make_config(small_settings: Dict[str, Any]) -> Callable[..., Config]:
         return read_config(None, {**small_settings, **(more or {})})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def run_training() -> Callable[..., Any]:
+    """Train into a folder, with all that belongs to the run beside the encoder."""
+
+    def run(folder: Path, pairs: Path, config: Config, **kwargs: Any) -> Any:
+        return train(
+            pairs,
+            folder / "encoder",
+            config,
+            checkpoint=folder / "checkpoint",
+            corpus_folder=folder / "corpus",
+            progress_bar=False,
+            **kwargs,
+        )
+
+    return run

@@ -1,7 +1,7 @@
 import gzip
 import re
 from pathlib import Path
-from typing import List
+from typing import Callable, List
 
 import pytest
 from hypothesis import given
@@ -110,10 +110,8 @@ def test_parts_of_composites_are_as_many_as_asked_and_of_its_words(
         assert set(re.split(r"[\s,/]+", part)) <= words
 
 
-def test_composites_are_split_as_people_did(data_folder: Path) -> None:
-    texts = data_folder / "eval-text"
-    if not texts.is_dir():
-        pytest.skip("no eval-text")
+def test_composites_are_split_as_people_did(data_file: Callable[[str], Path]) -> None:
+    texts = data_file("eval-text")
     right = split = 0
     seen = set()
     for name in ("CDR_TrainingSet", "CDR_DevelopmentSet"):

@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from training.drawing import Prediction, draw_curves, draw_thresholds
-from training.figures import app, choose_concepts, read_predictions, sample_batch
-from training.mentions import GoldMention
+from training.drawing import draw_curves, draw_thresholds
+from training.figures import app, choose_concepts, judge_first_answers, sample_batch
 
 
 def invoke(*words: Any) -> Result:
@@ -60,40 +59,39 @@ def test_curves_average_over_windows_and_end_with_the_last_step() -> None:
 
 
 def test_thresholds_by_hand() -> None:
-    predictions = [
-        Prediction(0.9, True, True),
-        Prediction(0.7, False, True),
-        Prediction(0.5, True, True),
-        Prediction(0.6, False, False),
-    ]
-    figure = draw_thresholds(predictions)
+    scores = np.array([0.9, 0.7, 0.5, -1.0])
+    figure = draw_thresholds(scores, np.array([1.0, 0.0, 0.5, 0.0]))
     at = {
         line.get_label(): dict(
             zip(line.get_xdata().round(2), line.get_ydata(), strict=True)
         )
         for line in figure.axes[0].lines
     }
-    assert at["accuracy (NIL counts)"][0.0] == 0.5
-    assert at["accuracy (NIL counts)"][0.65] == 0.5  # one right less, one NIL more
-    assert at["precision"][0.0] == 0.5
+    assert at["precision"][0.0] == 0.5  # 1.5 of the three that are answered
     assert at["precision"][0.8] == 1
     assert np.isnan(at["precision"][0.95])
-    assert at["recall"][0.0] == pytest.approx(2 / 3)
-    assert at["recall"][0.95] == 0
+    assert at["accuracy = recall"][0.0] == 1.5 / 4
+    assert at["accuracy = recall"][0.8] == 1 / 4
+    assert at["accuracy = recall"][0.95] == 0
 
 
-def test_read_predictions_holds_them_against_gold(tmp_path: Path) -> None:
-    path = tmp_path / "predictions.jsonl"
+def test_first_answers_are_judged_as_everywhere(tmp_path: Path) -> None:
+    path, gold = tmp_path / "predictions.jsonl", tmp_path / "dev.tsv"
+    gold.write_text("mention\tids\nx\tOLD\ny\tC2\nz\tC3+C4\nw\tC5\n", "utf8")
     rows: List[dict] = [
         {"file": "dev.tsv", "line": 2, "cuis": ["C1"], "scores": [0.9]},
         {"file": "dev.tsv", "line": 3, "cuis": [], "scores": []},
+        # one concept is not all of a composite
+        {"file": "dev.tsv", "line": 4, "cuis": ["C3"], "scores": [0.8]},
+        {"file": "dev.tsv", "line": 5, "cuis": ["C5", "C6"], "scores": [0.7, 0.7]},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
-    golds = [GoldMention(2, "", "x", [["OLD"]]), GoldMention(3, "", "y", [["C2"]])]
-    assert read_predictions(path, {"dev.tsv": golds}, {"OLD": "C1"}) == [
-        Prediction(0.9, True, True),
-        Prediction(-1.0, False, True),
-    ]
+    scores, right = judge_first_answers(path, [gold], {"OLD": "C1"})
+    assert scores.tolist() == [0.9, -1.0, 0.8, 0.7]
+    assert right.tolist() == [1, 0, 0, 0.5]
+    path.write_text(json.dumps(rows[0]) + "\n", "utf8")
+    with pytest.raises(SapbertError, match="E744"):
+        judge_first_answers(path, [gold], {})
 
 
 def test_choose_concepts_takes_rich_ones_and_no_others() -> None:

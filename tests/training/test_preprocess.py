@@ -1,6 +1,6 @@
 from collections import Counter
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Callable, List
 
 import pytest
 import typer
@@ -246,14 +246,14 @@ def test_preprocess_command_says_what_is_wrong(
     assert {path.name for path in Path().iterdir()} == {"corpus.txt", "concepts.jsonl"}
 
 
-def test_preprocessed_mentions_of_a_real_corpus(data_folder: Path) -> None:
+def test_preprocessed_mentions_of_a_real_corpus(
+    data_file: Callable[[str], Path],
+) -> None:
     from spacy_sapbert.vocabularies.biosyn import read_biosyn
     from training.corpora import read_corpus
 
-    medic = data_folder / "medic" / "medic_06Jul2012.txt.gz"
-    path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
-    if not (medic.exists() and path.exists()):
-        pytest.skip("no MEDIC or no NCBI disease")
+    medic = data_file("medic/medic_06Jul2012.txt.gz")
+    path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
     known = know_dictionary(read_biosyn(medic), {})
     documents = read_corpus(path, "pubtator", drop_prefix="OMIM:")
     counts: Counter[str] = Counter()

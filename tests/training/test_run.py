@@ -13,22 +13,10 @@ from spacy_sapbert.hf import EncoderSettings, load_encoder, read_settings
 from training.checkpoints import Progress
 from training.config import flatten_config, read_config
 from training.prepare import planned_batches
-from training.run import note_validation, train
+from training.run import note_validation
 from training.settings import count_steps, make_settings
 
 MakeConfig = Callable[..., Config]
-
-
-def run(folder: Path, pairs: Path, config: Config, **kwargs: Any) -> Any:
-    return train(
-        pairs,
-        folder / "encoder",
-        config,
-        checkpoint=folder / "checkpoint",
-        corpus_folder=folder / "corpus",
-        progress_bar=False,
-        **kwargs,
-    )
 
 
 def equal_weights(one: Path, other: Path) -> bool:
@@ -43,10 +31,10 @@ def stopped() -> Event:
 
 
 def test_training_lowers_the_loss_and_writes_a_plain_encoder(
-    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     config = make_config({"training.epochs": 12})
-    summary = run(tmp_path, pairs_file, config)
+    summary = run_training(tmp_path, pairs_file, config)
     assert summary["pairs"] == 72
     assert summary["concepts"] == 72
     assert summary["steps"] == 60
@@ -66,11 +54,11 @@ def test_training_lowers_the_loss_and_writes_a_plain_encoder(
 
 
 def test_training_is_the_same_for_a_seed(
-    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
         config = make_config({"training.seed": seed, "training.steps": 4})
-        run(tmp_path / name, pairs_file, config)
+        run_training(tmp_path / name, pairs_file, config)
     encoders = [tmp_path / name / "encoder" for name in ("one", "two", "three")]
     assert equal_weights(encoders[0], encoders[1])
     assert not equal_weights(encoders[0], encoders[2])
@@ -80,41 +68,47 @@ def test_training_is_the_same_for_a_seed(
     "more", [{}, {"training.recompute": True}, {"encoder.adapter_reduction": 4}]
 )
 def test_training_stopped_and_resumed_equals_an_unbroken_run(
-    more: Dict[str, Any], pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    more: Dict[str, Any],
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
 ) -> None:
     linear = {"training.schedule.@schedules": "spacy-sapbert.Linear.v1"}
     config = make_config({**linear, **more})
-    run(tmp_path / "unbroken", pairs_file, config)
+    run_training(tmp_path / "unbroken", pairs_file, config)
     broken = tmp_path / "broken"
     for _ in range(3):  # each goes on by one step
-        assert run(broken, pairs_file, config, stop=stopped()) is None
+        assert run_training(broken, pairs_file, config, stop=stopped()) is None
     assert not (broken / "encoder").exists()
-    summary = run(broken, pairs_file, config)
+    summary = run_training(broken, pairs_file, config)
     assert summary["steps"] == 15
     assert equal_weights(tmp_path / "unbroken" / "encoder", broken / "encoder")
 
 
 def test_a_checkpoint_of_other_settings_is_refused(
-    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
-    run(tmp_path, pairs_file, make_config(), stop=stopped())
+    run_training(tmp_path, pairs_file, make_config(), stop=stopped())
     other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
     with pytest.raises(SapbertError, match=r"another training.miner.margin.*--fresh"):
-        run(tmp_path, pairs_file, other)
-    run(tmp_path, pairs_file, other, fresh=True)
+        run_training(tmp_path, pairs_file, other)
+    run_training(tmp_path, pairs_file, other, fresh=True)
     assert (tmp_path / "encoder" / "model.safetensors").is_file()
 
 
 def test_a_run_may_go_on_with_other_checkpoints(
-    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
-    run(tmp_path, pairs_file, make_config(), stop=stopped())
-    summary = run(tmp_path, pairs_file, make_config({"training.checkpoint_every": 2}))
+    run_training(tmp_path, pairs_file, make_config(), stop=stopped())
+    summary = run_training(
+        tmp_path, pairs_file, make_config({"training.checkpoint_every": 2})
+    )
     assert summary["steps"] == 15
 
 
 def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
-    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     endless = make_config(
         {
@@ -123,7 +117,7 @@ def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
         }
     )
     with pytest.raises(SapbertError, match="nan at step 2; its pairs are l") as caught:
-        run(tmp_path, pairs_file, endless)
+        run_training(tmp_path, pairs_file, endless)
     assert not any(word in str(caught.value) for word in ("heart", "fever", "skin"))
     assert not (tmp_path / "encoder").exists()
     # what was saved before is still there
@@ -161,11 +155,15 @@ def test_note_validation_remembers_the_first_of_the_best() -> None:
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_training_in_half_precision_keeps_float32_weights(
-    precision: str, pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    precision: str,
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
 ) -> None:
     more = {"training.precision": precision, "training.steps": 3}
-    assert run(tmp_path, pairs_file, make_config(more), stop=stopped()) is None
-    summary = run(tmp_path, pairs_file, make_config(more))
+    assert run_training(tmp_path, pairs_file, make_config(more), stop=stopped()) is None
+    summary = run_training(tmp_path, pairs_file, make_config(more))
     assert summary["steps"] == 3
     weights = load_file(tmp_path / "encoder" / "model.safetensors")
     assert {each.dtype for each in weights.values()} == {torch.float32}

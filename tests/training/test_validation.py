@@ -10,7 +10,6 @@ from safetensors.torch import load_file
 
 from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.hf import load_encoder
-from training.run import train
 from training.settings import make_settings
 from training.validation import read_validation, validate
 
@@ -37,18 +36,6 @@ def validation_settings(tmp_path: Path) -> Dict[str, Any]:
     }
 
 
-def run(folder: Path, pairs: Path, config: Config, **kwargs: Any) -> Any:
-    return train(
-        pairs,
-        folder / "encoder",
-        config,
-        checkpoint=folder / "checkpoint",
-        corpus_folder=folder / "corpus",
-        progress_bar=False,
-        **kwargs,
-    )
-
-
 def test_validate_counts_ties_with_their_probability(
     make_config: MakeConfig, validation_settings: Dict[str, Any]
 ) -> None:
@@ -71,6 +58,7 @@ def test_no_validation_unless_asked(make_config: MakeConfig) -> None:
 def test_training_keeps_the_encoder_with_the_best_validation(
     pairs_file: Path,
     make_config: MakeConfig,
+    run_training: Any,
     validation_settings: Dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -78,12 +66,12 @@ def test_training_keeps_the_encoder_with_the_best_validation(
     accuracies = iter([0.2, 0.6, 0.6, 0.1])
     monkeypatch.setattr("training.run.validate", lambda *_: next(accuracies))
     config = make_config({**validation_settings, "training.steps": 7})
-    summary = run(tmp_path / "long", pairs_file, config)
+    summary = run_training(tmp_path / "long", pairs_file, config)
     assert (summary["best_step"], summary["best_accuracy"]) == (4, 0.6)
     log = (tmp_path / "long" / "encoder" / "training.jsonl").read_text("utf8")
     tried = [json.loads(line) for line in log.splitlines() if "accuracy" in line]
     assert [entry["step"] for entry in tried] == [2, 4, 6, 7]
-    run(tmp_path / "short", pairs_file, make_config({"training.steps": 4}))
+    run_training(tmp_path / "short", pairs_file, make_config({"training.steps": 4}))
     best, expected = (
         load_file(tmp_path / name / "encoder" / "model.safetensors")
         for name in ("long", "short")
@@ -94,13 +82,14 @@ def test_training_keeps_the_encoder_with_the_best_validation(
 def test_training_stops_when_nothing_gets_better(
     pairs_file: Path,
     make_config: MakeConfig,
+    run_training: Any,
     validation_settings: Dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("training.run.validate", lambda *_: 0.5)
     more = {**validation_settings, "validation.patience": 2}
-    summary = run(tmp_path, pairs_file, make_config(more))
+    summary = run_training(tmp_path, pairs_file, make_config(more))
     assert summary["steps"] == 6  # the first one counts, two did not better it
     assert summary["best_step"] == 2
     assert not (tmp_path / "checkpoint").exists()
@@ -109,6 +98,7 @@ def test_training_stops_when_nothing_gets_better(
 def test_training_resumed_remembers_the_best(
     pairs_file: Path,
     make_config: MakeConfig,
+    run_training: Any,
     validation_settings: Dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -119,6 +109,6 @@ def test_training_resumed_remembers_the_best(
     stop.set()
     config = make_config(validation_settings)
     for _ in range(5):
-        assert run(tmp_path, pairs_file, config, stop=stop) is None
-    summary = run(tmp_path, pairs_file, config)
+        assert run_training(tmp_path, pairs_file, config, stop=stop) is None
+    summary = run_training(tmp_path, pairs_file, config)
     assert (summary["best_step"], summary["best_accuracy"]) == (2, 0.9)
