@@ -11,18 +11,21 @@ import typer
 from wasabi import msg
 
 import spacy_sapbert
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_atomically
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.files import file_digest, write_atomically, write_json
 from spacy_sapbert.kb import KnowledgeBase, load_kb
-from training.accuracy import COMPOSITES, LEVELS, SCORE_DIGITS, TIES
+from training.accuracy import LEVELS, SCORE_DIGITS, TIES
+from training.gold import make_resolver
 from training.judging import (
     EvaluationSettings,
     answer_mentions,
     choose_mentions,
     judge_mentions,
     list_predictions,
+    make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search, measure_recall
+from training.known_mentions import list_known, make_back_off
 from training.mentions import Pair, list_pairs, read_aliases, read_mentions
 
 LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
@@ -105,6 +108,7 @@ def evaluate_kb(
     *,
     aliases: Optional[Dict[str, str]] = None,
     seen: Optional[Set[Pair]] = None,
+    back_off: Sequence[Path] = (),
     recall_queries: int = 1000,
     progress: bool = False,
 ) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
@@ -115,6 +119,7 @@ def evaluate_kb(
     settings (EvaluationSettings): How answers are judged.
     aliases (Optional[Dict[str, str]]): From `read_aliases`.
     seen (Optional[Set[Pair]]): What was in training; None = not asked.
+    back_off (Sequence[Path]): Training mentions that are looked up first.
     recall_queries (int): Mentions for which the index is held against exact search.
     progress (bool): Show bars.
     RETURNS (Tuple[Dict[str, Any], List[Dict[str, Any]]]): What results.json says, and
@@ -124,9 +129,16 @@ def evaluate_kb(
     aliases = aliases or {}
     chosen = [choose_mentions(path, settings) for path in paths]
     texts = list(dict.fromkeys(gold.mention for golds, _ in chosen for gold in golds))
-    rank = make_kb_search(kb, aliases, k=max(settings.ks))
-    answers = answer_mentions(rank, texts, progress=progress)
     lookup = make_kb_lookup(kb)
+    rank = make_kb_search(kb, aliases, k=max(settings.ks))
+    if back_off:
+        golds = (
+            gold
+            for path in back_off
+            for gold in read_mentions(path, bars_join_parts=settings.bars_join_parts)
+        )
+        rank = make_back_off(rank, list_known(golds, make_resolver(lookup, aliases)))
+    answers = answer_mentions(rank, texts, progress=progress)
     results: List[Dict[str, Any]] = []
     predictions: List[Dict[str, Any]] = []
     for path, (golds, counts) in zip(paths, chosen, strict=True):
@@ -136,7 +148,10 @@ def evaluate_kb(
         predictions += list_predictions(path.name, golds, answers, max(settings.ks))
     step = max(1, len(texts) // max(1, recall_queries))
     return {
-        "settings": describe_settings(settings),
+        "settings": {
+            **describe_settings(settings),
+            "back_off": {path.name: file_digest(path) for path in back_off},
+        },
         "kb": describe_kb(kb),
         "versions": describe_versions(),
         "index_recall": measure_recall(kb, texts[::step][:recall_queries]),
@@ -163,6 +178,9 @@ def main(
     seen: List[Path] = typer.Option(
         [], help="Mentions of the training; may be repeated."
     ),
+    back_off: List[Path] = typer.Option(
+        [], help="Training mentions to look up first; may be repeated."
+    ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
     recall_queries: int = typer.Option(
         1000, min=0, help="Mentions to hold the index against exact search with."
@@ -184,14 +202,13 @@ def main(
     aliases.tsv --seen corpus/train.tsv.gz --predictions predictions.jsonl
     """
     try:
-        if composite not in COMPOSITES:
-            raise SapbertError(
-                Errors.E605.format(
-                    setting="composite", known=COMPOSITES, value=composite
-                )
-            )
-        ks = tuple(dict.fromkeys((1, k)))
-        settings = EvaluationSettings(ks, composite, bars_join_parts, distinct, limit)
+        settings = make_evaluation_settings(
+            k,
+            composite=composite,
+            bars_join_parts=bars_join_parts,
+            distinct=distinct,
+            limit=limit,
+        )
         known = read_aliases(aliases) if aliases else {}
         pairs: Optional[Set[Pair]] = set() if seen else None
         for path in seen:
@@ -203,13 +220,12 @@ def main(
             settings,
             aliases=known,
             seen=pairs,
+            back_off=back_off,
             recall_queries=recall_queries,
             progress=sys.stderr.isatty() and not quiet,
         )
         if output:
-            text = json.dumps(results, indent=2, ensure_ascii=False)
-            with write_atomically(output) as file:
-                file.write(text.encode("utf8") + b"\n")
+            write_json(output, results)
         if predictions:
             with write_atomically(predictions) as file:
                 for row in predicted:
@@ -219,7 +235,7 @@ def main(
     if quiet:
         return
     for result in results["files"]:
-        print_result(result, ks)
+        print_result(result, settings.ks)
     recall = [f"{key} {val}" for key, val in results["index_recall"].items()]
     msg.text(f"Index against exact search: {', '.join(recall)}")
     for written in filter(None, (output, predictions)):

@@ -66,6 +66,21 @@ def test_evaluate_writes_results_and_predictions(
     assert "0.7000" in result.output
 
 
+def test_evaluate_looks_training_mentions_up_first_if_asked(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    train, output = tmp_path / "train.txt", tmp_path / "results.json"
+    train.write_text("mi||C0000001\nheadache||C0000004\n", "utf8")
+    result = run(sample_kb, gold_file, "--back-off", train, "--output", output)
+    assert result.exit_code == 0, result.output
+    results = json.loads(output.read_text("utf8"))
+    assert list(results["settings"]["back_off"]) == ["train.txt"]
+    # MI does not tie any more; "headache" has no id here, and would be wrong now
+    accuracy = results["files"][0]["accuracy"]["covered"]
+    assert accuracy["mentions"] == 4
+    assert accuracy["concepts"]["acc@1"]["strict"] == 0.75
+
+
 def test_evaluate_is_quiet_when_asked(sample_kb: Path, gold_file: Path) -> None:
     result = run(sample_kb, gold_file, "--quiet", "--k", 1)
     assert (result.exit_code, result.output) == (0, "")
