@@ -25,7 +25,7 @@ from training.judging import (
     make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search, measure_recall
-from training.known_mentions import list_known, make_back_off
+from training.known_mentions import make_back_off, read_known
 from training.mentions import Pair, list_pairs, read_aliases, read_mentions
 
 LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
@@ -132,12 +132,10 @@ def evaluate_kb(
     lookup = make_kb_lookup(kb)
     rank = make_kb_search(kb, aliases, k=max(settings.ks))
     if back_off:
-        golds = (
-            gold
-            for path in back_off
-            for gold in read_mentions(path, bars_join_parts=settings.bars_join_parts)
-        )
-        rank = make_back_off(rank, list_known(golds, make_resolver(lookup, aliases)))
+        resolve = make_resolver(lookup, aliases)
+        bars = settings.bars_join_parts
+        known = read_known(back_off, resolve, bars_join_parts=bars)
+        rank = make_back_off(rank, known)
     answers = answer_mentions(rank, texts, progress=progress)
     results: List[Dict[str, Any]] = []
     predictions: List[Dict[str, Any]] = []

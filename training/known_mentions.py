@@ -14,25 +14,30 @@ from spacy_sapbert.errors import Errors, SapbertError
 from training.accuracy import Answer, Rank
 from training.finetune_pairs import group_mentions
 from training.gold import Resolve
-from training.mentions import GoldMention, fold_text, read_aliases, read_mentions
+from training.mentions import fold_text, read_aliases, read_mentions
 
 KNOWN_SCORE = 2.0  # above every cosine
 
 Known = Dict[str, List[str]]  # folded mention → the concepts that it was annotated with
 
 
-def list_known(golds: Iterable[GoldMention], resolve: Resolve) -> Known:
-    """Collect which concepts a text was annotated with.
+def read_known(
+    paths: Iterable[Path], resolve: Resolve, *, bars_join_parts: bool = False
+) -> Known:
+    """Collect which concepts each text was annotated with.
 
-    golds (Iterable[GoldMention]): Those of a training set. What means several concepts
-        at once is left out.
+    paths (Iterable[Path]): Training mentions. What means several concepts at once is
+        left out.
     resolve (Resolve): Gives the concepts of a mention; see `make_resolver`.
+    bars_join_parts (bool): See `split_ids`.
     RETURNS (Known): Distinct concepts of the dictionary, sorted.
+    RAISES (SapbertError): If a file is not usable.
     """
     known: Dict[str, Set[str]] = defaultdict(set)
-    for gold in golds:
-        if len(gold.parts) == 1 and (found := resolve(gold)[0]):
-            known[fold_text(gold.mention)] |= found
+    for path in paths:
+        for gold in read_mentions(path, bars_join_parts=bars_join_parts):
+            if len(gold.parts) == 1 and (found := resolve(gold)[0]):
+                known[fold_text(gold.mention)] |= found
     return {text: sorted(found) for text, found in known.items()}
 
 
@@ -42,7 +47,7 @@ def make_back_off(rank: Rank, known: Known) -> Rank:
     Several concepts of one text tie. What the linker itself says comes after them.
 
     rank (Rank): The linker.
-    known (Known): From `list_known`.
+    known (Known): From `read_known`.
     RETURNS (Rank): Gives `KNOWN_SCORE` to what was annotated.
     SOURCE: Basaldella et al. (2020), COMETA, §5, dictionary back-off.
     """

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.concepts import Concept, read_concepts, write_concepts
 from training.accuracy import Answer
 from training.gold import make_resolver
-from training.known_mentions import list_known, main, make_back_off
-from training.mentions import read_mentions
+from training.known_mentions import main, make_back_off, read_known
 
 app = typer.Typer()
 app.command()(main)
@@ -81,9 +80,7 @@ def test_mentions_of_another_dictionary_are_an_error(
 
 def test_back_off_asks_the_training_mentions_first(mentions_file: Path) -> None:
     live = {"C1": "C1", "C2": "C2", "C3": "C3", "C8": "C1"}
-    known = list_known(
-        read_mentions(mentions_file), make_resolver(live.get, {"OLD": "C3"})
-    )
+    known = read_known([mentions_file], make_resolver(live.get, {"OLD": "C3"}))
     assert known == {
         "mi": ["C1"],
         "coronary infarct": ["C1"],
