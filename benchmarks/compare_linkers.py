@@ -3,7 +3,19 @@
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from statistics import fmean
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 import typer
 from wasabi import msg
@@ -13,7 +25,7 @@ from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest, write_json
 from spacy_sapbert.kb import load_kb
-from training.accuracy import LEVELS, TIES, Rank
+from training.accuracy import LEVELS, TIES, Rank, render_mean
 from training.baselines import (
     make_exact_lookup,
     make_tfidf_search,
@@ -28,7 +40,7 @@ from training.judging import (
     make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search, parse_kbs
-from training.mentions import Lookup, read_aliases
+from training.mentions import GoldMention, Lookup, Pair, read_aliases, read_pairs
 
 
 class Linker(NamedTuple):
@@ -36,92 +48,112 @@ class Linker(NamedTuple):
 
     rank (Rank): Mentions to answers.
     lookup (Lookup): An id to the concept that has it.
-    about (str): What it is.
-    concepts (int): In its dictionary.
-    names (int): Distinct ones in its dictionary.
+    about (Dict[str, Any]): What it is, and the concepts and distinct names that it has.
     """
 
     rank: Rank
     lookup: Lookup
-    about: str
-    concepts: int
-    names: int
+    about: Dict[str, Any]
+
+
+def describe_linker(what: str, concepts: int, names: int) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): As in comparison.json."""
+    return {"about": what, "concepts": concepts, "names": names}
 
 
 def make_linkers(
-    dictionary_path: Path, kbs: Dict[str, str], aliases: Dict[str, str], *, k: int
-) -> Dict[str, Linker]:
-    """Make those that are compared.
+    dictionary_path: Path,
+    kbs: Dict[str, List[str]],
+    aliases: Dict[str, str],
+    *,
+    k: int,
+) -> Iterator[Tuple[str, Linker]]:
+    """Make those that are compared, one after the other: memory holds one of them.
 
     dictionary_path (Path): concepts.jsonl, for the two without an encoder.
-    kbs (Dict[str, str]): Knowledge bases by name.
+    kbs (Dict[str, List[str]]): Knowledge bases by name; those of one name are seeds.
     aliases (Dict[str, str]): Ids that another one stands for.
     k (int): Concepts for each mention.
-    RETURNS (Dict[str, Linker]): By name.
+    YIELDS (Tuple[str, Linker]): Each with its name.
     """
     dictionary = read_dictionary(read_concepts(dictionary_path))
     counts = len(set(dictionary.ids.values())), len(dictionary.names)
-    baselines = {
-        "exact look-up": (make_exact_lookup(dictionary, aliases), "equal but for case"),
-        "TF-IDF": (
-            make_tfidf_search(dictionary, aliases, k=k),
-            "character 3-grams as scispaCy, exact search",
-        ),
-    }
-    linkers = {
-        name: Linker(rank, dictionary.lookup, about, *counts)
-        for name, (rank, about) in baselines.items()
-    }
-    for name, folder in kbs.items():
-        kb = load_kb(folder)
-        kb.encode(["fever"])  # so that loading does not count as linking
-        meta = kb.meta
-        encoder, index = meta["encoder"], meta["index"]
-        linkers[name] = Linker(
-            make_kb_search(kb, aliases, k=k),
-            make_kb_lookup(kb),
-            f"{encoder['base']}, {encoder['pooling']}, {index['backend']}",
-            meta["counts"]["concepts"],
-            meta["counts"]["rows"],
-        )
-    return linkers
+    exact = make_exact_lookup(dictionary, aliases)
+    about = describe_linker("equal but for case", *counts)
+    yield "exact look-up", Linker(exact, dictionary.lookup, about)
+    ngrams = make_tfidf_search(dictionary, aliases, k=k)
+    about = describe_linker("character 3-grams as scispaCy, exact search", *counts)
+    yield "TF-IDF", Linker(ngrams, dictionary.lookup, about)
+    for name, folders in kbs.items():
+        for folder in folders:
+            kb = load_kb(folder)
+            kb.encode(["fever"])  # so that loading does not count as linking
+            encoder, index = kb.meta["encoder"], kb.meta["index"]
+            counts = kb.meta["counts"]["concepts"], kb.meta["counts"]["rows"]
+            about = describe_linker(
+                f"{encoder['base']}, {encoder['pooling']}, {index['backend']}", *counts
+            )
+            rank = make_kb_search(kb, aliases, k=k)
+            yield name, Linker(rank, make_kb_lookup(kb), about)
 
 
 def compare_linkers(
-    linkers: Dict[str, Linker],
+    linkers: Iterable[Tuple[str, Linker]],
     paths: Sequence[Path],
     settings: EvaluationSettings,
     aliases: Dict[str, str],
     *,
+    seen: Optional[Set[Pair]] = None,
     progress: bool = False,
-) -> List[Dict[str, Any]]:
+) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
     """Judge all linkers on the same mentions.
 
-    linkers (Dict[str, Linker]): By name.
+    linkers (Iterable[Tuple[str, Linker]]): With their names.
     paths (Sequence[Path]): Files of gold mentions.
     settings (EvaluationSettings): How answers are judged.
     aliases (Dict[str, str]): Ids that another one stands for.
+    seen (Optional[Set[Pair]]): What training mentions say; None = not asked.
     progress (bool): Show bars.
-    RETURNS (List[Dict[str, Any]]): For each file its counts and, by linker, coverage,
-        accuracy and distinct mentions a second.
+    RETURNS (Tuple[Dict[str, Any], List[Dict[str, Any]]]): What the linkers are; and for
+        each file its counts and, by linker, for each seed coverage, accuracy and
+        distinct mentions a second.
     RAISES (SapbertError): If a file of mentions is not usable.
     """
+    about: Dict[str, Any] = {}
+    golds: List[List[GoldMention]] = []
     results: List[Dict[str, Any]] = []
     for path in paths:
-        golds, counts = choose_mentions(path, settings)
-        judged: Dict[str, Any] = {}
-        for name, linker in linkers.items():
+        chosen, counts = choose_mentions(path, settings)
+        golds.append(chosen)
+        file = {"file": path.name, "sha256": file_digest(path), **counts}
+        results.append({**file, "judged": len(chosen), "linkers": {}})
+    for name, linker in linkers:
+        about[name] = linker.about
+        for chosen, result in zip(golds, results, strict=True):
             start = time.perf_counter()
-            texts = (gold.mention for gold in golds)
+            texts = (gold.mention for gold in chosen)
             answers = answer_mentions(linker.rank, texts, progress=progress)
             seconds = time.perf_counter() - start
-            judged[name] = {
-                **judge_mentions(golds, answers, linker.lookup, aliases, settings),
-                "mentions_per_second": round(len(answers) / seconds, 1),
-            }
-        file = {"file": path.name, "sha256": file_digest(path)}
-        results.append({**file, **counts, "judged": len(golds), "linkers": judged})
-    return results
+            judged = judge_mentions(
+                chosen, answers, linker.lookup, aliases, settings, seen=seen
+            )
+            speed = {"mentions_per_second": round(len(answers) / seconds, 1)}
+            result["linkers"].setdefault(name, []).append({**judged, **speed})
+    return about, results
+
+
+def group_kbs(values: Sequence[str]) -> Dict[str, List[str]]:
+    """Read names and knowledge bases from the command line.
+
+    values (Sequence[str]): Each `NAME=FOLDER`; those of one name are seeds.
+    RETURNS (Dict[str, List[str]]): Folders by name.
+    RAISES (SapbertError): If one has another form.
+    """
+    kbs: Dict[str, List[str]] = {}
+    for value in values:
+        for name, folder in parse_kbs([value]).items():
+            kbs.setdefault(name, []).append(folder)
+    return kbs
 
 
 def render_row(cells: Sequence[Any]) -> str:
@@ -150,7 +182,11 @@ def render_comparison(data: Dict[str, Any]) -> str:
     ks = data["settings"]["ks"]
     columns = [(level, f"acc@{k}") for level in LEVELS for k in ks]
     titles = [f"{key.capitalize()} by {level}" for level, key in columns]
-    lines += ["", f"Ties: {' / '.join(TIES)}. All judged mentions, covered or not."]
+    lines += [
+        "",
+        f"Ties: {' / '.join(TIES)}. All judged mentions, covered or not. Of several "
+        "seeds mean and standard deviation.",
+    ]
     for result in data["files"]:
         lines += [
             "",
@@ -160,21 +196,30 @@ def render_comparison(data: Dict[str, Any]) -> str:
             render_row(["Linker", "Coverage", *titles, "Mentions/s"]),
             render_row(["---", *["---:"] * (len(titles) + 2)]),
         ]
-        for name, judged in result["linkers"].items():
-            accuracy = judged["accuracy"]["all"]
+        for name, seeds in result["linkers"].items():
+            found = [judged["accuracy"]["all"] for judged in seeds]
             cells = [
-                " / ".join(f"{accuracy[level][key][tie]:.3f}" for tie in TIES)
+                " / ".join(
+                    render_mean([each[level][key][tie] for each in found])
+                    for tie in TIES
+                )
                 for level, key in columns
             ]
-            speed = f"{judged['mentions_per_second']:,.0f}"
-            lines.append(render_row([name, f"{judged['coverage']:.3f}", *cells, speed]))
+            coverage = f"{seeds[0]['coverage']:.3f}"
+            speed = f"{fmean(each['mentions_per_second'] for each in seeds):,.0f}"
+            lines.append(render_row([name, coverage, *cells, speed]))
     return "\n".join(lines)
 
 
 def main(
     mentions: List[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
     dictionary: Path = typer.Option(..., help="concepts.jsonl"),
-    kb: List[str] = typer.Option([], help="NAME=FOLDER; may be repeated."),
+    kb: List[str] = typer.Option(
+        [], help="NAME=FOLDER; may be repeated, with one name for several seeds."
+    ),
+    seen: List[Path] = typer.Option(
+        [], help="Mentions of the training; may be repeated."
+    ),
     k: int = typer.Option(5, min=1, help="Answers that count, besides the first."),
     bars_join_parts: bool = typer.Option(
         False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
@@ -196,9 +241,16 @@ def main(
         settings = make_evaluation_settings(
             k, bars_join_parts=bars_join_parts, limit=limit
         )
-        linkers = make_linkers(dictionary, parse_kbs(kb), known, k=k)
-        progress = sys.stderr.isatty() and not quiet
-        files = compare_linkers(linkers, mentions, settings, known, progress=progress)
+        bars = bars_join_parts
+        pairs = read_pairs(seen, known, bars_join_parts=bars) if seen else None
+        about, files = compare_linkers(
+            make_linkers(dictionary, group_kbs(kb), known, k=k),
+            mentions,
+            settings,
+            known,
+            seen=pairs,
+            progress=sys.stderr.isatty() and not quiet,
+        )
         data = {
             "machine": {
                 **describe_machine(),
@@ -206,14 +258,7 @@ def main(
             },
             "settings": describe_settings(settings),
             "dictionary": {"file": dictionary.name, "sha256": file_digest(dictionary)},
-            "linkers": {
-                name: {
-                    "about": linker.about,
-                    "concepts": linker.concepts,
-                    "names": linker.names,
-                }
-                for name, linker in linkers.items()
-            },
+            "linkers": about,
             "files": files,
         }
         if output:

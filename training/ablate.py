@@ -7,7 +7,6 @@ import sys
 import tomllib
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import typer
@@ -18,7 +17,7 @@ from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import file_digest, write_atomically, write_json
 from spacy_sapbert.hf import load_encoder
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
-from training.accuracy import LEVELS, TIES
+from training.accuracy import LEVELS, TIES, render_mean
 from training.baselines import read_dictionary
 from training.config import read_config
 from training.judging import (
@@ -160,12 +159,19 @@ def judge_encoder(
     return judged
 
 
-def finish_run(run: Run, inputs: Inputs, made_of: Dict[str, Any]) -> Dict[str, Any]:
+def finish_run(
+    run: Run,
+    inputs: Inputs,
+    made_of: Dict[str, Any],
+    *,
+    encoder: Optional[Path] = None,
+) -> Dict[str, Any]:
     """Train and judge a run, or read what an earlier time found.
 
     run (Run): The run.
     inputs (Inputs): What it is given.
     made_of (Dict[str, Any]): Checksums of the inputs.
+    encoder (Optional[Path]): An encoder to judge, instead of one to train.
     RETURNS (Dict[str, Any]): Name, settings and results.
     RAISES (SapbertError): If its folder holds a run of other settings.
     """
@@ -178,7 +184,7 @@ def finish_run(run: Run, inputs: Inputs, made_of: Dict[str, Any]) -> Dict[str, A
     write_json(begun, data)
     if path.is_file():
         return dict(json.loads(path.read_text("utf8")))
-    encoder = train_run(run, inputs)
+    encoder = encoder or train_run(run, inputs)
     result = {**data, "files": judge_encoder(encoder, run.settings, inputs)}
     write_json(path, result)
     return result
@@ -192,12 +198,6 @@ def list_figures(result: Dict[str, Any]) -> Iterator[Tuple[str, float]]:
                 for tie in TIES:
                     value = judged["accuracy"]["all"][level][k][tie]
                     yield f"{file}|{k} by {level}|{tie}", value
-
-
-def render_figure(values: Sequence[float]) -> str:
-    """Write the mean of some seeds, and how far they lie apart."""
-    spread = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
-    return f"{mean(values):.3f}{spread}"
 
 
 def render_grid(results: Sequence[Dict[str, Any]]) -> str:
@@ -223,7 +223,7 @@ def render_grid(results: Sequence[Dict[str, Any]]) -> str:
         for name, seeds in groups.items():
             cells = [
                 " / ".join(
-                    render_figure([seed[f"{file}|{column}|{tie}"] for seed in seeds])
+                    render_mean([seed[f"{file}|{column}|{tie}"] for seed in seeds])
                     for tie in TIES
                 )
                 for column in columns
@@ -271,18 +271,11 @@ def main(
         names = read_dictionary(read_concepts(dictionary or concepts))
         files = {path.name.split(".tsv")[0]: path for path in mentions}
         inputs = Inputs(concepts, Validation([], names, known), files, out)
-        made_of = {
-            path.name: file_digest(path)
-            for path in (concepts, dictionary or concepts, *mentions)
-        }
+        read = [concepts, dictionary or concepts, *mentions, *filter(None, [aliases])]
+        made_of = {path.name: file_digest(path) for path in read}
         out.mkdir(parents=True, exist_ok=True)
-        results = [
-            {
-                "name": "before training",
-                "settings": defaults,
-                "files": judge_encoder(Path(base), defaults, inputs),
-            }
-        ]
+        untrained = Run("before training", defaults)
+        results = [finish_run(untrained, inputs, made_of, encoder=Path(base))]
         for number, run in enumerate(runs, start=1):
             results.append(finish_run(run, inputs, made_of))
             msg.good(f"{number} of {len(runs)}: {name_folder(run)}")

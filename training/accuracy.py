@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from math import comb
+from statistics import fmean, stdev
 from typing import (
     Any,
     Callable,
@@ -10,6 +11,7 @@ from typing import (
     Iterable,
     List,
     NamedTuple,
+    Optional,
     Sequence,
     Tuple,
 )
@@ -190,3 +192,17 @@ def summarise_judgements(
             for i, k in enumerate(ks)
         }
     return summary
+
+
+def render_mean(values: Sequence[Optional[float]], *, digits: int = 3) -> str:
+    """Write the mean of some seeds or folds, and how far they lie apart.
+
+    values (Sequence[Optional[float]]): Of each; None where nothing was judged.
+    digits (int): Behind the point.
+    RETURNS (str): Mean ± sample standard deviation; of one value only the value.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    spread = f" ± {stdev(known):.{digits}f}" if len(known) > 1 else ""
+    return f"{fmean(known):.{digits}f}{spread}"

@@ -26,7 +26,7 @@ from training.judging import (
 )
 from training.kb_search import make_kb_lookup, make_kb_search, measure_recall
 from training.known_mentions import make_back_off, read_known
-from training.mentions import Pair, list_pairs, read_aliases, read_mentions
+from training.mentions import Pair, read_aliases, read_pairs
 
 LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
 
@@ -208,10 +208,8 @@ def main(
             limit=limit,
         )
         known = read_aliases(aliases) if aliases else {}
-        pairs: Optional[Set[Pair]] = set() if seen else None
-        for path in seen:
-            golds = read_mentions(path, bars_join_parts=bars_join_parts)
-            pairs = (pairs or set()) | list_pairs(golds, known)
+        bars = bars_join_parts
+        pairs = read_pairs(seen, known, bars_join_parts=bars) if seen else None
         results, predicted = evaluate_kb(
             load_kb(kb),
             mentions,

@@ -238,16 +238,21 @@ def find_concepts(
     return frozenset(found)
 
 
-def list_pairs(mentions: Iterable[GoldMention], aliases: Dict[str, str]) -> Set[Pair]:
+def read_pairs(
+    paths: Iterable[Path], aliases: Dict[str, str], *, bars_join_parts: bool = False
+) -> Set[Pair]:
     """Collect which text was annotated with which id.
 
-    mentions (Iterable[GoldMention]): Those of a training set.
+    paths (Iterable[Path]): Files of training mentions.
     aliases (Dict[str, str]): From `read_aliases`.
+    bars_join_parts (bool): See `split_ids`.
     RETURNS (Set[Pair]): Folded mentions and ids.
+    RAISES (SapbertError): If a file is not usable.
     """
     return {
         (fold_text(gold.mention), aliases.get(cui, cui))
-        for gold in mentions
+        for path in paths
+        for gold in read_mentions(path, bars_join_parts=bars_join_parts)
         for part in gold.parts
         for cui in part
     }
@@ -257,7 +262,7 @@ def is_seen(gold: GoldMention, pairs: Set[Pair], aliases: Dict[str, str]) -> boo
     """Tell whether a mention was annotated with the same meaning before.
 
     gold (GoldMention): The mention.
-    pairs (Set[Pair]): From `list_pairs`.
+    pairs (Set[Pair]): From `read_pairs`.
     aliases (Dict[str, str]): From `read_aliases`.
     RETURNS (bool): Whether every part has an id that was seen with the same text.
     """

@@ -11,7 +11,7 @@ from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import open_to_read, write_json
-from training.accuracy import LEVELS, TIES
+from training.accuracy import LEVELS, TIES, render_mean
 
 TOGETHER = "all files"
 
@@ -133,12 +133,6 @@ def summarize_runs(
     }
 
 
-def format_values(found: Dict[str, Any]) -> str:
-    """Write mean and standard deviation, both with four digits."""
-    deviation = found["deviation"]
-    return f"{found['mean']:.4f} ± {'–' if deviation is None else f'{deviation:.4f}'}"
-
-
 def print_summary(data: Dict[str, Any]) -> None:
     """Print the accuracies.
 
@@ -150,7 +144,7 @@ def print_summary(data: Dict[str, Any]) -> None:
             accuracy["level"],
             f"Acc@{accuracy['k']}",
             str(len(accuracy["ties"][TIES[0]]["values"])),
-            *(format_values(accuracy["ties"][tie]) for tie in TIES),
+            *(render_mean(accuracy["ties"][tie]["values"], digits=4) for tie in TIES),
         )
         for accuracy in data["accuracy"]
     ]

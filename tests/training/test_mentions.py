@@ -10,10 +10,10 @@ from training.mentions import (
     find_concepts,
     group_aliases,
     is_seen,
-    list_pairs,
     looks_like_ids,
     read_aliases,
     read_mentions,
+    read_pairs,
     split_ids,
 )
 
@@ -166,13 +166,11 @@ def test_find_concepts_through_aliases_and_retired_ids(
     assert find_concepts(cui, ids.get, ALIASES, groups) == found
 
 
-def test_is_seen_asks_for_the_same_text_and_meaning() -> None:
+def test_is_seen_asks_for_the_same_text_and_meaning(tmp_path: Path) -> None:
     aliases = {"OMIM:1": "D1", "D1": "D1"}
-    training = [
-        GoldMention(2, "", "Breast  Cancer", [["OMIM:1"]]),
-        GoldMention(3, "", "both", [["A"], ["B"]]),
-    ]
-    pairs = list_pairs(training, aliases)
+    training = tmp_path / "train.txt"
+    training.write_text("Breast  Cancer||OMIM:1\nboth||A+B\n", "utf8")
+    pairs = read_pairs([training], aliases)
 
     def seen(text: str, *parts: str) -> bool:
         gold = GoldMention(9, "", text, [part.split("|") for part in parts])
