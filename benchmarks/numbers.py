@@ -1,0 +1,341 @@
+"""Vocabularies and corpora → docs/numbers.md: every figure, with the command of each.
+
+The folder of data has `mesh-rrf/` (RRF with aliases.tsv.gz), `medic/` (MEDIC in
+BioSyn's form), `eval/` (mention tables) and `eval-text/` (PubTator); see
+`docs/evaluation.md`. What a step has made is not made again, so that the command can be
+stopped and given once more.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+
+import typer
+from wasabi import msg
+
+from benchmarks.compare_linkers import render_row
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.files import write_atomically
+from training.accuracy import LEVELS, TIES, render_mean
+
+LINKERS = {
+    "exact look-up": "the mention is a name, but for case",
+    "TF-IDF": "cosine of character 3-grams, as scispaCy's linker",
+    "base": "the encoder before training",
+    "trained": "the encoder after training",
+}
+PUBLISHED = (
+    ("PubMedBERT", "77.8 / 86.9", "89.0 / 93.8", "93.0 / 94.6"),
+    ("PubMedBERT + SapBERT", "92.0 / 95.6", "93.5 / 96.0", "96.5 / 98.2"),
+    ("the same, fine-tuned", "92.3 / 95.5", "–", "–"),
+    ("scispaCy's linker, with MEDIC", "58.8 / 70.4", "–", "–"),
+)
+
+
+class Step(NamedTuple):
+    """One command.
+
+    makes (str): The file or folder that is there afterwards.
+    command (str): With $DATA, $OUT and $BASE for what is named on the command line.
+    """
+
+    makes: str
+    command: str
+
+
+class Section(NamedTuple):
+    """One comparison.
+
+    name (str): Of its JSON file.
+    title (str): A heading.
+    about (str): What was done to mentions and dictionary.
+    """
+
+    name: str
+    title: str
+    about: str
+
+
+SECTIONS = (
+    Section(
+        "mesh",
+        "As the corpora are",
+        "Dictionary: MeSH descriptors and MEDIC together, whose ids go through a table "
+        "of aliases. No abbreviation is expanded and no composite split.",
+    ),
+    Section(
+        "medic",
+        "Pre-processed as BioSyn does",
+        "Dictionary: MEDIC of 6 July 2012. Abbreviations are expanded from the "
+        "document, composites split, case and punctuation dropped on both sides. This "
+        "is the protocol of the published figures, but for the tool that finds "
+        "abbreviations, and on dev instead of test.",
+    ),
+    Section(
+        "medic-ncbi",
+        "The same, NCBI disease's training mentions added to the dictionary",
+        "As some published figures do. Mentions that come again are found for certain: "
+        "look at the unseen ones.",
+    ),
+    Section(
+        "medic-bc5cdr",
+        "The same, BC5CDR's training mentions added to the dictionary",
+        "See above.",
+    ),
+)
+
+
+def list_training(seeds: int, options: str) -> Iterator[Step]:
+    """Give the steps from a vocabulary to one encoder for each seed."""
+    yield Step(
+        "mesh.jsonl",
+        "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
+        "--cui-pattern .+",
+    )
+    yield Step(
+        "mesh-pairs.tsv", "python -m training.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv"
+    )
+    for seed in range(seeds):
+        yield Step(
+            f"encoder-{seed}",
+            f"python -m training.train_encoder $OUT/mesh-pairs.tsv $OUT/encoder-{seed} "
+            f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
+            f"{options}".rstrip(),
+        )
+
+
+def list_comparison(
+    name: str, mentions: Sequence[str], more: str, seeds: int
+) -> Iterator[Step]:
+    """Give the steps from a dictionary and encoders to one comparison."""
+    kbs = []
+    for encoder in ("$BASE", *(f"$OUT/encoder-{seed}" for seed in range(seeds))):
+        kind, _, seed = encoder.removeprefix("$OUT/").partition("-")
+        kb = f"kb-{name}-{seed or 'base'}"
+        kbs.append(f"--kb {'trained' if seed else 'base'}=$OUT/{kb}")
+        yield Step(
+            kb,
+            f"spacy sapbert kb build $OUT/{name}.jsonl $OUT/{kb} --encoder {encoder} "
+            "--pooling mean --backend exact --precision bf16",
+        )
+    yield Step(
+        f"{name}.json",
+        f"python -m benchmarks.compare_linkers {' '.join(mentions)} --dictionary "
+        f"$OUT/{name}.jsonl {' '.join(kbs)} {more} --output $OUT/{name}.json",
+    )
+
+
+def list_medic(seeds: int) -> Iterator[Step]:
+    """Give the steps of the comparisons by the protocol of the published figures."""
+    yield Step(
+        "medic-raw.jsonl",
+        "spacy sapbert concepts $DATA/medic/medic_06Jul2012.txt.gz --format biosyn "
+        "--output $OUT/medic-raw.jsonl",
+    )
+    yield Step(
+        "medic.jsonl",
+        "python -m training.preprocess_names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
+    )
+    texts = {
+        "ncbi-train": "NCBItrainset_corpus",
+        "ncbi-dev": "NCBIdevelopset_corpus",
+        "bc5cdr-train": "CDR_TrainingSet.PubTator",
+        "bc5cdr-dev": "CDR_DevelopmentSet.PubTator",
+    }
+    for name, file in texts.items():
+        yield Step(
+            f"{name}.tsv",
+            f"python -m training.preprocess $DATA/eval-text/{file}.txt.gz --format "
+            f"pubtator --drop-prefix OMIM: --dictionary $OUT/medic.jsonl --output "
+            f"$OUT/{name}.tsv",
+        )
+    both = [f"$OUT/{name}-dev.tsv" for name in ("ncbi", "bc5cdr")]
+    seen = "--seen $OUT/ncbi-train.tsv --seen $OUT/bc5cdr-train.tsv"
+    yield from list_comparison("medic", both, seen, seeds)
+    for name in ("ncbi", "bc5cdr"):
+        yield Step(
+            f"medic-{name}.jsonl",
+            f"python -m training.known_mentions $OUT/medic.jsonl $OUT/{name}-train.tsv "
+            f"--output $OUT/medic-{name}.jsonl",
+        )
+        dev, seen = f"$OUT/{name}-dev.tsv", f"--seen $OUT/{name}-train.tsv"
+        yield from list_comparison(f"medic-{name}", [dev], seen, min(seeds, 1))
+
+
+def list_steps(seeds: int, options: str) -> List[Step]:
+    """Give all steps in order.
+
+    seeds (int): How many encoders are trained.
+    options (str): Of `training.train_encoder`.
+    RETURNS (List[Step]): From vocabularies to comparisons.
+    """
+    corpora = ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical")
+    dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in corpora]
+    more = ["--aliases $DATA/mesh-rrf/aliases.tsv.gz"]
+    more += [f"--seen $DATA/eval/{name}.train.tsv.gz" for name in corpora]
+    return [
+        *list_training(seeds, options),
+        *list_comparison("mesh", dev, " ".join(more), seeds),
+        *list_medic(seeds),
+    ]
+
+
+def run_step(step: Step, places: Dict[str, str], out: Path) -> None:
+    """Run a command, unless what it makes is there.
+
+    step (Step): The command.
+    places (Dict[str, str]): What stands for $DATA, $OUT and $BASE.
+    out (Path): The folder $OUT.
+    RAISES (typer.Exit): If the command fails, with its exit code. It has said why.
+    """
+    if (out / step.makes).exists():
+        return
+    words = shlex.split(step.command)
+    words = words[1:] if words[0] == "python" else ["-m", *words]
+    for name, place in places.items():
+        words = [word.replace(f"${name}", place) for word in words]
+    msg.info(step.command)
+    done = subprocess.run([sys.executable, *words], check=False)
+    if done.returncode:
+        raise typer.Exit(done.returncode)
+
+
+def render_file(result: Dict[str, Any], ks: Sequence[int]) -> List[str]:
+    """Write the table of one corpus.
+
+    result (Dict[str, Any]): A file of comparison.json.
+    ks (Sequence[int]): How many answers count.
+    RETURNS (List[str]): Lines of Markdown.
+    """
+    columns = [("all", level, k) for level in LEVELS for k in ks]
+    columns += [("unseen", "concepts", k) for k in ks]
+    titles = [f"Acc@{k} {level}" for _, level, k in columns[: -len(ks)]]
+    titles += [f"Acc@{k} unseen" for k in ks]
+    first = next(iter(result["linkers"].values()))[0]
+    unseen = first["accuracy"]["unseen"]["mentions"]
+    lines = [
+        f"**{result['file'].partition('.tsv')[0]}**: {result['judged']:,} mentions, "
+        f"{unseen:,} of them unseen in training mentions; the dictionary covers "
+        f"{first['coverage']:.1%}.",
+        "",
+        render_row(["Linker", "Ties", *titles]),
+        render_row(["---", "---", *["---:"] * len(titles)]),
+    ]
+    for name, seeds in result["linkers"].items():
+        for tie in TIES:
+            cells = [
+                render_mean(
+                    [seed["accuracy"][group][level][f"acc@{k}"][tie] for seed in seeds]
+                )
+                for group, level, k in columns
+            ]
+            lines.append(render_row([name, tie, *cells]))
+    return [*lines, ""]
+
+
+def render_page(comparisons: Dict[str, Any], steps: Sequence[Step], call: str) -> str:
+    """Write the page.
+
+    comparisons (Dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
+    steps (Sequence[Step]): The commands.
+    call (str): The command that writes this page.
+    RETURNS (str): Markdown.
+    """
+    machine = comparisons["mesh"]["machine"]
+    versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
+    seeds = sum(step.makes.startswith("encoder-") for step in steps)
+    lines = [
+        "# Numbers",
+        "",
+        "Written by one command, which makes everything anew in an empty folder:",
+        "",
+        f"```bash\n{call}\n```",
+        "",
+        f"{machine['cpu']}, {machine['cores']} cores; {versions}. All figures are of "
+        f"dev sets. *trained*: {seeds} seeds, mean ± sample standard deviation. Ties, "
+        "levels and groups are explained in [evaluation.md](evaluation.md); *unseen* "
+        "is by concepts. Nothing was trained or tuned on the mentions that are judged.",
+        "",
+        render_row(["Linker", "What it is"]),
+        render_row(["---", "---"]),
+        *(render_row(row) for row in LINKERS.items()),
+        "",
+    ]
+    for section in SECTIONS:
+        data = comparisons[section.name]
+        about = next(iter(data["linkers"].values()))
+        lines += [
+            f"## {section.title}",
+            "",
+            f"{section.about} {about['concepts']:,} concepts, {about['names']:,} "
+            "distinct names.",
+            "",
+            *chain(*(render_file(e, data["settings"]["ks"]) for e in data["files"])),
+        ]
+    lines += [
+        "## Published",
+        "",
+        "Acc@1 / Acc@5 in percent, **test** sets, by rows, ties lenient, "
+        "pre-processed, other dictionaries; Liu et al. (2021), table 1. The last line "
+        "was measured on NCBI test without pre-processing of the mentions. They are "
+        "here for orientation, not to be subtracted.",
+        "",
+        render_row(["", "NCBI disease", "BC5CDR disease", "BC5CDR chemical"]),
+        render_row(["---", "---:", "---:", "---:"]),
+        *(render_row(row) for row in PUBLISHED),
+        "",
+        "## The command of each row",
+        "",
+        "*exact look-up* and *TF-IDF* are made by the comparison itself, *base* by the "
+        "knowledge base that ends in `-base`, *trained* by those that end in the seed.",
+        "",
+        "```bash",
+        *(step.command for step in steps),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main(
+    data: Path = typer.Argument(..., help="Folder of vocabularies and corpora."),
+    base: str = typer.Option(..., help="Encoder to train: folder or hub id."),
+    out: Path = typer.Option(..., help="Folder for all that is made."),
+    page: Path = typer.Option(..., help="Markdown to write."),
+    seeds: int = typer.Option(3, min=1, help="Encoders to train."),
+    train: str = typer.Option("", help="More options of training.train_encoder."),
+) -> None:
+    """folder of vocabularies and corpora -> docs/numbers.md
+
+    Example: python -m benchmarks.numbers $SPACY_SAPBERT_DATA --base models/minilm --out
+    results/numbers --page docs/numbers.md --train "--training.steps 1000"
+    """
+    steps = list_steps(seeds, train)
+    out.mkdir(parents=True, exist_ok=True)
+    places = {"DATA": os.fspath(data), "OUT": os.fspath(out), "BASE": base}
+    try:
+        for step in steps:
+            run_step(step, places, out)
+        comparisons = {
+            section.name: json.loads((out / f"{section.name}.json").read_text("utf8"))
+            for section in SECTIONS
+        }
+        more = f" --seeds {seeds}" + (f" --train {shlex.quote(train)}" if train else "")
+        call = (
+            "python -m benchmarks.numbers $DATA --base $BASE --out $OUT "
+            f"--page docs/numbers.md{more}"
+        )
+        with write_atomically(page) as file:
+            file.write(render_page(comparisons, steps, call).encode("utf8"))
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    msg.good(f"Wrote {page}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
