@@ -23,11 +23,14 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import write_atomically
 from training.accuracy import LEVELS, TIES, render_mean
 
+CORPORA = ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical")
+ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
 LINKERS = {
     "exact look-up": "the mention is a name, but for case",
     "TF-IDF": "cosine of character 3-grams, as scispaCy's linker",
     "base": "the encoder before training",
-    "trained": "the encoder after training",
+    "trained": "the encoder after training on the names of the vocabulary",
+    "fine-tuned": "the same after training on annotated mentions too",
 }
 PUBLISHED = (
     ("PubMedBERT", "77.8 / 86.9", "89.0 / 93.8", "93.0 / 94.6"),
@@ -91,7 +94,7 @@ SECTIONS = (
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Give the steps from a vocabulary to one encoder for each seed."""
+    """Give the steps from a vocabulary to two encoders for each seed."""
     yield Step(
         "mesh.jsonl",
         "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
@@ -100,12 +103,25 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
     yield Step(
         "mesh-pairs.tsv", "python -m training.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv"
     )
+    train = " ".join(f"$DATA/eval/{name}.train.tsv.gz" for name in CORPORA)
+    yield Step(
+        "train-pairs.tsv",
+        f"python -m training.finetune_pairs {train} --concepts $OUT/mesh.jsonl "
+        f"{ALIASES} --output $OUT/train-pairs.tsv",
+    )
     for seed in range(seeds):
         yield Step(
-            f"encoder-{seed}",
-            f"python -m training.train_encoder $OUT/mesh-pairs.tsv $OUT/encoder-{seed} "
+            f"trained-{seed}",
+            f"python -m training.train_encoder $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
             f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
             f"{options}".rstrip(),
+        )
+        yield Step(
+            f"fine-tuned-{seed}",
+            "python -m training.train_encoder $OUT/train-pairs.tsv "
+            f"$OUT/fine-tuned-{seed} --config training/configs/finetune_scientific.cfg "
+            f"--encoder.base $OUT/trained-{seed} --encoder.pooling mean "
+            f"--training.seed {seed}",
         )
 
 
@@ -113,20 +129,21 @@ def list_comparison(
     name: str, mentions: Sequence[str], more: str, seeds: int
 ) -> Iterator[Step]:
     """Give the steps from a dictionary and encoders to one comparison."""
-    kbs = []
-    for encoder in ("$BASE", *(f"$OUT/encoder-{seed}" for seed in range(seeds))):
-        kind, _, seed = encoder.removeprefix("$OUT/").partition("-")
-        kb = f"kb-{name}-{seed or 'base'}"
-        kbs.append(f"--kb {'trained' if seed else 'base'}=$OUT/{kb}")
+    encoders = {f"kb-{name}-base": ("base", "$BASE")}
+    for kind in ("trained", "fine-tuned"):
+        for seed in range(seeds):
+            encoders[f"kb-{name}-{kind}-{seed}"] = (kind, f"$OUT/{kind}-{seed}")
+    for kb, (_, encoder) in encoders.items():
         yield Step(
             kb,
             f"spacy sapbert kb build $OUT/{name}.jsonl $OUT/{kb} --encoder {encoder} "
             "--pooling mean --backend exact --precision bf16",
         )
+    kbs = " ".join(f"--kb {kind}=$OUT/{kb}" for kb, (kind, _) in encoders.items())
     yield Step(
         f"{name}.json",
         f"python -m benchmarks.compare_linkers {' '.join(mentions)} --dictionary "
-        f"$OUT/{name}.jsonl {' '.join(kbs)} {more} --output $OUT/{name}.json",
+        f"$OUT/{name}.jsonl {kbs} {more} --output $OUT/{name}.json",
     )
 
 
@@ -174,13 +191,11 @@ def list_steps(seeds: int, options: str) -> List[Step]:
     options (str): Of `training.train_encoder`.
     RETURNS (List[Step]): From vocabularies to comparisons.
     """
-    corpora = ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical")
-    dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in corpora]
-    more = ["--aliases $DATA/mesh-rrf/aliases.tsv.gz"]
-    more += [f"--seen $DATA/eval/{name}.train.tsv.gz" for name in corpora]
+    dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in CORPORA]
+    seen = [f"--seen $DATA/eval/{name}.train.tsv.gz" for name in CORPORA]
     return [
         *list_training(seeds, options),
-        *list_comparison("mesh", dev, " ".join(more), seeds),
+        *list_comparison("mesh", dev, " ".join([ALIASES, *seen]), seeds),
         *list_medic(seeds),
     ]
 
@@ -248,7 +263,7 @@ def render_page(comparisons: Dict[str, Any], steps: Sequence[Step], call: str) -
     """
     machine = comparisons["mesh"]["machine"]
     versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
-    seeds = sum(step.makes.startswith("encoder-") for step in steps)
+    seeds = sum(step.makes.startswith("trained-") for step in steps)
     lines = [
         "# Numbers",
         "",
@@ -257,9 +272,10 @@ def render_page(comparisons: Dict[str, Any], steps: Sequence[Step], call: str) -
         f"```bash\n{call}\n```",
         "",
         f"{machine['cpu']}, {machine['cores']} cores; {versions}. All figures are of "
-        f"dev sets. *trained*: {seeds} seeds, mean ± sample standard deviation. Ties, "
-        "levels and groups are explained in [evaluation.md](evaluation.md); *unseen* "
-        "is by concepts. Nothing was trained or tuned on the mentions that are judged.",
+        f"dev sets. *trained* and *fine-tuned*: {seeds} seeds, mean ± sample standard "
+        "deviation. Ties, levels and groups are explained in "
+        "[evaluation.md](evaluation.md); *unseen* is by concepts. Nothing was trained "
+        "on the mentions that are judged.",
         "",
         render_row(["Linker", "What it is"]),
         render_row(["---", "---"]),
@@ -291,8 +307,9 @@ def render_page(comparisons: Dict[str, Any], steps: Sequence[Step], call: str) -
         "",
         "## The command of each row",
         "",
-        "*exact look-up* and *TF-IDF* are made by the comparison itself, *base* by the "
-        "knowledge base that ends in `-base`, *trained* by those that end in the seed.",
+        "*exact look-up* and *TF-IDF* are made by the comparison itself, *base* by "
+        "the knowledge base that ends in `-base`, the others by those that end in the "
+        "seed.",
         "",
         "```bash",
         *(step.command for step in steps),
