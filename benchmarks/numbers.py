@@ -13,18 +13,17 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 import typer
 from wasabi import msg
 
 from benchmarks.compare_linkers import render_row
+from benchmarks.numbers_steps import Step, list_steps
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import write_atomically
 from training.accuracy import LEVELS, TIES, render_mean
 
-CORPORA = ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical")
-ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
 LINKERS = {
     "exact look-up": "the mention is a name, but for case",
     "TF-IDF": "cosine of character 3-grams, as scispaCy's linker",
@@ -38,17 +37,6 @@ PUBLISHED = (
     ("the same, fine-tuned", "92.3 / 95.5", "–", "–"),
     ("scispaCy's linker, with MEDIC", "58.8 / 70.4", "–", "–"),
 )
-
-
-class Step(NamedTuple):
-    """One command.
-
-    makes (str): The file or folder that is there afterwards.
-    command (str): With $DATA, $OUT and $BASE for what is named on the command line.
-    """
-
-    makes: str
-    command: str
 
 
 class Section(NamedTuple):
@@ -91,113 +79,6 @@ SECTIONS = (
         "See above.",
     ),
 )
-
-
-def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Give the steps from a vocabulary to two encoders for each seed."""
-    yield Step(
-        "mesh.jsonl",
-        "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
-        "--cui-pattern .+",
-    )
-    yield Step(
-        "mesh-pairs.tsv", "python -m training.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv"
-    )
-    train = " ".join(f"$DATA/eval/{name}.train.tsv.gz" for name in CORPORA)
-    yield Step(
-        "train-pairs.tsv",
-        f"python -m training.finetune_pairs {train} --concepts $OUT/mesh.jsonl "
-        f"{ALIASES} --output $OUT/train-pairs.tsv",
-    )
-    for seed in range(seeds):
-        yield Step(
-            f"trained-{seed}",
-            f"python -m training.train_encoder $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
-            f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
-            f"{options}".rstrip(),
-        )
-        yield Step(
-            f"fine-tuned-{seed}",
-            "python -m training.train_encoder $OUT/train-pairs.tsv "
-            f"$OUT/fine-tuned-{seed} --config training/configs/finetune_scientific.cfg "
-            f"--encoder.base $OUT/trained-{seed} --encoder.pooling mean "
-            f"--training.seed {seed}",
-        )
-
-
-def list_comparison(
-    name: str, mentions: Sequence[str], more: str, seeds: int
-) -> Iterator[Step]:
-    """Give the steps from a dictionary and encoders to one comparison."""
-    encoders = {f"kb-{name}-base": ("base", "$BASE")}
-    for kind in ("trained", "fine-tuned"):
-        for seed in range(seeds):
-            encoders[f"kb-{name}-{kind}-{seed}"] = (kind, f"$OUT/{kind}-{seed}")
-    for kb, (_, encoder) in encoders.items():
-        yield Step(
-            kb,
-            f"spacy sapbert kb build $OUT/{name}.jsonl $OUT/{kb} --encoder {encoder} "
-            "--pooling mean --backend exact --precision bf16",
-        )
-    kbs = " ".join(f"--kb {kind}=$OUT/{kb}" for kb, (kind, _) in encoders.items())
-    yield Step(
-        f"{name}.json",
-        f"python -m benchmarks.compare_linkers {' '.join(mentions)} --dictionary "
-        f"$OUT/{name}.jsonl {kbs} {more} --output $OUT/{name}.json",
-    )
-
-
-def list_medic(seeds: int) -> Iterator[Step]:
-    """Give the steps of the comparisons by the protocol of the published figures."""
-    yield Step(
-        "medic-raw.jsonl",
-        "spacy sapbert concepts $DATA/medic/medic_06Jul2012.txt.gz --format biosyn "
-        "--output $OUT/medic-raw.jsonl",
-    )
-    yield Step(
-        "medic.jsonl",
-        "python -m training.preprocess_names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
-    )
-    texts = {
-        "ncbi-train": "NCBItrainset_corpus",
-        "ncbi-dev": "NCBIdevelopset_corpus",
-        "bc5cdr-train": "CDR_TrainingSet.PubTator",
-        "bc5cdr-dev": "CDR_DevelopmentSet.PubTator",
-    }
-    for name, file in texts.items():
-        yield Step(
-            f"{name}.tsv",
-            f"python -m training.preprocess $DATA/eval-text/{file}.txt.gz --format "
-            f"pubtator --drop-prefix OMIM: --dictionary $OUT/medic.jsonl --output "
-            f"$OUT/{name}.tsv",
-        )
-    both = [f"$OUT/{name}-dev.tsv" for name in ("ncbi", "bc5cdr")]
-    seen = "--seen $OUT/ncbi-train.tsv --seen $OUT/bc5cdr-train.tsv"
-    yield from list_comparison("medic", both, seen, seeds)
-    for name in ("ncbi", "bc5cdr"):
-        yield Step(
-            f"medic-{name}.jsonl",
-            f"python -m training.known_mentions $OUT/medic.jsonl $OUT/{name}-train.tsv "
-            f"--output $OUT/medic-{name}.jsonl",
-        )
-        dev, seen = f"$OUT/{name}-dev.tsv", f"--seen $OUT/{name}-train.tsv"
-        yield from list_comparison(f"medic-{name}", [dev], seen, min(seeds, 1))
-
-
-def list_steps(seeds: int, options: str) -> List[Step]:
-    """Give all steps in order.
-
-    seeds (int): How many encoders are trained.
-    options (str): Of `training.train_encoder`.
-    RETURNS (List[Step]): From vocabularies to comparisons.
-    """
-    dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in CORPORA]
-    seen = [f"--seen $DATA/eval/{name}.train.tsv.gz" for name in CORPORA]
-    return [
-        *list_training(seeds, options),
-        *list_comparison("mesh", dev, " ".join([ALIASES, *seen]), seeds),
-        *list_medic(seeds),
-    ]
 
 
 def run_step(step: Step, places: Dict[str, str], out: Path) -> None:
@@ -253,10 +134,42 @@ def render_file(result: Dict[str, Any], ks: Sequence[int]) -> List[str]:
     return [*lines, ""]
 
 
-def render_page(comparisons: Dict[str, Any], steps: Sequence[Step], call: str) -> str:
+def render_causes(errors: Dict[str, Any]) -> List[str]:
+    """Write why mentions are linked wrongly, the biggest cause first.
+
+    errors (Dict[str, Any]): What `training.error_report` wrote. Only counts are taken:
+        it has texts of mentions too.
+    RETURNS (List[str]): Lines of Markdown.
+    """
+    causes = sorted(errors["causes"], key=lambda cause: -cause["count"])
+    judged = sum(file["judged"] for file in errors["files"])
+    return [
+        "## Why it is wrong",
+        "",
+        f"BC5CDR disease dev as it is, *fine-tuned*, seed 0: {errors['wrong']:,} of "
+        f"{judged:,} mentions are not right for certain. Each has one cause, "
+        "explained in [evaluation.md](evaluation.md).",
+        "",
+        render_row(["Cause", "Mentions", "Share"]),
+        render_row(["---", "---:", "---:"]),
+        *(
+            render_row([cause["cause"], f"{cause['count']:,}", f"{cause['share']:.1%}"])
+            for cause in causes
+        ),
+        "",
+    ]
+
+
+def render_page(
+    comparisons: Dict[str, Any],
+    errors: Dict[str, Any],
+    steps: Sequence[Step],
+    call: str,
+) -> str:
     """Write the page.
 
     comparisons (Dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
+    errors (Dict[str, Any]): What `training.error_report` wrote.
     steps (Sequence[Step]): The commands.
     call (str): The command that writes this page.
     RETURNS (str): Markdown.
@@ -293,6 +206,7 @@ def render_page(comparisons: Dict[str, Any], steps: Sequence[Step], call: str) -
             "",
             *chain(*(render_file(e, data["settings"]["ks"]) for e in data["files"])),
         ]
+    lines += render_causes(errors)
     lines += [
         "## Published",
         "",
@@ -342,13 +256,15 @@ def main(
             section.name: json.loads((out / f"{section.name}.json").read_text("utf8"))
             for section in SECTIONS
         }
+        errors = json.loads((out / "errors.json").read_text("utf8"))
         more = f" --seeds {seeds}" + (f" --train {shlex.quote(train)}" if train else "")
         call = (
             "python -m benchmarks.numbers $DATA --base $BASE --out $OUT "
             f"--page docs/numbers.md{more}"
         )
         with write_atomically(page) as file:
-            file.write(render_page(comparisons, steps, call).encode("utf8"))
+            text = render_page(comparisons, errors, steps, call)
+            file.write(text.encode("utf8"))
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     msg.good(f"Wrote {page}")

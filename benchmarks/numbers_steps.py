@@ -1,0 +1,130 @@
+"""The commands that lead from vocabularies and corpora to all figures."""
+
+from typing import Iterator, List, NamedTuple, Sequence
+
+CORPORA = ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical")
+ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
+
+
+class Step(NamedTuple):
+    """One command.
+
+    makes (str): The file or folder that is there afterwards.
+    command (str): With $DATA, $OUT and $BASE for what is named on the command line.
+    """
+
+    makes: str
+    command: str
+
+
+def list_training(seeds: int, options: str) -> Iterator[Step]:
+    """Give the steps from a vocabulary to two encoders for each seed."""
+    yield Step(
+        "mesh.jsonl",
+        "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
+        "--cui-pattern .+",
+    )
+    yield Step(
+        "mesh-pairs.tsv", "python -m training.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv"
+    )
+    train = " ".join(f"$DATA/eval/{name}.train.tsv.gz" for name in CORPORA)
+    yield Step(
+        "train-pairs.tsv",
+        f"python -m training.finetune_pairs {train} --concepts $OUT/mesh.jsonl "
+        f"{ALIASES} --output $OUT/train-pairs.tsv",
+    )
+    for seed in range(seeds):
+        yield Step(
+            f"trained-{seed}",
+            f"python -m training.train_encoder $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
+            f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
+            f"{options}".rstrip(),
+        )
+        yield Step(
+            f"fine-tuned-{seed}",
+            "python -m training.train_encoder $OUT/train-pairs.tsv "
+            f"$OUT/fine-tuned-{seed} --config training/configs/finetune_scientific.cfg "
+            f"--encoder.base $OUT/trained-{seed} --encoder.pooling mean "
+            f"--training.seed {seed}",
+        )
+
+
+def list_comparison(
+    name: str, mentions: Sequence[str], more: str, seeds: int
+) -> Iterator[Step]:
+    """Give the steps from a dictionary and encoders to one comparison."""
+    encoders = {f"kb-{name}-base": ("base", "$BASE")}
+    for kind in ("trained", "fine-tuned"):
+        for seed in range(seeds):
+            encoders[f"kb-{name}-{kind}-{seed}"] = (kind, f"$OUT/{kind}-{seed}")
+    for kb, (_, encoder) in encoders.items():
+        yield Step(
+            kb,
+            f"spacy sapbert kb build $OUT/{name}.jsonl $OUT/{kb} --encoder {encoder} "
+            "--pooling mean --backend exact --precision bf16",
+        )
+    kbs = " ".join(f"--kb {kind}=$OUT/{kb}" for kb, (kind, _) in encoders.items())
+    yield Step(
+        f"{name}.json",
+        f"python -m benchmarks.compare_linkers {' '.join(mentions)} --dictionary "
+        f"$OUT/{name}.jsonl {kbs} {more} --output $OUT/{name}.json",
+    )
+
+
+def list_medic(seeds: int) -> Iterator[Step]:
+    """Give the steps of the comparisons by the protocol of the published figures."""
+    yield Step(
+        "medic-raw.jsonl",
+        "spacy sapbert concepts $DATA/medic/medic_06Jul2012.txt.gz --format biosyn "
+        "--output $OUT/medic-raw.jsonl",
+    )
+    yield Step(
+        "medic.jsonl",
+        "python -m training.preprocess_names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
+    )
+    texts = {
+        "ncbi-train": "NCBItrainset_corpus",
+        "ncbi-dev": "NCBIdevelopset_corpus",
+        "bc5cdr-train": "CDR_TrainingSet.PubTator",
+        "bc5cdr-dev": "CDR_DevelopmentSet.PubTator",
+    }
+    for name, file in texts.items():
+        yield Step(
+            f"{name}.tsv",
+            f"python -m training.preprocess $DATA/eval-text/{file}.txt.gz --format "
+            f"pubtator --drop-prefix OMIM: --dictionary $OUT/medic.jsonl --output "
+            f"$OUT/{name}.tsv",
+        )
+    both = [f"$OUT/{name}-dev.tsv" for name in ("ncbi", "bc5cdr")]
+    seen = "--seen $OUT/ncbi-train.tsv --seen $OUT/bc5cdr-train.tsv"
+    yield from list_comparison("medic", both, seen, seeds)
+    for name in ("ncbi", "bc5cdr"):
+        yield Step(
+            f"medic-{name}.jsonl",
+            f"python -m training.known_mentions $OUT/medic.jsonl $OUT/{name}-train.tsv "
+            f"--output $OUT/medic-{name}.jsonl",
+        )
+        dev, seen = f"$OUT/{name}-dev.tsv", f"--seen $OUT/{name}-train.tsv"
+        yield from list_comparison(f"medic-{name}", [dev], seen, min(seeds, 1))
+
+
+def list_steps(seeds: int, options: str) -> List[Step]:
+    """Give all steps in order.
+
+    seeds (int): How many encoders are trained.
+    options (str): Of `training.train_encoder`.
+    RETURNS (List[Step]): From vocabularies to comparisons.
+    """
+    dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in CORPORA]
+    seen = [f"--seen $DATA/eval/{name}.train.tsv.gz" for name in CORPORA]
+    return [
+        *list_training(seeds, options),
+        *list_comparison("mesh", dev, " ".join([ALIASES, *seen]), seeds),
+        *list_medic(seeds),
+        Step(
+            "errors.json",
+            "python -m training.error_report $OUT/kb-mesh-fine-tuned-0 "
+            f"$DATA/eval/{CORPORA[1]}.dev.tsv.gz {ALIASES} --output $OUT/errors.html "
+            "--json $OUT/errors.json",
+        ),
+    ]
