@@ -14,7 +14,7 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_atomically, write_json
+from spacy_sapbert.files import check_file, file_digest, write_atomically, write_json
 from spacy_sapbert.hf import load_encoder
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.accuracy import LEVELS, TIES, render_mean
@@ -32,7 +32,9 @@ from training.settings import make_settings
 from training.validation import Validation, make_encoder_search
 
 SEED = "training.seed"
-MOST = "pairs.most"  # not of the training: pairs of one concept at the most
+# Not of the training: pairs of one concept at the most, and another concepts.jsonl to
+# make pairs of, e.g. one without trade names.
+MOST, CONCEPTS = "pairs.most", "pairs.concepts"
 SECTIONS = ("every", "grid", "runs")
 
 
@@ -100,10 +102,15 @@ def name_folder(run: Run) -> str:
     return f"{words}-seed-{run.settings.get(SEED, 0)}"
 
 
+def training_settings(settings: Dict[str, Any]) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): Without what says how pairs are made."""
+    return {k: val for k, val in settings.items() if k not in (MOST, CONCEPTS)}
+
+
 def list_overrides(settings: Dict[str, Any]) -> List[str]:
     """Write settings as options of a command."""
     parts: List[str] = []
-    for key, value in settings.items():
+    for key, value in training_settings(settings).items():
         text = value if isinstance(value, str) else json.dumps(value)
         parts += [f"--{key}", text]
     return parts
@@ -120,14 +127,14 @@ def train_run(run: Run, inputs: Inputs) -> Path:
     encoder = folder / "encoder"
     if encoder.is_dir():
         return encoder
-    settings = dict(run.settings)
-    most = settings.pop(MOST, 50)
-    pairs = inputs.folder / f"pairs-{most}.tsv"
+    most = run.settings.get(MOST, 50)
+    concepts = Path(run.settings.get(CONCEPTS, inputs.concepts))
+    pairs = inputs.folder / f"pairs-{file_digest(concepts)[:8]}-{most}.tsv"
     if not pairs.is_file():
-        write_pairs(read_concepts(inputs.concepts), pairs, most=most)
+        write_pairs(read_concepts(concepts), pairs, most=most)
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "training.train_encoder", str(pairs), str(encoder)]
-    done = subprocess.run([*command, *list_overrides(settings)], check=False)
+    done = subprocess.run([*command, *list_overrides(run.settings)], check=False)
     if done.returncode:  # it has said why; Ctrl-C ends all the runs
         raise typer.Exit(done.returncode)
     return encoder
@@ -143,7 +150,7 @@ def judge_encoder(
     inputs (Inputs): Mentions and dictionary.
     RETURNS (Dict[str, Any]): By file what `judge_mentions` says.
     """
-    known = {key: value for key, value in settings.items() if key != MOST}
+    known = training_settings(settings)
     known["training.precision"] = "float32"  # the same figures on every machine
     how = make_settings(read_config(None, known))
     tokenizer, model = load_encoder(str(encoder))
@@ -175,6 +182,9 @@ def finish_run(
     RETURNS (Dict[str, Any]): Name, settings and results.
     RAISES (SapbertError): If its folder holds a run of other settings.
     """
+    if CONCEPTS in run.settings:
+        own = Path(run.settings[CONCEPTS])
+        made_of = {**made_of, CONCEPTS: file_digest(own)}
     path = inputs.folder / name_folder(run) / "result.json"
     begun = path.with_name("run.json")
     data = {"name": run.name, "settings": run.settings, "made_of": made_of}
@@ -265,8 +275,8 @@ def main(
             if not only or name in only
         ]
         for run in runs:  # so that a misspelt setting shows before the first training
-            own = {key: val for key, val in run.settings.items() if key != MOST}
-            make_settings(read_config(None, own))
+            make_settings(read_config(None, training_settings(run.settings)))
+            check_file(Path(run.settings.get(CONCEPTS, concepts)))
         known = read_aliases(aliases) if aliases else {}
         names = read_dictionary(read_concepts(dictionary or concepts))
         files = {path.name.split(".tsv")[0]: path for path in mentions}

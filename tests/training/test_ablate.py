@@ -9,7 +9,14 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
-from training.ablate import MOST, Run, main, name_folder, read_grid, render_grid
+from training.ablate import (
+    Run,
+    main,
+    name_folder,
+    read_grid,
+    render_grid,
+    training_settings,
+)
 from training.config import DEFAULT_CONFIG, flatten_config, read_config
 from training.registry import registry
 from training.settings import make_settings
@@ -22,8 +29,7 @@ def test_every_grid_can_be_used_and_names_each_run_once(path: Path) -> None:
     runs = read_grid(path)
     assert len({name_folder(run) for run in runs}) == len(runs)
     for run in runs:
-        own = {key: value for key, value in run.settings.items() if key != MOST}
-        make_settings(read_config(None, own))
+        make_settings(read_config(None, training_settings(run.settings)))
 
 
 def test_the_grid_of_losses_has_all_of_them_and_mining_on_and_off() -> None:
@@ -89,7 +95,7 @@ def test_ablate_trains_what_is_not_there_and_writes_one_table(
     grid = tmp_path / "grid.toml"
     grid.write_text(
         '[every]\n"training.steps" = 1\n"training.batch_size" = 2\n[runs.plain]\n'
-        '[runs.few]\n"pairs.most" = 1\n',
+        f'[runs.few]\n"pairs.most" = 1\n"pairs.concepts" = "{tmp_path}/fewer.jsonl"\n',
         "utf8",
     )
     concepts = [
@@ -97,6 +103,7 @@ def test_ablate_trains_what_is_not_there_and_writes_one_table(
         Concept("C2", ["fever", "pyrexia"]),
     ]
     write_concepts(tmp_path / "concepts.jsonl", concepts)
+    write_concepts(tmp_path / "fewer.jsonl", concepts[:1])
     (tmp_path / "dev.tsv").write_text("mention\tids\nHeart attack\tC1\n", "utf8")
     command = [str(grid), str(tmp_path / "dev.tsv"), "--base", str(tiny_encoder)]
     command += ["--concepts", str(tmp_path / "concepts.jsonl")]
@@ -110,7 +117,11 @@ def test_ablate_trains_what_is_not_there_and_writes_one_table(
     assert "| plain | 1 | 1.000 / 1.000 / 1.000 |" in first.output
     data = json.loads((tmp_path / "out" / "ablation.json").read_text("utf8"))
     assert [each["name"] for each in data] == ["before training", "plain", "few"]
-    assert (tmp_path / "out" / "pairs-1.tsv").read_text("utf8").count("\n") == 2
+    pairs = {
+        len(path.read_text("utf8").splitlines())
+        for path in (tmp_path / "out").glob("pairs-*.tsv")
+    }
+    assert pairs == {4, 1}  # of all concepts, and one of the only concept
     weights = tmp_path / "out" / "few-seed-0" / "encoder" / "model.safetensors"
     before = weights.stat().st_mtime_ns
     again = invoke()
