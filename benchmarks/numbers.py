@@ -35,7 +35,6 @@ PUBLISHED = (
     ("PubMedBERT", "77.8 / 86.9", "89.0 / 93.8", "93.0 / 94.6"),
     ("PubMedBERT + SapBERT", "92.0 / 95.6", "93.5 / 96.0", "96.5 / 98.2"),
     ("the same, fine-tuned", "92.3 / 95.5", "–", "–"),
-    ("scispaCy's linker, with MEDIC", "58.8 / 70.4", "–", "–"),
 )
 
 
@@ -211,9 +210,8 @@ def render_page(
         "## Published",
         "",
         "Acc@1 / Acc@5 in percent, **test** sets, by rows, ties lenient, "
-        "pre-processed, other dictionaries; Liu et al. (2021), table 1. The last line "
-        "was measured on NCBI test without pre-processing of the mentions. They are "
-        "here for orientation, not to be subtracted.",
+        "pre-processed, other dictionaries; Liu et al. (2021). They are here for "
+        "orientation, not to be subtracted.",
         "",
         render_row(["", "NCBI disease", "BC5CDR disease", "BC5CDR chemical"]),
         render_row(["---", "---:", "---:", "---:"]),

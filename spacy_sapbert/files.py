@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import zlib
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Iterator, List, Sequence, Tuple, cast
 
@@ -318,15 +318,13 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
     YIELDS (Path): An empty folder next to it, to write into.
     RAISES (SapbertError): If the system refuses, e.g. a full disk.
     """
-    part = temporary_sibling(path)
-    handles = ExitStack()
+    part, lock = temporary_sibling(path), -1
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(part, ignore_errors=True)
         remove_leftovers(path)
         part.mkdir()
         lock = os.open(part, os.O_RDONLY)
-        handles.callback(os.close, lock)
         lock_handle(lock)
         yield part
         for file in sorted(part.rglob("*")):
@@ -345,7 +343,8 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
             Errors.E004.format(path=path, reason=error.strerror)
         ) from error
     finally:
-        handles.close()
+        if lock >= 0:
+            os.close(lock)
         shutil.rmtree(part, ignore_errors=True)
 
 

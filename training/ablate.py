@@ -20,6 +20,7 @@ from training import losses, mining, other_losses, schedules  # noqa: F401 (regi
 from training.accuracy import LEVELS, TIES, render_mean
 from training.baselines import read_dictionary
 from training.config import read_config
+from training.gold import check_names
 from training.judging import (
     EvaluationSettings,
     answer_mentions,
@@ -281,8 +282,10 @@ def main(
         names = read_dictionary(read_concepts(dictionary or concepts))
         files = {path.name.split(".tsv")[0]: path for path in mentions}
         inputs = Inputs(concepts, Validation([], names, known), files, out)
-        read = [concepts, dictionary or concepts, *mentions, *filter(None, [aliases])]
-        made_of = {path.name: file_digest(path) for path in read}
+        check_names(mentions)
+        read = {"concepts": concepts, "dictionary": dictionary, "aliases": aliases}
+        read.update(files)
+        made_of = {name: file_digest(path) for name, path in read.items() if path}
         out.mkdir(parents=True, exist_ok=True)
         untrained = Run("before training", defaults)
         results = [finish_run(untrained, inputs, made_of, encoder=Path(base))]

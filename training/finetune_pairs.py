@@ -39,6 +39,20 @@ def group_mentions(
     return grouped
 
 
+def find_ids(
+    concept: Concept, mentions: Dict[str, Dict[str, str]], aliases: Dict[str, str]
+) -> List[str]:
+    """Find the ids with which mentions of a concept were annotated.
+
+    concept (Concept): The concept.
+    mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    RETURNS (List[str]): Sorted.
+    """
+    ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
+    return sorted(ids & mentions.keys())
+
+
 def pair_mentions(
     concepts: Iterable[Concept],
     mentions: Dict[str, Dict[str, str]],
@@ -55,8 +69,7 @@ def pair_mentions(
     SOURCE: Liu et al. (2021), §4.1, fine-tuning.
     """
     for concept in concepts:
-        ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
-        known = sorted(ids & mentions.keys())
+        known = find_ids(concept, mentions, aliases)
         found.update(known)
         texts = {key: text for cui in known for key, text in mentions[cui].items()}
         names = distinct_names(concept) if texts else []

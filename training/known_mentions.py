@@ -12,7 +12,7 @@ from wasabi import msg
 from spacy_sapbert.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from training.accuracy import Answer, Rank
-from training.finetune_pairs import group_mentions
+from training.finetune_pairs import find_ids, group_mentions
 from training.gold import Resolve
 from training.mentions import fold_text, read_aliases, read_mentions
 
@@ -49,7 +49,7 @@ def make_back_off(rank: Rank, known: Known) -> Rank:
     rank (Rank): The linker.
     known (Known): From `read_known`.
     RETURNS (Rank): Gives `KNOWN_SCORE` to what was annotated.
-    SOURCE: Basaldella et al. (2020), COMETA, §5, dictionary back-off.
+    SOURCE: Basaldella et al. (2020), COMETA: dictionary back-off.
     """
     rows = {text: -number for number, text in enumerate(known, start=1)}
 
@@ -82,9 +82,8 @@ def add_mentions(
     RAISES (SapbertError): At the end, if the dictionary has no id of a mention.
     """
     for concept in concepts:
-        ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
         own = {fold_text(alias) for alias in concept.aliases}
-        for cui in sorted(ids & mentions.keys()):
+        for cui in find_ids(concept, mentions, aliases):
             counts["ids that the dictionary has"] += 1
             for folded, text in mentions[cui].items():
                 if folded not in own:

@@ -127,6 +127,12 @@ def test_ablate_trains_what_is_not_there_and_writes_one_table(
     again = invoke()
     assert again.exit_code == 0
     assert weights.stat().st_mtime_ns == before
+    # nor is what was judged with another dictionary, whatever its name
+    (tmp_path / "other").mkdir()
+    write_concepts(tmp_path / "other" / "concepts.jsonl", concepts[:1])
+    judged = invoke("--dictionary", str(tmp_path / "other" / "concepts.jsonl"))
+    assert judged.exit_code == 1
+    assert "E751" in judged.output
     # the folder of a run is not taken for that of another
     other = invoke("--pooling", "mean")
     assert other.exit_code == 1
