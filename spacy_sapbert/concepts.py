@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import dataclass, field
+from operator import lt
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from .errors import Errors, SapbertError
 from .files import read_lines, write_atomically
 
 LISTS = ("aliases", "types", "parents", "retired")
+PLACES = ("languages", "sources")
 
 
 @dataclass(slots=True)
@@ -22,6 +24,11 @@ class Concept:
     parents (List[str]): CUIs one step up in the hierarchy.
     definition (Optional[str]): What it is, in a sentence or two.
     retired (List[str]): Ids that once named this concept.
+    languages (Dict[str, List[int]]): By language as in UMLS, e.g. "ENG", the places in
+        `aliases` of the names that it has: from 0, ascending, distinct. A name may be
+        in several, and in none if its language is unknown.
+    sources (Dict[str, List[int]]): The same by the vocabularies that the names come
+        from, e.g. "MSH".
     """
 
     cui: str
@@ -31,6 +38,8 @@ class Concept:
     parents: List[str] = field(default_factory=list)
     definition: Optional[str] = None
     retired: List[str] = field(default_factory=list)
+    languages: Dict[str, List[int]] = field(default_factory=dict)
+    sources: Dict[str, List[int]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -49,16 +58,70 @@ def concept_to_json(concept: Concept) -> Dict[str, Any]:
         "name": concept.name,
         "aliases": concept.aliases,
     }
-    for key in ("types", "codes", "parents", "definition", "retired"):
+    for key in ("types", "codes", "parents", "definition", "retired", *PLACES):
         if value := getattr(concept, key):
             data[key] = value
     return data
 
 
+def are_places(data: Any, count: int) -> bool:
+    """Tell whether something is places of names by language or source.
+
+    data (Any): Parsed JSON.
+    count (int): How many names there are.
+    RETURNS (bool): Whether each key has a list of whole numbers, from 0, ascending.
+    """
+    return (
+        isinstance(data, dict)
+        and all(
+            isinstance(places, list)
+            # a bool is an int in Python
+            and set(map(type, places)) == {int}
+            and places[0] >= 0
+            and places[-1] < count
+            and all(map(lt, places, places[1:]))
+            for places in data.values()
+        )
+    )
+
+
+def move_places(
+    places: Dict[str, List[int]], moved: Sequence[Optional[int]]
+) -> Dict[str, List[int]]:
+    """Say where names are after their list has changed.
+
+    places (Dict[str, List[int]]): Old places, by language or source.
+    moved (Sequence[Optional[int]]): The new place of each old one; None = it is gone.
+    RETURNS (Dict[str, List[int]]): New places, sorted; without keys that have none.
+    """
+    found = {
+        key: sorted({new for old in places[key] if (new := moved[old]) is not None})
+        for key in sorted(places)
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def change_names(concept: Concept, names: Sequence[str]) -> None:
+    """Give a concept other names, and keep their languages and sources right.
+
+    concept (Concept): The concept, changed in place: its fields are replaced, and what
+        was in them stays as it was.
+    names (Sequence[str]): One for each alias; an empty one is left out, and of equal
+        ones the first is kept.
+    """
+    aliases = list(dict.fromkeys(filter(None, names)))
+    where = {alias: place for place, alias in enumerate(aliases)}
+    moved = [where.get(name) for name in names]
+    concept.aliases = aliases
+    concept.languages = move_places(concept.languages, moved)
+    concept.sources = move_places(concept.sources, moved)
+
+
 def concept_from_json(data: Any, path: Path, line: int) -> Concept:
     """Check what a line of concepts.jsonl says, and make the concept of it.
 
-    data (Any): The parsed line. `name` and `aliases` may each stand alone.
+    data (Any): The parsed line. `name` and `aliases` may each stand alone; `languages`
+        and `sources` count in `aliases` as the line has them, or 0 is a `name` alone.
     path (Path): The file, for the error.
     line (int): The line in it, from 1, for the error.
     RETURNS (Concept): The concept.
@@ -92,9 +155,20 @@ def concept_from_json(data: Any, path: Path, line: int) -> Concept:
         if not isinstance(data.get(key), (str, type(None))):
             raise fail(f"a text as `{key}`", "something else")
     names = [data["name"]] if data.get("name") else []
-    aliases = list(dict.fromkeys([*names, *data.get("aliases", [])]))
+    said = data.get("aliases") or names
+    aliases = list(dict.fromkeys([*names, *said]))
     if not aliases or any(not alias.strip() for alias in aliases):
         raise fail("at least one name and no empty one", "none or an empty one")
+    for key in PLACES:
+        if not are_places(data.get(key, {}), len(said)):
+            expected = f"lists of ascending places in `aliases`, from 0, as `{key}`"
+            raise fail(expected, "something else")
+    languages, sources = (data.get(key, {}) for key in PLACES)
+    if said != aliases:
+        # another name comes first, or one comes twice
+        where = {alias: place for place, alias in enumerate(aliases)}
+        moved = [where[alias] for alias in said]
+        languages, sources = move_places(languages, moved), move_places(sources, moved)
     return Concept(
         cui=cui,
         aliases=aliases,
@@ -103,6 +177,8 @@ def concept_from_json(data: Any, path: Path, line: int) -> Concept:
         parents=data.get("parents", []),
         definition=data.get("definition"),
         retired=data.get("retired", []),
+        languages=languages,
+        sources=sources,
     )
 
 
