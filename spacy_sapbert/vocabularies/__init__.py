@@ -22,6 +22,8 @@ READERS: Dict[str, Tuple[str, Sequence[str]]] = {
     "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
     "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
+    # its files are called like ours: it has to be named
+    "scispacy": ("scispacy:read_scispacy", ()),
 }
 
 

@@ -1,7 +1,7 @@
 """A vocabulary of one's own, in the form of concepts.jsonl."""
 
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Callable, Iterator, Optional
 
 from ..concepts import Concept, parse_concept
 from ..errors import SapbertError
@@ -34,9 +34,17 @@ def read_jsonl(
         raise SapbertError(nothing_left(report))
 
 
-def parse_lines(path: Path, *, on_error: str, report: Report) -> Iterator[Concept]:
+def parse_lines(
+    path: Path,
+    *,
+    on_error: str,
+    report: Report,
+    parse: Callable[[str, Path, int], Concept] = parse_concept,
+) -> Iterator[Concept]:
     """Read the lines of a file; see `read_jsonl`.
 
+    parse (Callable[[str, Path, int], Concept]): Makes a concept of a line, given the
+        file and the number of the line.
     YIELDS (Concept): One of each line that has a name.
     """
     for number, line in read_good_lines(path, on_error=on_error, report=report):
@@ -44,7 +52,7 @@ def parse_lines(path: Path, *, on_error: str, report: Report) -> Iterator[Concep
             report.dropped["blank lines"] += 1
             continue
         try:
-            concept = parse_concept(line, path, number)
+            concept = parse(line, path, number)
         except SapbertError:
             if on_error == "fail":
                 raise
