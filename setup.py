@@ -54,6 +54,8 @@ setup(
         "console_scripts": ["spacy-sapbert = spacy_sapbert.cli:app"],
         "spacy_cli": ["sapbert = spacy_sapbert.cli.plugin:app"],
         "spacy_factories": [
+            "sapbert_abbreviations = "
+            "spacy_sapbert.abbreviation_detector:make_sapbert_abbreviations",
             "sapbert_linker = spacy_sapbert.linker:make_sapbert_linker",
             "sapbert_mentions = spacy_sapbert.mentions:make_sapbert_mentions",
         ],

@@ -263,3 +263,15 @@ def find_abbreviations(text: str) -> List[Abbreviation]:
         if one:
             found.setdefault(" ".join(one.short.split()), one)
     return list(found.values())
+
+
+def find_long_forms(text: str) -> Dict[str, str]:
+    """Give what the abbreviations of a text mean.
+
+    text (str): Any text.
+    RETURNS (Dict[str, str]): The long form of each short form, with single blanks.
+    """
+    return {
+        " ".join(found.short.split()): " ".join(found.long.split())
+        for found in find_abbreviations(text)
+    }

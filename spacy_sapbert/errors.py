@@ -294,6 +294,10 @@ class Errors(metaclass=_WithCodes):
         "knowledge base, but got one. Drop `--kb`, or change the linker's setting `kb`."
     )
     E510 = "Expected `--mentions` to be {known!r}, but got {value!r}. Correct it."
+    E570 = (
+        "Expected `doc._.{attr}` to be free, but another component has registered it. "
+        "Choose another name with the setting `abbreviations_attr`."
+    )
 
     # --- training ---
     E601 = (

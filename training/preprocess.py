@@ -19,7 +19,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.abbreviations import find_abbreviations
+from spacy_sapbert.abbreviations import find_long_forms
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import write_atomically
@@ -73,18 +73,6 @@ class Known(NamedTuple):
 
     covers: Covers
     named: Covers
-
-
-def find_long_forms(text: str) -> Dict[str, str]:
-    """Give what the abbreviations of a document mean.
-
-    text (str): The document.
-    RETURNS (Dict[str, str]): The long form of each short form, with single blanks.
-    """
-    return {
-        " ".join(found.short.split()): " ".join(found.long.split())
-        for found in find_abbreviations(text)
-    }
 
 
 def expand_abbreviations(
