@@ -119,3 +119,17 @@ def sample_kb(
 def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
     """A copy of the knowledge base that a test may damage."""
     return Path(shutil.copytree(sample_kb, tmp_path / "own" / "kb"))
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
+    from spacy_sapbert.build import build_kb
+    from spacy_sapbert.vocabularies import read_vocabulary
+
+    folder = tmp_path_factory.mktemp("demo")
+    concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
+    write_concepts(folder / "concepts.jsonl", concepts)
+    kb = folder / "models" / "sample" / "kb"
+    build_kb(folder / "concepts.jsonl", kb, str(tiny_encoder))
+    return folder

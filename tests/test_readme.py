@@ -11,10 +11,7 @@ import pytest
 import srsly
 from weasel.cli.document import project_document
 
-from spacy_sapbert.build import build_kb
-from spacy_sapbert.concepts import write_concepts
 from spacy_sapbert.linker import DEFAULT_CONFIG
-from spacy_sapbert.vocabularies import read_vocabulary
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf8")
@@ -27,17 +24,6 @@ CONFIG_BLOCK = re.compile(
 
 def blocks(language: str) -> List[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
-    folder = tmp_path_factory.mktemp("demo")
-    concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
-    write_concepts(folder / "concepts.jsonl", concepts)
-    kb = folder / "models" / "sample" / "kb"
-    build_kb(folder / "concepts.jsonl", kb, str(tiny_encoder))
-    return folder
 
 
 def test_readme_python_prints_what_it_says(demo_folder: Path) -> None:
