@@ -24,6 +24,7 @@ from benchmarks.machine import describe_machine
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest, write_json
+from spacy_sapbert.gold_mentions import GoldMention, Lookup, read_aliases
 from spacy_sapbert.kb import load_kb
 from training.accuracy import LEVELS, TIES, Rank, render_mean
 from training.baselines import (
@@ -40,7 +41,7 @@ from training.judging import (
     make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search, parse_kbs
-from training.mentions import GoldMention, Lookup, Pair, read_aliases, read_pairs
+from training.seen_pairs import Pair, read_pairs
 
 
 class Linker(NamedTuple):

@@ -298,6 +298,7 @@ class Errors(metaclass=_WithCodes):
         "Expected `doc._.{attr}` to be free, but another component has registered it. "
         "Choose another name with the setting `abbreviations_attr`."
     )
+    E580 = "Expected `--figure` to end with {known}, but got {path}. Correct it."
 
     # --- training ---
     E601 = (

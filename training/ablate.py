@@ -15,19 +15,18 @@ from wasabi import msg
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import check_file, file_digest, write_atomically, write_json
+from spacy_sapbert.gold_mentions import check_names, read_aliases
 from spacy_sapbert.hf import load_encoder
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.accuracy import LEVELS, TIES, render_mean
 from training.baselines import read_dictionary
 from training.config import read_config
-from training.gold import check_names
 from training.judging import (
     EvaluationSettings,
     answer_mentions,
     choose_mentions,
     judge_mentions,
 )
-from training.mentions import read_aliases
 from training.pairs import write_pairs
 from training.settings import make_settings
 from training.validation import Validation, make_encoder_search

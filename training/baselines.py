@@ -15,8 +15,8 @@ from typing import (
 import numpy as np
 
 from spacy_sapbert.concepts import Concept
+from spacy_sapbert.gold_mentions import fold_text
 from training.accuracy import SCORE_DIGITS, Answer, Rank, is_complete, keep_needed
-from training.mentions import fold_text
 
 FEWEST_ROWS = 64  # names looked at first, for each concept that is wanted
 MANY_NAMES = 10_000  # from here on rare 3-grams are dropped as scispaCy drops them

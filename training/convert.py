@@ -58,7 +58,7 @@ def count_mentions(
 
 
 def format_ids(parts: List[List[str]]) -> str:
-    """Write ids as `training.mentions` reads them.
+    """Write ids as `spacy_sapbert.gold_mentions` reads them.
 
     parts (List[List[str]]): As in `GoldSpan`.
     RETURNS (str): `A|B+C` = A or B, and C; empty if there is none.

@@ -1,62 +1,13 @@
 """Vectors, predictions and logs → pictures that people of all kinds of sight read."""
 
 from itertools import groupby
-from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence
 
 import numpy as np
 import torch
 
-from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.canvas import COLOURS, MARKERS, open_canvas
 from training.mining import mine_hard_pairs, split_pairs
-
-# Okabe and Ito's, which people of all kinds of sight can tell apart
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-
-
-def open_canvas(rows: int, columns: int, *, width: float = 5.0) -> Tuple[Any, Any]:
-    """Begin a figure.
-
-    rows (int): Of pictures.
-    columns (int): Of pictures.
-    width (float): Of each, in inches.
-    RETURNS (Tuple[Figure, np.ndarray]): The figure, and its axes.
-        Shape: (rows, columns).
-    RAISES (SapbertError): If matplotlib is not installed.
-    """
-    try:
-        import matplotlib as mpl
-
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise SapbertError(Errors.E752.format(reason=error)) from None
-    # the ids in an SVG would differ each time
-    mpl.rcParams["svg.hashsalt"] = "spacy-sapbert"
-    mpl.rcParams["axes.spines.top"] = mpl.rcParams["axes.spines.right"] = False
-    size = (width * columns, 0.8 * width * rows)
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=size, squeeze=False, layout="constrained"
-    )
-    return figure, axes
-
-
-def write_figure(figure: Any, stem: Path) -> List[Path]:
-    """Write a figure as PNG and as SVG.
-
-    figure (Figure): The figure; it is closed.
-    stem (Path): Where, without an ending.
-    RETURNS (List[Path]): Both files.
-    """
-    from matplotlib import pyplot
-
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_name(f"{stem.name}{ending}") for ending in (".png", ".svg")]
-    figure.savefig(paths[0], dpi=150)
-    figure.savefig(paths[1], metadata={"Date": None})
-    pyplot.close(figure)
-    return paths
 
 
 def draw_names(

@@ -11,10 +11,10 @@ from wasabi import msg
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest, write_atomically, write_json
+from spacy_sapbert.gold_mentions import check_names, make_resolver, read_aliases
 from spacy_sapbert.kb import KnowledgeBase, load_kb
 from training.error_page import NOTICE, render_page
 from training.evaluate import describe_kb, describe_settings, describe_versions
-from training.gold import check_names, make_resolver
 from training.judging import (
     EvaluationSettings,
     answer_mentions,
@@ -23,7 +23,6 @@ from training.judging import (
     make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup, make_kb_search
-from training.mentions import read_aliases
 from training.mistake_groups import Limits, Sources, group_by_cause, group_by_concept
 from training.mistakes import (
     find_missed_concepts,

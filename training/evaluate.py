@@ -13,9 +13,9 @@ from wasabi import msg
 import spacy_sapbert
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest, write_atomically, write_json
+from spacy_sapbert.gold_mentions import make_resolver, read_aliases
 from spacy_sapbert.kb import KnowledgeBase, load_kb
 from training.accuracy import LEVELS, SCORE_DIGITS, TIES
-from training.gold import make_resolver
 from training.judging import (
     EvaluationSettings,
     answer_mentions,
@@ -26,7 +26,7 @@ from training.judging import (
 )
 from training.kb_search import make_kb_lookup, make_kb_search, measure_recall
 from training.known_mentions import make_back_off, read_known
-from training.mentions import Pair, read_aliases, read_pairs
+from training.seen_pairs import Pair, read_pairs
 
 LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
 

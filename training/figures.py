@@ -8,8 +8,10 @@ import numpy as np
 import typer
 from wasabi import msg
 
+from spacy_sapbert.canvas import write_figure
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.gold_mentions import make_resolver, read_aliases
 from spacy_sapbert.hf import load_encoder, read_settings
 from training import losses, mining, schedules  # noqa: F401 (registers)
 from training.accuracy import TIES
@@ -20,11 +22,8 @@ from training.drawing import (
     draw_curves,
     draw_names,
     draw_thresholds,
-    write_figure,
 )
-from training.gold import make_resolver
 from training.judging import EvaluationSettings
-from training.mentions import read_aliases
 from training.pairs import distinct_names
 from training.predictions import (
     check_predictions,

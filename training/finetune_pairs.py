@@ -12,7 +12,12 @@ from wasabi import msg
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import write_atomically
-from training.mentions import GoldMention, fold_text, read_aliases, read_mentions
+from spacy_sapbert.gold_mentions import (
+    GoldMention,
+    fold_text,
+    read_aliases,
+    read_mentions,
+)
 from training.pairs import Pair, distinct_names
 
 

@@ -17,6 +17,13 @@ import numpy as np
 from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.gold_mentions import (
+    GoldMention,
+    Lookup,
+    fold_text,
+    make_resolver,
+    read_mentions,
+)
 from training.accuracy import (
     COMPOSITES,
     Answer,
@@ -26,15 +33,7 @@ from training.accuracy import (
     list_concepts,
     summarise_judgements,
 )
-from training.gold import make_resolver
-from training.mentions import (
-    GoldMention,
-    Lookup,
-    Pair,
-    fold_text,
-    is_seen,
-    read_mentions,
-)
+from training.seen_pairs import Pair, is_seen
 
 MENTIONS_AT_ONCE = 256
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from spacy_sapbert.candidates import describe_text, rank_entries
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.gold_mentions import Lookup
 from spacy_sapbert.kb import FEWEST_ROWS, MOST_ROWS, KnowledgeBase
 from training.accuracy import Answer, Rank, is_complete, keep_needed
-from training.mentions import Lookup
 
 BLOCK_ROWS = 16_384
 TOLERANCE = 1e-6  # of two cosines in float32 that are the same

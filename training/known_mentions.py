@@ -11,10 +11,9 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.gold_mentions import Resolve, fold_text, read_aliases, read_mentions
 from training.accuracy import Answer, Rank
 from training.finetune_pairs import find_ids, group_mentions
-from training.gold import Resolve
-from training.mentions import fold_text, read_aliases, read_mentions
 
 KNOWN_SCORE = 2.0  # above every cosine
 

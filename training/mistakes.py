@@ -18,13 +18,12 @@ import numpy as np
 
 from spacy_sapbert.concepts import Concept
 from spacy_sapbert.forms import name_form
+from spacy_sapbert.gold_mentions import GoldMention, Lookup, Resolve, group_aliases
 from spacy_sapbert.kb import KnowledgeBase
 from training.accuracy import Answer, Parts, Scored, combine_parts, list_concepts
 from training.causes import PLAIN_CAUSES, ConceptFacts, Facts, name_cause
-from training.gold import Resolve
 from training.judging import EvaluationSettings
 from training.kb_search import embed_mentions, iterate_blocks
-from training.mentions import GoldMention, Lookup, group_aliases
 
 QUERIES_AT_ONCE = 256  # so that their cosines with one block stay small
 # Scores are rounded to six digits, so that two of one row may differ by half of the

@@ -8,10 +8,9 @@ import numpy as np
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
+from spacy_sapbert.gold_mentions import GoldMention, Resolve, check_names
 from training.accuracy import Answer, combine_parts, judge_ranking, list_concepts
-from training.gold import Resolve, check_names
 from training.judging import EvaluationSettings, choose_mentions
-from training.mentions import GoldMention
 
 Place = Tuple[str, int]  # file, line
 

@@ -23,11 +23,11 @@ from spacy_sapbert.abbreviations import find_long_forms
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import write_atomically
+from spacy_sapbert.gold_mentions import find_concepts, group_aliases, read_aliases
 from training.baselines import read_dictionary
 from training.composites import split_composite
 from training.convert import TABLE_SUFFIXES, write_table
 from training.corpora import FORMATS, GoldDocument, GoldSpan, read_corpus
-from training.mentions import find_concepts, group_aliases, read_aliases
 from training.preprocess_names import preprocess_concepts, preprocess_name
 
 MOST_ROUNDS = 3  # long forms with short forms in them

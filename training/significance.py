@@ -9,14 +9,13 @@ from wasabi import msg
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest, write_json
+from spacy_sapbert.gold_mentions import GoldMention, Lookup, make_resolver, read_aliases
 from spacy_sapbert.kb import load_kb
-from training.gold import make_resolver
 from training.judging import (
     EvaluationSettings,
     make_evaluation_settings,
 )
 from training.kb_search import make_kb_lookup
-from training.mentions import GoldMention, Lookup, read_aliases
 from training.paired_tests import Chance, compare_outcomes
 from training.predictions import (
     Place,

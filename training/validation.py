@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spacy_sapbert.concepts import read_concepts
+from spacy_sapbert.gold_mentions import GoldMention, fold_text, read_aliases
 from training.accuracy import Answer, Rank
 from training.baselines import Dictionary, best_answers, read_dictionary
 from training.judging import (
@@ -15,7 +16,6 @@ from training.judging import (
     choose_mentions,
     judge_mentions,
 )
-from training.mentions import GoldMention, fold_text, read_aliases
 from training.settings import TrainingSettings
 from training.steps import embed_chunk
 

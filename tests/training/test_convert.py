@@ -9,9 +9,9 @@ from spacy.training import Example
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.gold_mentions import GoldMention, read_mentions
 from training.convert import convert_corpus, main
 from training.corpora import GoldDocument, GoldSpan, read_corpus
-from training.mentions import GoldMention, read_mentions
 
 TEXT = "Acute fever and head pain; MI."
 

@@ -4,6 +4,7 @@ from typing import Any, Dict, List, Sequence
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.gold_mentions import GoldMention
 from training.accuracy import Answer
 from training.judging import (
     EvaluationSettings,
@@ -12,7 +13,6 @@ from training.judging import (
     judge_mentions,
     list_predictions,
 )
-from training.mentions import GoldMention
 
 IDS = {"C1": "C1", "C2": "C2", "C3": "C3", "C9": "C1"}
 ANSWERS = {

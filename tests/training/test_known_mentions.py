@@ -6,8 +6,8 @@ import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.gold_mentions import make_resolver
 from training.accuracy import Answer
-from training.gold import make_resolver
 from training.known_mentions import main, make_back_off, read_known
 
 app = typer.Typer()

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.concepts import Concept
+from spacy_sapbert.gold_mentions import GoldMention, make_resolver
 from spacy_sapbert.kb import KnowledgeBase, load_kb
 from spacy_sapbert.store import Entry
 from training.accuracy import Answer
-from training.gold import make_resolver
 from training.judging import EvaluationSettings
 from training.kb_search import make_kb_lookup
-from training.mentions import GoldMention
 from training.mistakes import (
     find_missed_concepts,
     find_mistakes,

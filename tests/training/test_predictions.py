@@ -5,9 +5,8 @@ from typing import Any, Dict, List
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.gold_mentions import GoldMention, make_resolver
 from training.accuracy import Answer
-from training.gold import make_resolver
-from training.mentions import GoldMention
 from training.predictions import (
     Place,
     Prediction,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.concepts import Concept, write_concepts
+from spacy_sapbert.gold_mentions import GoldMention, read_mentions
 from training.corpora import GoldDocument, GoldSpan
-from training.mentions import GoldMention, read_mentions
 from training.preprocess import (
     Steps,
     expand_abbreviations,

@@ -6,9 +6,9 @@ from typing import Dict, Iterator, List, Tuple
 from spacy_sapbert.documents import read_text
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
+from spacy_sapbert.gold_mentions import NO_ID, SEPARATORS
 from training.corpora import GoldDocument, GoldSpan
 from training.corpora.offsets import parse_fragments, place_fragments
-from training.mentions import NO_ID, SEPARATORS
 
 ENTITY, NORMALISATION = "T", "N"
 OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes

@@ -6,9 +6,9 @@ from typing import Iterator, List, Optional, Tuple
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
+from spacy_sapbert.gold_mentions import split_ids
 from training.corpora import GoldDocument, GoldSpan
 from training.corpora.offsets import NOWHERE, parse_offsets, place_mention
-from training.mentions import split_ids
 
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 RELATION = re.compile(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*")  # CID, Association, …

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
 from spacy_sapbert.files import read_lines
+from spacy_sapbert.gold_mentions import read_header, split_ids, split_row
 from training.corpora import GoldDocument, GoldSpan
 from training.corpora.offsets import parse_offsets
-from training.mentions import read_header, split_ids, split_row
 
 
 def read_tsv(path: Path, *, bars_join_parts: bool = False) -> Iterator[GoldDocument]:

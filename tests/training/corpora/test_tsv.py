@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.gold_mentions import read_mentions
 from training.corpora import GoldSpan, read_corpus
 from training.corpora.tsv import read_tsv
-from training.mentions import read_mentions
 
 HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 

@@ -5,15 +5,15 @@ from typing import Dict, List
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.mentions import (
+from spacy_sapbert.gold_mentions import (
     GoldMention,
+    check_names,
     find_concepts,
     group_aliases,
-    is_seen,
     looks_like_ids,
+    make_resolver,
     read_aliases,
     read_mentions,
-    read_pairs,
     split_ids,
 )
 
@@ -166,22 +166,19 @@ def test_find_concepts_through_aliases_and_retired_ids(
     assert find_concepts(cui, ids.get, ALIASES, groups) == found
 
 
-def test_is_seen_asks_for_the_same_text_and_meaning(tmp_path: Path) -> None:
-    aliases = {"OMIM:1": "D1", "D1": "D1"}
-    training = tmp_path / "train.txt"
-    training.write_text("Breast  Cancer||OMIM:1\nboth||A+B\n", "utf8")
-    pairs = read_pairs([training], aliases)
+IDS = {"C1": "C1", "C2": "C2", "C9": "C1"}
 
-    def seen(text: str, *parts: str) -> bool:
-        gold = GoldMention(9, "", text, [part.split("|") for part in parts])
-        return is_seen(gold, pairs, aliases)
 
-    assert seen("breast cancer", "D1")
-    assert seen("breast cancer", "Z|D1")
-    assert seen("both", "A", "B")
-    assert not seen("breast cancer", "D2")
-    assert not seen("cancer", "D1")
-    assert not seen("both", "A", "C")
+def test_resolver_gives_the_concepts_of_each_part() -> None:
+    resolve = make_resolver(IDS.get, {"A1": "C2"})
+    gold = GoldMention(2, "", "x", [["C9", "A1"], ["C7"]])
+    assert resolve(gold) == [{"C1", "C2"}, set()]
+
+
+def test_check_names_refuses_two_files_of_one_name() -> None:
+    check_names([Path("a/dev.tsv"), Path("a/test.tsv")])
+    with pytest.raises(SapbertError, match=r"E740.*dev\.tsv"):
+        check_names([Path("a/dev.tsv"), Path("b/dev.tsv")])
 
 
 def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:

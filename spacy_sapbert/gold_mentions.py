@@ -2,22 +2,23 @@
 
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import (
     Callable,
     Dict,
     FrozenSet,
-    Iterable,
     Iterator,
     List,
     NamedTuple,
     Optional,
+    Sequence,
     Set,
     Tuple,
 )
 
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
+from .errors import Errors, SapbertError
+from .files import read_lines
 
 BARS = "||"
 COLUMNS = ("mention", "ids")
@@ -27,7 +28,6 @@ LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 SEPARATORS = re.compile(r"[|+]")
 
 Lookup = Callable[[str], Optional[str]]  # an id → the concept that has it now, if any
-Pair = Tuple[str, str]  # folded mention, id
 
 
 class GoldMention(NamedTuple):
@@ -44,6 +44,21 @@ class GoldMention(NamedTuple):
     doc: str
     mention: str
     parts: List[List[str]]
+
+
+Resolve = Callable[[GoldMention], List[FrozenSet[str]]]  # concepts for each part
+
+
+def check_names(paths: Sequence[Path]) -> None:
+    """Make sure that the name of a file tells it from the others.
+
+    paths (Sequence[Path]): Files of gold mentions.
+    RAISES (SapbertError): If two have the same name.
+    """
+    names = [path.name for path in paths]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise SapbertError(Errors.E740.format(name=name))
 
 
 def fold_text(text: str) -> str:
@@ -238,36 +253,21 @@ def find_concepts(
     return frozenset(found)
 
 
-def read_pairs(
-    paths: Iterable[Path], aliases: Dict[str, str], *, bars_join_parts: bool = False
-) -> Set[Pair]:
-    """Collect which text was annotated with which id.
+def make_resolver(lookup: Lookup, aliases: Dict[str, str]) -> Resolve:
+    """Make the function that finds the concepts of gold mentions.
 
-    paths (Iterable[Path]): Files of training mentions.
+    lookup (Lookup): Gives the concept of the dictionary with an id or retired id.
     aliases (Dict[str, str]): From `read_aliases`.
-    bars_join_parts (bool): See `split_ids`.
-    RETURNS (Set[Pair]): Folded mentions and ids.
-    RAISES (SapbertError): If a file is not usable.
+    RETURNS (Resolve): Gives for each part of a mention the ids of its concepts, empty
+        if the dictionary has none.
     """
-    return {
-        (fold_text(gold.mention), aliases.get(cui, cui))
-        for path in paths
-        for gold in read_mentions(path, bars_join_parts=bars_join_parts)
-        for part in gold.parts
-        for cui in part
-    }
+    groups = group_aliases(aliases)
 
+    @cache
+    def find(cui: str) -> FrozenSet[str]:
+        return find_concepts(cui, lookup, aliases, groups)
 
-def is_seen(gold: GoldMention, pairs: Set[Pair], aliases: Dict[str, str]) -> bool:
-    """Tell whether a mention was annotated with the same meaning before.
+    def resolve(gold: GoldMention) -> List[FrozenSet[str]]:
+        return [frozenset().union(*map(find, part)) for part in gold.parts]
 
-    gold (GoldMention): The mention.
-    pairs (Set[Pair]): From `read_pairs`.
-    aliases (Dict[str, str]): From `read_aliases`.
-    RETURNS (bool): Whether every part has an id that was seen with the same text.
-    """
-    text = fold_text(gold.mention)
-    return all(
-        any((text, aliases.get(cui, cui)) in pairs for cui in part)
-        for part in gold.parts
-    )
+    return resolve
