@@ -299,6 +299,37 @@ class Errors(metaclass=_WithCodes):
         "Choose another name with the setting `abbreviations_attr`."
     )
     E580 = "Expected `--figure` to end with {known}, but got {path}. Correct it."
+    E581 = (
+        "Expected `--criterion` to be f1, accuracy or precision=NUMBER with a number "
+        "above 0 and up to 1, but got {value!r}. Correct it, like "
+        "`--criterion precision=0.95`."
+    )
+    E582 = (
+        "Expected at least {fewest} annotated mentions that get an answer, but got "
+        "{got}. Name more files of mentions, or raise `--limit`."
+    )
+    E583 = (
+        "Expected right and wrong answers to {mentions} mentions, but all are {which}. "
+        "Name mentions that are annotated with ids of this knowledge base, or of which "
+        "it has aliases in `--aliases`."
+    )
+    E584 = (
+        "Expected right answers to have higher cosines than wrong ones, but they have "
+        "not. Check that the mentions are annotated with ids of this knowledge base."
+    )
+    E585 = (
+        "Expected a threshold with a precision of {level:g}, but the highest precision "
+        "of any is {best:.4f}. Ask for a lower one, or choose `--criterion f1`."
+    )
+    E586 = (
+        "Expected a knowledge base that may be changed, but {path} is installed or "
+        "read-only. Copy it, like `cp -r {path} models/kb`, and name the copy with "
+        "`--kb`; or pass `--dry-run`."
+    )
+    E587 = (
+        "Expected a knowledge base with a calibration to check, but {path} has none. "
+        "Calibrate it with `spacy sapbert calibrate` and without `--check` first."
+    )
 
     # --- training ---
     E601 = (

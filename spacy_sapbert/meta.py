@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import math
+import os
 from pathlib import Path, PurePosixPath
 from typing import Any, Dict, List, Tuple
 
 from .errors import Errors, SapbertError
-from .files import file_digest
+from .files import file_digest, write_json
 
 FILE = "meta.json"
 FORMAT = 1
@@ -33,6 +35,26 @@ ENCODER_FIELDS: Dict[str, type] = {
 }
 INDEX_FIELDS: Dict[str, type] = {"backend": str, "settings": dict}
 COUNT_FIELDS: Dict[str, type] = {"concepts": int, "aliases": int, "rows": int}
+
+# What `calibration` must say, if it is there.
+CALIBRATION_FIELDS: Dict[str, type] = {
+    "criterion": str,
+    "threshold": (float, int),  # type: ignore[dict-item]
+    "mentions": int,
+    "documents": int,
+    "files": list,
+    "precision": (float, int),  # type: ignore[dict-item]
+    "recall": (float, int),  # type: ignore[dict-item]
+    "f1": (float, int),  # type: ignore[dict-item]
+    "logistic": dict,
+    "curve": list,
+    "date": str,
+    "package_version": str,
+}
+LOGISTIC_FIELDS: Dict[str, type] = {
+    "slope": (float, int),  # type: ignore[dict-item]
+    "intercept": (float, int),  # type: ignore[dict-item]
+}
 
 
 def describe_files(folder: Path) -> Dict[str, Dict[str, Any]]:
@@ -100,6 +122,8 @@ def read_meta(folder: Path) -> Dict[str, Any]:
         check_fields(meta["encoder"], ENCODER_FIELDS, "`encoder`")
         check_fields(meta["index"], INDEX_FIELDS, "`index`")
         check_fields(meta["counts"], COUNT_FIELDS, "`counts`")
+        if meta.get("calibration") is not None:
+            check_calibration(meta["calibration"])
         for name, entry in meta["files"].items():
             check_fields(entry, {"size": int, "sha256": str}, "`files`")
             parts = PurePosixPath(name).parts
@@ -125,6 +149,49 @@ def check_fields(data: Any, fields: Dict[str, type], place: str) -> None:
     for key, kind in fields.items():
         if key not in data or not isinstance(data[key], kind):
             raise ValueError(f"{place} has no valid `{key}`")
+
+
+def check_calibration(calibration: Any) -> None:
+    """Make sure that a calibration says what those who use it need.
+
+    calibration (Any): What meta.json has under `calibration`.
+    RAISES (ValueError): If something is missing, of another type or not finite.
+    """
+    check_fields(calibration, CALIBRATION_FIELDS, "`calibration`")
+    check_fields(calibration["logistic"], LOGISTIC_FIELDS, "`calibration.logistic`")
+    for each in calibration["files"]:
+        check_fields(each, {"file": str, "sha256": str}, "`calibration.files`")
+    numbers = (calibration["threshold"], *calibration["logistic"].values())
+    if not all(isinstance(n, (float, int)) and math.isfinite(n) for n in numbers):
+        raise ValueError("`calibration` has a number that is not finite")
+
+
+def check_writable(folder: Path) -> None:
+    """Make sure that meta.json can be written anew, before anything takes long.
+
+    folder (Path): Of the knowledge base.
+    RAISES (SapbertError): If it is read-only.
+    """
+    if not os.access(folder, os.W_OK):
+        raise SapbertError(Errors.E586.format(path=folder))
+
+
+def write_calibration(folder: Path, calibration: Dict[str, Any]) -> Dict[str, Any]:
+    """Put a threshold and its evidence into meta.json; other files stay as they are.
+
+    folder (Path): Of the knowledge base.
+    calibration (Dict[str, Any]): With the fields of `CALIBRATION_FIELDS`.
+    RETURNS (Dict[str, Any]): What meta.json says now.
+    RAISES (SapbertError): If the knowledge base is read-only, damaged, or the system
+        refuses. Then meta.json is as it was.
+    """
+    check_writable(folder)
+    check_calibration(calibration)
+    meta = read_meta(folder)
+    files = meta.pop("files")  # long, and so the last
+    meta.update(threshold=calibration["threshold"], calibration=calibration)
+    write_json(folder / FILE, {**meta, "files": files})
+    return read_meta(folder)
 
 
 def verify_files(folder: Path, meta: Dict[str, Any]) -> None:
@@ -185,7 +252,27 @@ def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
         ("Encoder", f"{encoder['base']} ({encoder['fingerprint']})"),
         ("Vectors", f"{encoder['width']} wide, {encoder['pooling']} pooling"),
         ("Threshold", "none" if meta["threshold"] is None else meta["threshold"]),
+        *describe_calibration(meta.get("calibration")),
         ("Sources", "; ".join(meta["sources"]) or "not named"),
         ("Size", f"{size / 1e6:,.1f} MB"),
         ("Made with", f"spacy-sapbert {meta['package_version']}"),
     ]
+
+
+def describe_calibration(
+    calibration: "Dict[str, Any] | None",
+) -> List[Tuple[str, Any]]:
+    """Say how a threshold was found, in a line.
+
+    calibration (Dict[str, Any] | None): What meta.json has under `calibration`.
+    RETURNS (List[Tuple[str, Any]]): What, and its value; empty for None.
+    """
+    if calibration is None:
+        return []
+    found = (
+        f"{calibration['criterion']} on {calibration['mentions']:,} mentions of "
+        f"{', '.join(each['file'] for each in calibration['files'])}: precision "
+        f"{calibration['precision']:.3f}, recall {calibration['recall']:.3f} "
+        f"({calibration['date']})"
+    )
+    return [("Calibrated by", found)]

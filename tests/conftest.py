@@ -133,3 +133,26 @@ def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) ->
     kb = folder / "models" / "sample" / "kb"
     build_kb(folder / "concepts.jsonl", kb, str(tiny_encoder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def annotated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten documents with names of these concepts, other texts, and true NILs."""
+    path = tmp_path_factory.mktemp("annotated") / "gold.tsv"
+    rows = [
+        ("heart attack", "C0000001"),
+        ("fever", "C0000004"),
+        ("diabetes", "C0000005"),
+        ("aspirin", "C0000006"),
+        ("xyz of the q", "C0000008"),
+        ("vwkj 77", "C0000008"),
+        ("qqq, not known", "-1"),
+        ("---", "C0000003"),
+    ]
+    lines = [
+        f"{document}\t{mention}\t{ids}"
+        for document in range(10)
+        for mention, ids in rows
+    ]
+    path.write_text("\n".join(["doc\tmention\tids", *lines]) + "\n", "utf8")
+    return path

@@ -58,9 +58,10 @@ def describe_kb(kb: KnowledgeBase) -> Dict[str, Any]:
     """Say which knowledge base was judged.
 
     kb (KnowledgeBase): The knowledge base.
-    RETURNS (Dict[str, Any]): What its meta.json says, without the checksums.
+    RETURNS (Dict[str, Any]): What its meta.json says, without the checksums and what
+        plays no part here.
     """
-    left_out = ("files", "threshold")
+    left_out = ("files", "threshold", "calibration")
     described = {key: val for key, val in kb.meta.items() if key not in left_out}
     return {"folder": kb.folder.name, **described}
 

@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spacy_sapbert.cli import app
+from spacy_sapbert.files import file_digest
+from spacy_sapbert.kb import load_kb
+from spacy_sapbert.meta import FILE, read_meta
+
+
+def run(command: str, *arguments: Any) -> Result:
+    return CliRunner().invoke(app, [command, *(str(each) for each in arguments)])
+
+
+def test_calibrate_writes_the_threshold_and_its_evidence(
+    annotated_file: Path, own_kb: Path
+) -> None:
+    result = run("calibrate", annotated_file, "--kb", own_kb)
+    assert result.exit_code == 0, result.output
+    assert "95% interval" in result.output
+    assert "Expected calibration error" in result.output
+    meta = load_kb(own_kb).meta  # verified
+    found = meta["calibration"]
+    assert meta["threshold"] == found["threshold"]
+    assert found["criterion"] == "f1"
+    assert found["files"] == [
+        {"file": "gold.tsv", "sha256": file_digest(annotated_file)}
+    ]
+    counts = ("mentions", "documents", "answered", "right", "nil")
+    assert [found[name] for name in counts] == [80, 10, 70, 40, 10]
+    # names have the cosine 1, and the other texts less
+    assert found["threshold"] == pytest.approx(1, abs=1e-5)
+    assert (found["precision"], found["linked"]) == (1, 40)
+    assert found["recall"] == pytest.approx(4 / 7, abs=1e-6)
+    assert found["accuracy"] == pytest.approx(5 / 8, abs=1e-6)
+    info = run("kb", "info", own_kb)
+    assert "f1 on 80 mentions of gold.tsv" in info.output
+    assert run("kb", "verify", own_kb).exit_code == 0
+
+
+def test_calibrate_prints_json(annotated_file: Path, own_kb: Path) -> None:
+    result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
+    assert json.loads(result.stdout) == read_meta(own_kb)["calibration"]
+
+
+def test_calibrate_tells_no_text_and_no_folder(
+    annotated_file: Path, own_kb: Path
+) -> None:
+    result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
+    written = (own_kb / FILE).read_text("utf8")
+    for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
+        assert secret not in result.output
+        assert secret not in written
+
+
+def test_a_dry_run_changes_nothing(annotated_file: Path, own_kb: Path) -> None:
+    before = (own_kb / FILE).read_bytes()
+    result = run("calibrate", annotated_file, "--kb", own_kb, "--dry-run")
+    assert result.exit_code == 0
+    assert "--dry-run" in result.output
+    assert (own_kb / FILE).read_bytes() == before
+
+
+def test_check_tries_the_calibration_on_other_mentions(
+    annotated_file: Path, own_kb: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    arguments = (annotated_file, "--kb", own_kb, "--check")
+    refused = run("calibrate", *arguments)
+    assert refused.exit_code == 1
+    assert "E587" in refused.output
+    assert run("calibrate", annotated_file, "--kb", own_kb).exit_code == 0
+    before = (own_kb / FILE).read_bytes()
+    other, picture = tmp_path / "other.tsv", tmp_path / "check.png"
+    text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
+    other.write_text(text, "utf8")
+    options = ("--kb", own_kb, "--check", "--figure", picture)
+    assert "Expected calibration error" in run("calibrate", other, *options).output
+    assert picture.is_file()
+    found = json.loads(run("calibrate", other, *options, "--json").stdout)
+    assert found["files"][0]["file"] == "other.tsv"
+    assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
+    assert (own_kb / FILE).read_bytes() == before
+
+
+def test_quiet_prints_nothing(annotated_file: Path, own_kb: Path) -> None:
+    result = run("calibrate", annotated_file, "--kb", own_kb, "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_calibrate_draws(annotated_file: Path, own_kb: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    picture = tmp_path / "calibration.svg"
+    arguments = (annotated_file, "--kb", own_kb, "--figure", picture)
+    assert run("calibrate", *arguments).exit_code == 0
+    assert "<svg" in picture.read_text("utf8")
+
+
+def test_a_precision_is_reached(annotated_file: Path, own_kb: Path) -> None:
+    options = ("--kb", own_kb, "--criterion", "precision=0.95")
+    assert run("calibrate", annotated_file, *options).exit_code == 0
+    found = read_meta(own_kb)["calibration"]
+    assert found["criterion"] == "precision=0.95"
+    assert found["precision"] >= 0.95
+
+
+def test_aliases_and_settings_are_named(
+    annotated_file: Path, own_kb: Path, tmp_path: Path
+) -> None:
+    gold, aliases = tmp_path / "gold.tsv", tmp_path / "aliases.tsv"
+    text = annotated_file.read_text("utf8").replace("C0000004", "OMIM:1")
+    gold.write_text(text, "utf8")
+    aliases.write_text("OMIM:1\tC0000004\n", "utf8")
+    options = ("--kb", own_kb, "--limit", 70, "--bars-join-parts")
+    assert run("calibrate", gold, *options, "--aliases", aliases).exit_code == 0
+    found = read_meta(own_kb)["calibration"]
+    assert found["mentions"] == 70
+    assert found["right"] == 4 * 9
+    assert found["settings"] == {
+        "aliases": "aliases.tsv",
+        "bars_join_parts": True,
+        "limit": 70,
+    }
+    assert run("calibrate", gold, *options).exit_code == 0
+    assert read_meta(own_kb)["calibration"]["right"] == 3 * 9
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--criterion", "recall"], "E581"),
+        (["--figure", "calibration.pdf"], "E580"),
+        (["--limit", "20"], "E582"),
+        (["--criterion", "nonsense", "--kb", "nowhere"], "E581"),
+        (["--kb", "nowhere"], "E310"),
+    ],
+)
+def test_what_cannot_be_done_is_a_named_error(
+    annotated_file: Path, own_kb: Path, options: list, code: str
+) -> None:
+    before = (own_kb / FILE).read_bytes()
+    kb = [] if "--kb" in options else ["--kb", str(own_kb)]
+    result = run("calibrate", annotated_file, *kb, *options)
+    assert result.exit_code == 1
+    assert code in result.output
+    assert (own_kb / FILE).read_bytes() == before
+
+
+def test_an_installed_kb_is_not_changed(
+    annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Point:
+        def load(self) -> Path:
+            return own_kb
+
+    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", lambda: {"umls": Point()})
+    before = (own_kb / FILE).read_bytes()
+    for options in ([], ["--kb", "umls"]):
+        refused = run("calibrate", annotated_file, *options)
+        assert refused.exit_code == 1
+        assert "E586" in refused.output
+        assert run("calibrate", annotated_file, *options, "--dry-run").exit_code == 0
+    assert (own_kb / FILE).read_bytes() == before
