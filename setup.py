@@ -38,10 +38,14 @@ setup(
     extras_require={
         "package": ["build>=1", "setuptools>=70.1"],
         "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
+        "parquet": ["pyarrow>=15"],
+        "bioc": ["bioc>=2.1", "lxml>=5"],
         "test": [
+            "bioc>=2.1",
             "matplotlib>=3.8",
             "pytest>=8",
             "hypothesis>=6.100",
+            "lxml>=5",
             "pytorch-metric-learning>=2.4",
             "scikit-learn>=1.3",
             "build>=1",

@@ -3,7 +3,7 @@
 import json
 import zlib
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
 
 from .errors import Errors, SapbertError
 from .files import check_file, decode_line, read_blocks, read_line_blocks
@@ -120,13 +120,16 @@ def document_from_json(data: Any, path: Path, name: str, line: int) -> Document:
     return Document(number, text)
 
 
-def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document]:
+def read_json_objects(
+    path: Path, name: str, *, longest: int
+) -> Iterator[Tuple[int, Document, Dict[str, Any]]]:
     """Read a `.jsonl` file, one document a line; blank lines are passed over.
 
     path (Path): The file, plain or `.gz`.
     name (str): Of the file, for the ids of documents that have none.
     longest (int): Characters of a document at the most.
-    YIELDS (Document): Each document.
+    YIELDS (Tuple[int, Document, Dict[str, Any]]): Number of the line, from 1, the
+        document, and all that the line says.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
     line_bytes = BYTES_PER_CHARACTER * longest + ROOM
@@ -148,7 +151,13 @@ def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document
                 raise SapbertError(
                     Errors.E506.format(path=path, line=number, limit=longest)
                 )
-            yield document
+            yield number, document, data
+
+
+def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document]:
+    """Read the documents of a `.jsonl` file; see `read_json_objects`."""
+    for _, document, _ in read_json_objects(path, name, longest=longest):
+        yield document
 
 
 def read_documents(paths: Iterable[Path], *, longest: int) -> Iterator[Document]:

@@ -265,8 +265,8 @@ class Errors(metaclass=_WithCodes):
         "choose one of {formats} with `--format`."
     )
     E503 = (
-        "Expected a format that can leave the text out, but got html. Choose another "
-        "`--format`, or drop `--no-text`."
+        "Expected a format that can leave the text out, but got {format}. Choose "
+        "another `--format`, or drop `--no-text`."
     )
     E504 = (
         "{path}:{line}: Expected a document as a JSON object with {expected}, but got "
@@ -329,6 +329,33 @@ class Errors(metaclass=_WithCodes):
     E587 = (
         "Expected a knowledge base with a calibration to check, but {path} has none. "
         "Calibrate it with `spacy sapbert calibrate` and without `--check` first."
+    )
+
+    # --- formats: E52x written, E53x read ---
+    E520 = (
+        "Expected a folder to write, since {format} has files for each document, but "
+        "got none. Name one with `--output`."
+    )
+    E521 = (
+        "Expected the library {library} for the format {name}, but it is not "
+        "installed: {reason}. Run `pip install 'spacy-sapbert[{extra}]'`."
+    )
+    E522 = (
+        "Expected {path} to be new, or a folder of `.txt` and `.ann` files alone, "
+        "since all of it is replaced, but it is {found}. Name another place."
+    )
+    E530 = (
+        "Expected a format that can be read, one of {known}, but got {name!r}. Pass "
+        "another `format`."
+    )
+    E531 = (
+        "{path}:{line}: Expected `entities` as a list of JSON objects with {expected}, "
+        "but got something else. Correct the line, or make the file again with "
+        "`spacy sapbert link … --format jsonl`."
+    )
+    E532 = (
+        "{path}: Expected {format}, with {expected}, but document {number} has another "
+        "form. Check `format`, or make the file again with the program that wrote it."
     )
 
     # --- training ---
@@ -572,3 +599,13 @@ class Errors(metaclass=_WithCodes):
 
 class Warnings(metaclass=_WithCodes):
     """Counted problems, each one line with its count."""
+
+    W520 = (
+        "Expected documents that {format} can hold as they are, but: {losses}. Choose "
+        "another format to lose nothing; docs/formats.md says what each holds."
+    )
+    W530 = (
+        "{path}: Expected mentions of whole tokens, one at a place, but of {mentions} "
+        "{widened} do not begin and end with tokens and {overlapping} overlap a longer "
+        "one. These are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
+    )

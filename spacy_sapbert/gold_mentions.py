@@ -19,13 +19,12 @@ from typing import (
 
 from .errors import Errors, SapbertError
 from .files import read_lines
+from .formats.gold import NO_ID, SEPARATORS, split_ids
 
 BARS = "||"
 COLUMNS = ("mention", "ids")
-NO_ID = frozenset({"", "-", "-1", "NIL", "CUI-less"})
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
-SEPARATORS = re.compile(r"[|+]")
 
 Lookup = Callable[[str], Optional[str]]  # an id → the concept that has it now, if any
 
@@ -68,22 +67,6 @@ def fold_text(text: str) -> str:
     RETURNS (str): In lower case, with single blanks.
     """
     return " ".join(text.lower().split())
-
-
-def split_ids(ids: str, *, bars_join_parts: bool = False) -> List[List[str]]:
-    """Read a field of ids.
-
-    ids (str): `A|B` = A or B, `A+B` = both, `A|B+C` = A or B, and C.
-    bars_join_parts (bool): `A|B` = both, as NCBI disease and BC5CDR mean it.
-    RETURNS (List[List[str]]): The ids of each part; empty if a part has no id, since
-        then nobody can find all of them.
-    """
-    parts = SEPARATORS.split(ids) if bars_join_parts else ids.split("+")
-    found = [
-        [cui for cui in map(str.strip, part.split("|")) if cui not in NO_ID]
-        for part in parts
-    ]
-    return found if all(found) else []
 
 
 def looks_like_ids(field: str) -> bool:

@@ -1,6 +1,6 @@
 import gzip
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict
 
 import pytest
 
@@ -14,7 +14,6 @@ from spacy_sapbert.gold_mentions import (
     make_resolver,
     read_aliases,
     read_mentions,
-    split_ids,
 )
 
 HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
@@ -23,31 +22,6 @@ HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 def write(path: Path, text: str) -> Path:
     path.write_text(text, "utf8")
     return path
-
-
-@pytest.mark.parametrize(
-    ("ids", "parts"),
-    [
-        ("C0000001", [["C0000001"]]),
-        ("C0000001|C0000002", [["C0000001", "C0000002"]]),
-        ("C0000001+C0000002", [["C0000001"], ["C0000002"]]),
-        ("A|B+C", [["A", "B"], ["C"]]),
-        (" A | B ", [["A", "B"]]),
-        ("A|-1", [["A"]]),
-        ("", []),
-        ("-1", []),
-        ("CUI-less", []),
-        ("A+-1", []),  # nobody can find both
-    ],
-)
-def test_split_ids_knows_alternatives_and_composites(
-    ids: str, parts: List[List[str]]
-) -> None:
-    assert split_ids(ids) == parts
-
-
-def test_split_ids_can_take_bars_for_composites() -> None:
-    assert split_ids("A|B+C", bars_join_parts=True) == [["A"], ["B"], ["C"]]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import write_atomically
-from training.corpora import FORMATS, GoldDocument, GoldSpan, read_corpus
+from spacy_sapbert.formats.gold import choose_kb_id
+from training.corpora import FORMATS, GoldDocument, read_corpus
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 COLUMNS = ("doc", "start", "end", "type", "mention", "ids")
 TABLE_SUFFIXES = (".tsv", ".tsv.gz")
 DOCS_SUFFIX = ".spacy"
-NIL = "NIL"
 LABEL = "ENTITY"
 BLANKS = str.maketrans("\t\n\r", "   ")
 
@@ -80,22 +80,10 @@ def write_table(
         for span in document.spans:
             place = ("", "") if span.start < 0 else (str(span.start), str(span.end))
             ids = format_ids(span.parts)
-            fields = (document.id, *place, span.type, span.mention, ids)
+            fields = (str(document.id), *place, span.type, span.mention, ids)
             row = "\t".join(field.translate(BLANKS) for field in fields)
             file.write(row.encode("utf8") + b"\n")
             counts["written"] += 1
-
-
-def choose_kb_id(span: GoldSpan) -> str:
-    """Give the one id that an entity can have.
-
-    span (GoldSpan): A mention.
-    RETURNS (str): Its first; `NIL` if the corpus has none for it; empty if it is a
-        composite, of which no id alone is right.
-    """
-    if not span.parts:
-        return NIL
-    return span.parts[0][0] if len(span.parts) == 1 else ""
 
 
 def make_doc(

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from spacy.tokens import Doc, Span
 
-NIL = "NIL"
+from .gold import NIL
 
 # An id of the document, and the document.
 NamedDoc = Tuple[Any, Doc]
@@ -31,12 +31,13 @@ def plain_candidate(candidate: Dict[str, Any]) -> Dict[str, Any]:
     """Make a candidate fit for JSON, which has no NaN.
 
     candidate (Dict[str, Any]): The candidate.
-    RETURNS (Dict[str, Any]): The same, with a float or None as score.
+    RETURNS (Dict[str, Any]): The same, with floats or None as score and probability.
     """
-    score = candidate.get("score")
-    if score is not None:
-        score = float(score) if math.isfinite(score) else None
-    return {**candidate, "score": score} if "score" in candidate else {**candidate}
+    plain = {**candidate}
+    for key in ("score", "probability"):
+        if (value := plain.get(key)) is not None:
+            plain[key] = float(value) if math.isfinite(value) else None
+    return plain
 
 
 def read_attribute(
@@ -72,8 +73,9 @@ def describe_entities(
     spans_key (Optional[str]): A span group; None = the entities.
     names (AttributeNames): The custom attributes of the linker.
     RETURNS (List[Dict[str, Any]]): For each, sorted by place, `start` and `end` in
-        characters, `text`, `label`, `cui` or None, `name` and `score` of that concept
-        or None, `candidates`, and `note` or None.
+        characters, `text`, `label`, `cui` or None; of that concept `name`, `score` and
+        `probability` or None, `types` and `codes`, empty if unknown; `candidates`, and
+        `note` or None.
     """
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     columns = (read_attribute(doc, spans, spans_key, name) for name in names)
@@ -93,6 +95,9 @@ def describe_entities(
                 "cui": cui,
                 "name": chosen.get("name"),
                 "score": chosen.get("score"),
+                "probability": chosen.get("probability"),
+                "types": chosen.get("types") or [],
+                "codes": chosen.get("codes") or {},
                 "candidates": candidates,
                 "note": note,
             }

@@ -9,7 +9,8 @@ from zlib import crc32
 from spacy import displacy
 
 from ..errors import Errors, SapbertError
-from .entities import ATTRIBUTE_NAMES, NIL, AttributeNames, NamedDoc, describe_entities
+from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .gold import NIL
 
 # Which page shows a concept: pattern of the id → address, {} = the groups in turn,
 # or the whole id.
@@ -145,7 +146,7 @@ def write_docs(
     links (Mapping[str, str]): See `LINKS`.
     """
     if not include_text:
-        raise SapbertError(Errors.E503)
+        raise SapbertError(Errors.E503.format(format="html"))
     file.write(PAGE_START.encode())
     for number, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)

@@ -1,11 +1,15 @@
 """JSONL: one document a line, plain JSON, offsets in characters of the text."""
 
 import json
-from typing import IO, Any, Dict, Iterable, Optional
+from pathlib import Path
+from typing import IO, Any, Dict, Iterable, Iterator, List, Optional
 
 from spacy.tokens import Doc
 
+from ..documents import read_json_objects
+from ..errors import Errors, SapbertError
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .gold import LONGEST, GoldDocument, GoldSpan
 
 
 def doc_to_json(
@@ -48,3 +52,51 @@ def write_docs(
         )
         line = json.dumps(data, ensure_ascii=False, allow_nan=False)
         file.write(line.encode("utf8") + b"\n")
+
+
+def read_entities(path: Path, line: int, data: Dict[str, Any]) -> Iterator[GoldSpan]:
+    """Check what a line says of its entities.
+
+    path (Path): The file, for the error.
+    line (int): The line, from 1.
+    data (Dict[str, Any]): The document: `text`, and maybe `entities`.
+    YIELDS (GoldSpan): Each entity; its `label`, `cui` and `text` may be missing.
+    RAISES (SapbertError): If it has another form, or its offsets do not give its text.
+        It is not quoted.
+    """
+
+    def fail(expected: str) -> SapbertError:
+        return SapbertError(Errors.E531.format(path=path, line=line, expected=expected))
+
+    text, entities = data["text"], data.get("entities", [])
+    if not isinstance(entities, list):
+        raise fail("`start` and `end`")
+    for entity in entities:
+        if not isinstance(entity, dict):
+            raise fail("`start` and `end`")
+        start, end = entity.get("start"), entity.get("end")
+        if not (type(start) is type(end) is int and 0 <= start < end <= len(text)):
+            raise fail("`start` and `end` inside the text")
+        label, cui = entity.get("label", ""), entity.get("cui")
+        if not isinstance(label, str) or not isinstance(cui, (str, type(None))):
+            raise fail("texts as `label` and `cui`")
+        if entity.get("text", text[start:end]) != text[start:end]:
+            raise SapbertError(
+                Errors.E713.format(path=path, line=line, start=start, end=end)
+            )
+        parts: List[List[str]] = [[cui]] if cui else []
+        yield GoldSpan(start, end, label, text[start:end], parts, line)
+
+
+def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+    """Read what `write_docs` wrote, or lines like it.
+
+    path (Path): The file, plain or `.gz`.
+    longest (int): Characters of a document at the most.
+    YIELDS (GoldDocument): Each line; `entities` may be missing.
+    RAISES (SapbertError): With file and line, at the first bad line; also if the
+        documents were written without their texts.
+    """
+    for line, document, data in read_json_objects(path, path.name, longest=longest):
+        spans = list(read_entities(path, line, data))
+        yield GoldDocument(document.id, document.text, spans)

@@ -4,7 +4,8 @@ from typing import IO, Any, Dict, Iterable, List, Optional
 
 from wasabi import table
 
-from .entities import ATTRIBUTE_NAMES, NIL, AttributeNames, NamedDoc, describe_entities
+from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .gold import NIL
 
 HEADER = ("mention", "label", "CUI", "name", "score", "note")
 ALIGNS = ("l", "l", "l", "l", "r", "l")

@@ -31,6 +31,9 @@ def test_entities_tell_the_concept_of_the_candidate(doc):
             "cui": "C2",
             "name": "Two",
             "score": 0.25,
+            "probability": None,
+            "types": ["T1"],
+            "codes": {},
             "candidates": CANDIDATES,
             "note": None,
         }
@@ -80,6 +83,23 @@ def test_entities_attributes_can_have_other_names(doc):
     (entity,) = describe_entities(doc, names=names)
     Span.remove_extension("mesh_id")
     assert (entity["cui"], entity["candidates"], entity["note"]) == ("M1", [], None)
+
+
+def test_entities_tell_all_that_is_known_of_the_chosen_concept(doc):
+    doc.ents = [Span(doc, 0, 1, label="X")]
+    candidate = {
+        **CANDIDATES[1],
+        "rank": 1,
+        "codes": {"MSH": ["D2"]},
+        "tie": True,
+        "probability": np.float32(0.75),
+    }
+    doc.ents[0]._.cui, doc.ents[0]._.candidates = "C2", [candidate]
+    (entity,) = describe_entities(doc)
+    assert (entity["types"], entity["codes"]) == (["T1"], {"MSH": ["D2"]})
+    assert entity["probability"] == 0.75
+    assert type(entity["probability"]) is float
+    assert entity["candidates"] == [{**candidate, "probability": 0.75}]
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), None])

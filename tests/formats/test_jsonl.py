@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Span
 
-from spacy_sapbert.formats.jsonl import write_docs
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+from spacy_sapbert.formats.jsonl import read_gold, write_docs
 
 NLP = spacy.blank("en")
 
@@ -41,11 +43,13 @@ def test_jsonl_a_document_is_a_line_with_fields_in_order(doc):
     assert write([("n1", doc)]).decode() == (
         '{"id": "n1", "text": "Took aspirin 💊 today", "entities": ['
         '{"start": 5, "end": 12, "text": "aspirin", "label": "DRUG", '
-        '"cui": "C0004057", "name": "Aspirin", "score": 1.0, "candidates": ['
+        '"cui": "C0004057", "name": "Aspirin", "score": 1.0, '
+        '"probability": null, "types": ["T109"], "codes": {}, "candidates": ['
         '{"cui": "C0004057", "name": "Aspirin", "alias": "aspirin", "score": 1.0, '
         '"types": ["T109"]}], "note": null}, '
         '{"start": 13, "end": 14, "text": "💊", "label": "SIGN", "cui": null, '
-        '"name": null, "score": null, "candidates": [], "note": "punctuation"}]}\n'
+        '"name": null, "score": null, "probability": null, "types": [], "codes": {}, '
+        '"candidates": [], "note": "punctuation"}]}\n'
     )
 
 
@@ -81,3 +85,61 @@ def test_jsonl_every_document_stays_a_line_with_true_offsets(texts):
         assert data["text"] == text
         for entity in data["entities"]:
             assert text[entity["start"] : entity["end"]] == entity["text"]
+
+
+def read(tmp_path, *lines):
+    path = tmp_path / "linked.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf8")
+    return list(read_gold(path))
+
+
+def test_jsonl_reads_what_it_wrote(doc, tmp_path):
+    path = tmp_path / "linked.jsonl"
+    path.write_bytes(write([("n1", doc), (2, doc)]))
+    spans = [
+        GoldSpan(5, 12, "DRUG", "aspirin", [["C0004057"]], 1),
+        GoldSpan(13, 14, "SIGN", "💊", [], 1),
+    ]
+    second = [span._replace(line=2) for span in spans]
+    assert list(read_gold(path)) == [
+        GoldDocument("n1", doc.text, spans),
+        GoldDocument(2, doc.text, second),
+    ]
+
+
+def test_jsonl_reads_lines_with_less_in_them(tmp_path):
+    entity = {"start": 0, "end": 1}
+    assert read(tmp_path, {"text": "ab"}, {"text": "ab", "entities": [entity]}) == [
+        GoldDocument("linked.jsonl:1", "ab", []),
+        GoldDocument("linked.jsonl:2", "ab", [GoldSpan(0, 1, "", "a", [], 2)]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entities", "code"),
+    [
+        (7, "E531"),
+        ([7], "E531"),
+        ([{}], "E531"),
+        ([{"start": 0}], "E531"),
+        ([{"start": 0, "end": 9}], "E531"),
+        ([{"start": 1, "end": 1}], "E531"),
+        ([{"start": -1, "end": 1}], "E531"),
+        ([{"start": False, "end": True}], "E531"),
+        ([{"start": 0, "end": 1, "label": 7}], "E531"),
+        ([{"start": 0, "end": 1, "cui": ["C1"]}], "E531"),
+        ([{"start": 0, "end": 1, "text": "b"}], "E713"),
+    ],
+)
+def test_jsonl_a_bad_line_is_named_and_not_quoted(entities, code, tmp_path):
+    lines = {"text": "sentinel"}, {"text": "sentinel", "entities": entities}
+    with pytest.raises(SapbertError, match=rf"{code}.*linked.jsonl:2:") as error:
+        read(tmp_path, *lines)
+    assert "sentinel" not in str(error.value)
+
+
+def test_jsonl_that_was_written_without_texts_is_an_error(doc, tmp_path):
+    path = tmp_path / "linked.jsonl"
+    path.write_bytes(write([("n1", doc)], include_text=False))
+    with pytest.raises(SapbertError, match="E504.*a text as `text`"):
+        list(read_gold(path))

@@ -1,59 +1,30 @@
 """Annotated corpora of every format, each read as `GoldDocument`s.
 
 To add a format, write one file with a function like the others', and name it here.
+Those that the package reads too are in `spacy_sapbert.formats`.
 """
 
 import inspect
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Iterable, Iterator
 
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+
+__all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]
 
 # format: module and function
 FORMATS: Dict[str, str] = {
-    "tsv": "tsv:read_tsv",
-    "pubtator": "pubtator:read_pubtator",
-    "biosyn": "biosyn_concepts:read_biosyn_concepts",
-    "xlbel": "xlbel:read_xlbel",
-    "cometa": "cometa:read_cometa",
-    "askapatient": "askapatient:read_askapatient",
-    "cadec": "cadec:read_cadec",
-    "brat": "brat:read_brat",
+    "tsv": "training.corpora.tsv:read_tsv",
+    "pubtator": "spacy_sapbert.formats.pubtator:read_gold",
+    "biosyn": "training.corpora.biosyn_concepts:read_biosyn_concepts",
+    "xlbel": "training.corpora.xlbel:read_xlbel",
+    "cometa": "training.corpora.cometa:read_cometa",
+    "askapatient": "training.corpora.askapatient:read_askapatient",
+    "cadec": "training.corpora.cadec:read_cadec",
+    "brat": "spacy_sapbert.formats.brat:read_gold",
 }
-
-
-class GoldSpan(NamedTuple):
-    """One mention of a document, and what it means.
-
-    start (int): Its first character in the text; -1 if the corpus does not say.
-    end (int): The character after its last; -1 if the corpus does not say.
-    type (str): As the corpus has it; empty if it has none.
-    mention (str): The text.
-    parts (List[List[str]]): As in `GoldMention`: for each part of a composite the ids
-        of which one has to be found. Empty if there is no id.
-    line (int): Its line in the file, from 1.
-    """
-
-    start: int
-    end: int
-    type: str
-    mention: str
-    parts: List[List[str]]
-    line: int
-
-
-class GoldDocument(NamedTuple):
-    """A document and its mentions.
-
-    id (str): As the corpus has it, else made of the file or the line.
-    text (str): The text; empty if the corpus has none.
-    spans (List[GoldSpan]): The mentions, in the order of the file.
-    """
-
-    id: str
-    text: str
-    spans: List[GoldSpan]
 
 
 Reader = Callable[..., Iterator[GoldDocument]]
@@ -69,7 +40,7 @@ def load_reader(format: str) -> Reader:
     if format not in FORMATS:
         raise SapbertError(Errors.E710.format(known=", ".join(FORMATS), format=format))
     module, _, name = FORMATS[format].partition(":")
-    reader: Reader = getattr(import_module(f".{module}", __name__), name)
+    reader: Reader = getattr(import_module(module), name)
     return reader
 
 

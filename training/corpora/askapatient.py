@@ -5,9 +5,9 @@ from typing import Iterator
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
-from spacy_sapbert.gold_mentions import split_ids
+from spacy_sapbert.formats.gold import split_ids
+from spacy_sapbert.formats.offsets import NOWHERE
 from training.corpora import GoldDocument, GoldSpan
-from training.corpora.offsets import NOWHERE
 
 SPLITS = ("train", "validation", "test")
 FOLDS = range(10)

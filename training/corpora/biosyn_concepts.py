@@ -5,9 +5,10 @@ from typing import Iterator, List
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
-from spacy_sapbert.gold_mentions import BARS, split_ids
+from spacy_sapbert.formats.gold import split_ids
+from spacy_sapbert.formats.offsets import NOWHERE, parse_offsets
+from spacy_sapbert.gold_mentions import BARS
 from training.corpora import GoldDocument, GoldSpan
-from training.corpora.offsets import NOWHERE, parse_offsets
 
 FIELDS = 5
 

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
 from spacy_sapbert.files import read_lines
-from spacy_sapbert.gold_mentions import read_header, split_ids, split_row
+from spacy_sapbert.formats.gold import split_ids
+from spacy_sapbert.formats.offsets import parse_offsets
+from spacy_sapbert.gold_mentions import read_header, split_row
 from training.corpora import GoldDocument, GoldSpan
-from training.corpora.offsets import parse_offsets
 
 
 def read_tsv(path: Path, *, bars_join_parts: bool = False) -> Iterator[GoldDocument]:

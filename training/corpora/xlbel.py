@@ -5,9 +5,10 @@ from typing import Iterator
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
-from spacy_sapbert.gold_mentions import BARS, looks_like_ids, split_ids
+from spacy_sapbert.formats.gold import split_ids
+from spacy_sapbert.formats.offsets import NOWHERE, place_mention
+from spacy_sapbert.gold_mentions import BARS, looks_like_ids
 from training.corpora import GoldDocument, GoldSpan
-from training.corpora.offsets import NOWHERE, place_mention
 
 OPEN, CLOSE = "<tgt>", "</tgt>"
 

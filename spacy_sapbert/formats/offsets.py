@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import List, Tuple
 
-from spacy_sapbert.errors import Errors, SapbertError
+from ..errors import Errors, SapbertError
 
 NOWHERE = (-1, -1)
 NO_OFFSET = frozenset({"", "-1"})

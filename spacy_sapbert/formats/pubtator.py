@@ -1,20 +1,37 @@
-"""PubTator files: NCBI disease, BC5CDR, MedMentions."""
+"""PubTator: title and abstract, and a line a mention; as NCBI disease, BC5CDR and
+MedMentions have it."""
 
 import re
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
-from spacy_sapbert.gold_mentions import split_ids
-from training.corpora import GoldDocument, GoldSpan
-from training.corpora.offsets import NOWHERE, parse_offsets, place_mention
+from ..errors import Errors, SapbertError
+from ..files import decode_line, read_line_blocks
+from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .gold import LONGEST, GoldDocument, GoldSpan, split_ids
+from .losses import Losses, blank_breaks, quote_id, trim_place, warn_losses
+from .offsets import NOWHERE, parse_offsets, place_mention
 
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 RELATION = re.compile(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*")  # CID, Association, …
 BETWEEN = "\n"  # title and abstract: offsets count one character there
+LINE_BYTES = 4 * LONGEST + (1 << 16)  # a line is up to a whole document
+NO_CONCEPT = "-"
 
 Row = Tuple[int, List[str]]  # number of the line, its fields
+
+
+def read_rows(path: Path) -> Iterator[Tuple[int, str]]:
+    """Read the lines that are not blank.
+
+    path (Path): The file, plain or `.gz`.
+    YIELDS (Tuple[int, str]): Number of the line, from 1, and the line.
+    """
+    for first, lines in read_line_blocks(path, line_bytes=LINE_BYTES):
+        for number, raw in enumerate(lines, first):
+            line = decode_line(raw, path, number)
+            if line.strip():
+                yield number, line
 
 
 def is_relation(fields: List[str]) -> bool:
@@ -47,9 +64,7 @@ def split_documents(path: Path) -> Iterator[Tuple[str, str, List[Row]]]:
     doc: Optional[str] = None
     rows: List[Row] = []
     text, has_abstract = "", False
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for number, line in read_rows(path):
         if match := TEXT_LINE.fullmatch(line):
             found, kind, said = match.groups()
             if kind == "t":
@@ -80,7 +95,7 @@ def read_spans(
     bars_join_parts: bool,
     split_composites: bool,
 ) -> Iterator[GoldSpan]:
-    """Read the line of a mention; see `read_pubtator`.
+    """Read the line of a mention; see `read_gold`.
 
     YIELDS (GoldSpan): The mention, or each part of it.
     """
@@ -88,7 +103,8 @@ def read_spans(
     if len(fields) < 5:
         raise bad_line(path, number, f"{len(fields)} fields")
     offsets = parse_offsets(path, number, fields[1], fields[2])
-    start, end, mention = place_mention(path, number, text, offsets, fields[3])
+    line = text.replace(BETWEEN, " ")  # as a mention of title and abstract has it
+    start, end, mention = place_mention(path, number, line, offsets, fields[3])
     type = fields[4].strip()
     ids = fields[5] if len(fields) > 5 else ""
     parts = split_ids(ids, bars_join_parts=bars_join_parts)
@@ -100,7 +116,7 @@ def read_spans(
         yield GoldSpan(start, end, type, mention, parts, number)
 
 
-def read_pubtator(
+def read_gold(
     path: Path, *, bars_join_parts: bool = True, split_composites: bool = False
 ) -> Iterator[GoldDocument]:
     """Read lines `id|t|title`, `id|a|abstract`, and of each mention `id`, `start`,
@@ -132,3 +148,65 @@ def read_pubtator(
                 split_composites=split_composites,
             )
         yield GoldDocument(doc, text, spans)
+
+
+def clean_id(number: Any) -> str:
+    """Write the id of a document as a line can begin with it.
+
+    number (Any): The id.
+    RETURNS (str): With `_` for bars and all that is not printed; never empty.
+    """
+    plain = (c if c.isprintable() and c != "|" else "_" for c in str(number))
+    return "".join(plain) or "_"
+
+
+def mention_line(
+    doc: str, text: str, entity: Dict[str, Any], losses: Losses
+) -> Optional[str]:
+    """Write the line of a mention.
+
+    doc (str): Id of the document.
+    text (str): Of the document, as it is written.
+    entity (Dict[str, Any]): From `describe_entities`.
+    losses (Losses): Is added to.
+    RETURNS (Optional[str]): The line; None for a mention of blanks.
+    """
+    place = trim_place(text, entity["start"], entity["end"])
+    if place is None:
+        losses["mentions of blanks left out"] += 1
+        return None
+    start, end = place
+    label = blank_breaks(entity["label"]).strip()
+    losses["labels changed"] += label != entity["label"]
+    cui = NO_CONCEPT if entity["cui"] is None else quote_id(entity["cui"], losses)
+    return "\t".join((doc, str(start), str(end), text[start:end], label, cui))
+
+
+def write_docs(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: Optional[str] = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> None:
+    """Write title, abstract and mentions of each document; see `formats.Writer`.
+
+    The first line of a text is the title, the rest the abstract. Other line ends, and
+    tabs, become blanks one by one, so that the offsets are those of the text.
+    """
+    if not include_text:
+        raise SapbertError(Errors.E503.format(format="pubtator"))
+    losses: Losses = Losses()
+    for number, doc in docs:
+        key = clean_id(number)
+        losses["ids of documents changed"] += key != str(number)
+        title, _, abstract = doc.text.partition(BETWEEN)
+        title, abstract = blank_breaks(title), blank_breaks(abstract)
+        lines = [f"{key}|t|{title}", f"{key}|a|{abstract}"]
+        text = f"{title} {abstract}"
+        for entity in describe_entities(doc, spans_key=spans_key, names=names):
+            if line := mention_line(key, text, entity, losses):
+                lines.append(line)
+        file.write("\n".join((*lines, "", "")).encode("utf8"))
+    warn_losses("pubtator", losses)

@@ -1,14 +1,17 @@
+import io
 import tempfile
 from pathlib import Path
 from typing import Any, List, Tuple
 
 import pytest
+import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.pubtator import read_gold, write_docs
 from training.corpora import GoldDocument, GoldSpan, read_corpus
-from training.corpora.pubtator import read_pubtator
 
 TITLE = "1|t|Breast and ovarian cancer\n"
 ABSTRACT = "1|a|It hurts.\n"
@@ -22,7 +25,7 @@ def write(path: Path, *lines: str) -> Path:
 
 
 def read(path: Path, **options: Any) -> List[GoldSpan]:
-    return [span for each in read_pubtator(path, **options) for span in each.spans]
+    return [span for each in read_gold(path, **options) for span in each.spans]
 
 
 def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> None:
@@ -36,7 +39,7 @@ def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> N
         "1\tAssociation\tD2\tD1\tNovel\n",
         "\n2|t|Rats\r\n2|a|\r\n2\t0\t4\tRats\tAnimal\t-1\r\n",
     )
-    assert list(read_pubtator(path)) == [
+    assert list(read_gold(path)) == [
         GoldDocument(
             "1",
             "Fever in mice\nIt|a|hurts; no fever.",
@@ -163,7 +166,7 @@ def to_pubtator(documents: List[GoldDocument]) -> str:
 def test_any_document_is_read_back(documents: List[GoldDocument]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder) / "corpus.txt", to_pubtator(documents))
-        assert list(read_pubtator(path)) == documents
+        assert list(read_gold(path)) == documents
 
 
 @pytest.mark.parametrize(
@@ -189,9 +192,53 @@ def test_ncbi_disease_reads_as_its_table(
 @pytest.mark.parametrize("split", ["Development", "Training"])
 def test_the_offsets_of_bc5cdr_give_its_mentions(data_folder: Path, split: str) -> None:
     path = data_folder / "eval-text" / f"CDR_{split}Set.PubTator.txt.gz"
-    documents = list(read_pubtator(path))
+    documents = list(read_gold(path))
     assert len(documents) == 500
     for document in documents:
         for span in document.spans:
             assert document.text[span.start : span.end] == span.mention
             assert span.type in ("Chemical", "Disease")
+
+
+NLP = spacy.blank("en")
+
+
+def write_one(text: str, *places: Tuple[int, int, str, str], number: Any = 7) -> str:
+    doc = NLP(text)
+    doc.spans["sc"] = [
+        Span(doc, start, end, label=label, kb_id=kb_id)
+        for start, end, label, kb_id in places
+    ]
+    file = io.BytesIO()
+    write_docs([(number, doc)], file, spans_key="sc")
+    return file.getvalue().decode()
+
+
+def test_a_text_is_written_as_title_and_abstract() -> None:
+    mentions = [(0, 1, "Disease", "MESH:D005334"), (3, 4, "Animal", "NIL")]
+    assert write_one("Fever in\nmice", *mentions) == (
+        "7|t|Fever in\n7|a|mice\n"
+        "7\t0\t5\tFever\tDisease\tMESH:D005334\n7\t9\t13\tmice\tAnimal\t-\n\n"
+    )
+
+
+def test_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
+    doc = NLP("a\r\nb\tc\nd\u2028e")
+    whole = write_one(doc.text, (0, len(doc), "L", "C1"))
+    assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
+
+
+def test_what_pubtator_cannot_hold_is_counted_and_said() -> None:
+    doc = "x\n\ny"
+    with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:
+        text = write_one(doc, (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"), number="n|1\t2")
+    assert text == "n_1_2|t|x\nn_1_2|a| y\nn_1_2\t0\t1\tx\ta b\tA%7CB\n\n"
+    (warning,) = found
+    for said in ("1 labels changed", "1 ids quoted", "1 mentions of blanks left out"):
+        assert said in str(warning.message)
+
+
+def test_a_line_may_be_as_long_as_a_document(tmp_path: Path) -> None:
+    path = write(tmp_path / "long.txt", f"1|t|{'é' * 900_000}\n")
+    (document,) = read_gold(path)
+    assert len(document.text) == 900_000

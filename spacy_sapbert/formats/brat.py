@@ -1,0 +1,257 @@
+"""brat's standoff format: a folder of `.txt` files, each with an `.ann` file."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from ..documents import TEXT_SUFFIXES, read_text
+from ..errors import Errors, SapbertError
+from ..files import read_lines
+from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .gold import LONGEST, NO_ID, SEPARATORS, GoldDocument, GoldSpan
+from .losses import (
+    BREAKS,
+    UNBROKEN,
+    Losses,
+    blank_breaks,
+    name_type,
+    quote_id,
+    trim_place,
+    warn_losses,
+)
+from .offsets import parse_fragments, place_fragments
+
+ENTITY, NORMALISATION = "T", "N"
+OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes
+RESOURCE = "KB:"  # before ids that name no source, which brat asks for
+NOTED = ("score", "probability", "types", "codes", "note")  # fields of an entity
+NOT_IN_FILES = frozenset('\\:*?"<>|')
+NAME_BYTES = 200  # of a file, of the 255 that most systems take
+DEPTH = 8  # folders in each other
+
+Entities = Dict[str, GoldSpan]  # by the name, e.g. "T1"
+NumberedLine = Tuple[int, str]
+
+
+def list_annotations(folder: Path) -> List[Path]:
+    """List the files with annotations.
+
+    folder (Path): The folder.
+    RETURNS (List[Path]): All `.ann` files in it and below, sorted.
+    RAISES (SapbertError): If there is none.
+    """
+    files = sorted(folder.rglob("*.ann"))
+    if not files:
+        raise SapbertError(Errors.E108.format(file="`.ann` files", folder=folder))
+    return files
+
+
+def read_entity(path: Path, number: int, line: str, text: str) -> Tuple[str, GoldSpan]:
+    """Read a line `T1`, tab, `Type start end`, tab, mention.
+
+    path (Path): The file, for the error.
+    number (int): The line.
+    line (str): The line.
+    text (str): Of the document.
+    RETURNS (Tuple[str, GoldSpan]): Its name, and the mention without ids.
+    RAISES (SapbertError): If it has another form, or the offsets do not give the
+        mention.
+    """
+    fields = line.split("\t", 2)
+    if len(fields) != 3 or not fields[1].strip():
+        raise SapbertError(
+            Errors.E719.format(
+                path=path, line=number, expected="`T1`, `Type start end`, the mention"
+            )
+        )
+    name, place, mention = fields
+    type, _, offsets = place.strip().partition(" ")
+    fragments = parse_fragments(path, number, offsets)
+    start, end, mention = place_fragments(path, number, text, fragments, mention)
+    return name.strip(), GoldSpan(start, end, type, mention, [], number)
+
+
+def read_entities(path: Path, text: str) -> Tuple[Entities, List[NumberedLine]]:
+    """Read a file of annotations.
+
+    path (Path): The `.ann` file.
+    text (str): Of the document.
+    RETURNS (Tuple[Entities, List[NumberedLine]]): The mentions without ids, and the
+        lines that give them some.
+    RAISES (SapbertError): With file and line, at the first bad line.
+    """
+    entities: Entities = {}
+    normalisations: List[NumberedLine] = []
+    for number, line in read_lines(path):
+        if not line.strip() or line.startswith(OTHERS):
+            continue
+        if line.startswith(NORMALISATION):
+            normalisations.append((number, line))
+            continue
+        if not line.startswith(ENTITY):
+            raise SapbertError(
+                Errors.E719.format(
+                    path=path, line=number, expected="one of T N R E A M * # first"
+                )
+            )
+        name, span = read_entity(path, number, line, text)
+        if name in entities:
+            raise SapbertError(
+                Errors.E721.format(path=path, line=number, first=entities[name].line)
+            )
+        entities[name] = span
+    return entities, normalisations
+
+
+def add_ids(path: Path, entities: Entities, lines: List[NumberedLine]) -> None:
+    """Give mentions the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name.
+
+    path (Path): The file, for the error.
+    entities (Entities): Changed in place; several ids of one are alternatives.
+    lines (List[NumberedLine]): From `read_entities`.
+    RAISES (SapbertError): If a line has another form, or names no mention.
+    """
+    for number, line in lines:
+        fields = line.split("\t", 2)
+        words = fields[1].split() if len(fields) > 1 else []
+        if len(words) != 3 or SEPARATORS.search(words[2]):
+            raise SapbertError(
+                Errors.E719.format(
+                    path=path, line=number, expected="`N1`, `Reference T1 SOURCE:ID`"
+                )
+            )
+        _, name, cui = words
+        if name not in entities:
+            raise SapbertError(Errors.E720.format(path=path, line=number, file=path))
+        span = entities[name]
+        cui = cui.removeprefix(RESOURCE)
+        known = [each for part in span.parts for each in part]
+        if cui not in NO_ID and cui not in known:
+            entities[name] = span._replace(parts=[[*known, cui]])
+
+
+def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+    """Read texts with standoff annotations, ids from the normalisation lines.
+
+    A mention with gaps goes from the start of its first fragment to the end of its
+    last, and reads as the annotation has it.
+
+    path (Path): A folder; files in folders below count too.
+    longest (int): Characters of a document at the most.
+    YIELDS (GoldDocument): Each `.ann` file with its `.txt`; its id is the name in the
+        folder without the ending.
+    RAISES (SapbertError): With file and line, at the first bad line, and where the
+        offsets do not give the mention.
+    SOURCE: https://brat.nlplab.org/standoff.html
+    """
+    for file in list_annotations(path):
+        text = read_text(file.with_suffix(".txt"), longest=longest)
+        entities, lines = read_entities(file, text)
+        add_ids(file, entities, lines)
+        name = file.relative_to(path).with_suffix("").as_posix()
+        yield GoldDocument(name, text, list(entities.values()))
+
+
+def file_name(number: Any) -> str:
+    """Make the id of a document the name of a file.
+
+    number (Any): The id; `/` in it makes folders.
+    RETURNS (str): A relative path that every system takes, without an ending.
+    """
+    name = str(number)
+    for suffix in TEXT_SUFFIXES:
+        name = name.removesuffix(suffix)
+    parts = []
+    for part in name.split("/"):
+        plain = "".join(
+            c if c.isprintable() and c not in NOT_IN_FILES else "_" for c in part
+        )
+        short = plain.encode("utf8")[:NAME_BYTES].decode("utf8", "ignore").strip(" .")
+        parts += [short] if short else []
+    # A folder must not have the name that some file has.
+    folders = [f"{p}_" if p.endswith((".txt", ".ann")) else p for p in parts[:-1]]
+    return "/".join((*folders, *parts[-1:])[-DEPTH:]) or "_"
+
+
+def free_name(folder: Path, number: Any, taken: Counter[str]) -> str:
+    """Make a name for the files of a document that no other has.
+
+    folder (Path): Where the files are.
+    number (Any): Id of the document.
+    taken (Counter[str]): How many have the same name; is added to.
+    RETURNS (str): As `file_name`; with a number at its end from the second on.
+    """
+    name = free = file_name(number)
+    while (folder / f"{free}.txt").exists():
+        taken[name] += 1
+        free = f"{name}-{taken[name] + 1}"
+    return free
+
+
+def to_json_line(values: Dict[str, Any]) -> str:
+    """Write JSON without any character that some program takes for a line end."""
+    data = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    return BREAKS.sub(lambda match: f"\\u{ord(match.group()):04x}", data)
+
+
+def annotation_lines(
+    number: int, text: str, entity: Dict[str, Any], losses: Losses
+) -> Optional[List[str]]:
+    """Write the lines of a mention: T, and N for its concept, and # for the rest.
+
+    number (int): Of the mention in its document.
+    text (str): Of the document, as it is written.
+    entity (Dict[str, Any]): From `describe_entities`.
+    losses (Losses): Is added to.
+    RETURNS (Optional[List[str]]): The lines; None for a mention of blanks.
+    """
+    runs = UNBROKEN.finditer(text, entity["start"], entity["end"])
+    places = (trim_place(text, *run.span()) for run in runs)
+    # A line of brat has no line ends, so that the mention has a gap for each.
+    fragments = [place for place in places if place]
+    if not fragments:
+        losses["mentions of blanks left out"] += 1
+        return None
+    offsets = ";".join(f"{start} {end}" for start, end in fragments)
+    mention = " ".join(text[start:end] for start, end in fragments)
+    lines = [f"T{number}\t{name_type(entity['label'], losses)} {offsets}\t{mention}"]
+    if entity["cui"] is not None:
+        cui = quote_id(entity["cui"], losses)
+        if ":" not in cui or cui.startswith(RESOURCE):
+            cui = RESOURCE + cui
+        name = blank_breaks(entity["name"] or "")
+        lines.append(f"N{number}\tReference T{number} {cui}\t{name}")
+    if noted := {key: entity[key] for key in NOTED if entity[key]}:
+        lines.append(f"#{number}\tAnnotatorNotes T{number}\t{to_json_line(noted)}")
+    return lines
+
+
+def write_docs(
+    docs: Iterable[NamedDoc],
+    folder: Path,
+    *,
+    spans_key: Optional[str] = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> None:
+    """Write a text and a file of annotations for each; see `formats.Writer`."""
+    if not include_text:
+        raise SapbertError(Errors.E503.format(format="brat"))
+    losses, taken = Losses(), Losses()
+    for number, doc in docs:
+        text = doc.text
+        if text.startswith("\ufeff"):  # it would be taken for a mark of the file
+            losses["byte order marks made blanks"] += 1
+            text = " " + text[1:]
+        lines: List[str] = []
+        entities = describe_entities(doc, spans_key=spans_key, names=names)
+        for count, entity in enumerate(entities, 1):
+            lines += annotation_lines(count, text, entity, losses) or ()
+        name = free_name(folder, number, taken)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_bytes(text.encode("utf8"))
+        annotations = "".join(f"{line}\n" for line in lines)
+        (folder / f"{name}.ann").write_bytes(annotations.encode("utf8"))
+    losses["documents of one name numbered"] = taken.total()
+    warn_losses("brat", losses)

@@ -1,0 +1,55 @@
+"""CSV: a row a mention, for spreadsheets and programs; RFC 4180, UTF-8."""
+
+import csv
+import json
+import re
+from io import TextIOWrapper
+from typing import IO, Any, Iterable, Optional
+
+from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
+from .rows import choose_columns, mention_rows
+
+# What makes a spreadsheet take a cell for a formula. Cells that only look as if they
+# had been defused already are defused too, so that taking away one quote is exact.
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
+
+
+def defuse(cell: str) -> str:
+    """Keep a spreadsheet from running what a text says.
+
+    cell (str): Any text.
+    RETURNS (str): With a single quote before it if it could be a formula.
+    SOURCE: OWASP, CSV Injection.
+    """
+    return f"'{cell}" if FORMULA.match(cell) else cell
+
+
+def to_cell(value: Any) -> Any:
+    """Write a value into a cell.
+
+    value (Any): Text, number, None, or lists and dicts of these.
+    RETURNS (Any): Text, or a number; lists and dicts as JSON, None as nothing.
+    """
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return defuse(value) if isinstance(value, str) else value
+
+
+def write_docs(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: Optional[str] = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> None:
+    """Write a row for each mention; see `formats.Writer`."""
+    columns = list(choose_columns(include_text))
+    text = TextIOWrapper(file, "utf8", newline="", write_through=True)
+    try:
+        writer = csv.writer(text)  # ends lines with CR LF
+        writer.writerow(columns)
+        for row in mention_rows(docs, spans_key=spans_key, names=names):
+            writer.writerow(to_cell(row[name]) for name in columns)
+    finally:
+        text.detach()  # else the file would be closed with it

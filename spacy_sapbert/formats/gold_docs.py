@@ -1,0 +1,119 @@
+"""Gold documents → spaCy Docs, without losing a mention."""
+
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, Union
+
+from spacy.language import Language
+from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.util import filter_spans
+from spacy.vocab import Vocab
+
+from ..errors import Warnings
+from .entities import NamedDoc
+from .gold import GoldDocument, GoldSpan, choose_kb_id
+
+
+def choose_tokenizer(nlp: Union[Language, Vocab]) -> Callable[[str], Doc]:
+    """Give what makes a Doc of a text of any length.
+
+    nlp (Union[Language, Vocab]): A pipeline; or a vocabulary, for tokens at blanks.
+    RETURNS (Callable[[str], Doc]): The tokenizer.
+    """
+    return nlp.tokenizer if isinstance(nlp, Language) else Tokenizer(nlp)
+
+
+def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
+    """Find the tokens of a mention.
+
+    doc (Doc): Of the text that it is from.
+    gold (GoldSpan): The mention, inside the text.
+    label (str): If it has no type.
+    RETURNS (Span): The fewest whole tokens that have all of it; of a single blank the
+        token before it, since a blank is no token.
+    """
+    span = doc.char_span(gold.start, gold.end, alignment_mode="expand")
+    assert span is not None  # else it were outside the text
+    first = min(span.start, span.end - 1)
+    name = gold.type or label  # spaCy has no entities without a label
+    return Span(doc, first, span.end, label=name, kb_id=choose_kb_id(gold))
+
+
+def make_gold_doc(
+    tokenizer: Callable[[str], Doc],
+    document: GoldDocument,
+    counts: Counter[str],
+    *,
+    spans_key: str,
+    label: str,
+) -> Doc:
+    """Make a Doc of a text and its mentions.
+
+    tokenizer (Callable[[str], Doc]): Makes the tokens.
+    document (GoldDocument): With a text; all its mentions have offsets in it.
+    counts (Counter[str]): Is added to: "mentions", "widened", "overlapping".
+    spans_key (str): The span group that gets all the mentions.
+    label (str): Of mentions without a type.
+    RETURNS (Doc): See `make_gold_docs`.
+    """
+    doc = tokenizer(document.text)
+    group = SpanGroup(doc, name=spans_key)
+    exact = []
+    for gold in document.spans:
+        span = cover_mention(doc, gold, label=label)
+        group.append(span)
+        if (span.start_char, span.end_char) == (gold.start, gold.end):
+            exact.append(span)
+    group.attrs["start_char"] = [gold.start for gold in document.spans]
+    group.attrs["end_char"] = [gold.end for gold in document.spans]
+    group.attrs["ids"] = [gold.parts for gold in document.spans]
+    doc.spans[spans_key] = group
+    entities = filter_spans(exact)
+    doc.set_ents(entities)
+    counts["mentions"] += len(document.spans)
+    counts["widened"] += len(document.spans) - len(exact)
+    counts["overlapping"] += len(exact) - len(entities)
+    return doc
+
+
+def make_gold_docs(
+    documents: Iterable[GoldDocument],
+    nlp: Union[Language, Vocab],
+    *,
+    path: Path,
+    spans_key: str,
+    label: str,
+) -> Iterator[NamedDoc]:
+    """Make Docs of annotated documents.
+
+    `doc.spans[spans_key]` has all mentions in the order of the file, those that do
+    not begin and end with tokens widened to whole ones; its `attrs` have their true
+    `start_char` and `end_char`, and as `ids` all of their ids, for each part of a
+    composite the alternatives. `doc.ents` has those that are on token boundaries, and
+    of some that overlap the longest. If it lacks any, there is one warning with the
+    counts. The `kb_id_` is the first id, `NIL` if there is none, and empty for a
+    composite, of which no id alone is right.
+
+    documents (Iterable[GoldDocument]): With texts.
+    nlp (Union[Language, Vocab]): See `choose_tokenizer`.
+    path (Path): Where they are from, for the warning.
+    spans_key (str): The span group.
+    label (str): Of mentions without a type.
+    YIELDS (NamedDoc): Ids and Docs.
+    """
+    tokenizer = choose_tokenizer(nlp)
+    counts: Counter[str] = Counter()
+    try:
+        for document in documents:
+            doc = make_gold_doc(
+                tokenizer, document, counts, spans_key=spans_key, label=label
+            )
+            yield document.id, doc
+    finally:
+        if counts["widened"] or counts["overlapping"]:
+            warnings.warn(
+                Warnings.W530.format(path=path, spans_key=spans_key, **counts),
+                stacklevel=2,
+            )

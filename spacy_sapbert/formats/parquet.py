@@ -1,0 +1,94 @@
+"""Parquet: a row a mention, with nested columns, for data frames and databases."""
+
+from itertools import islice
+from typing import IO, Any, Dict, Iterable, List, Optional
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
+from .rows import choose_columns, mention_rows
+
+ROWS_PER_BATCH = 1_000  # held as Python objects, which take many times the room
+
+CODES = pa.map_(pa.string(), pa.list_(pa.string()))
+TYPES: Dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "start": pa.int64(),
+    "end": pa.int64(),
+    "text": pa.string(),
+    "label": pa.string(),
+    "cui": pa.string(),
+    "name": pa.string(),
+    "score": pa.float64(),
+    "probability": pa.float64(),
+    "types": pa.list_(pa.string()),
+    "codes": CODES,
+    "candidates": pa.list_(
+        pa.struct(
+            {
+                "cui": pa.string(),
+                "name": pa.string(),
+                "alias": pa.string(),
+                "score": pa.float64(),
+                "rank": pa.int64(),
+                "types": pa.list_(pa.string()),
+                "codes": CODES,
+                "tie": pa.bool_(),
+                "probability": pa.float64(),
+            }
+        )
+    ),
+    "note": pa.string(),
+}
+
+
+def with_pairs(values: Dict[str, Any]) -> Dict[str, Any]:
+    """Write codes as Arrow takes a map.
+
+    values (Dict[str, Any]): A row, or a candidate.
+    RETURNS (Dict[str, Any]): The same, with a list of pairs as `codes`.
+    """
+    return {**values, "codes": list((values.get("codes") or {}).items())}
+
+
+def to_batch(rows: List[Dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Put rows into Arrow's compact form.
+
+    rows (List[Dict[str, Any]]): From `mention_rows`.
+    schema (pa.Schema): The columns.
+    RETURNS (pa.RecordBatch): The rows.
+    """
+    plain = [
+        {**with_pairs(row), "candidates": [with_pairs(c) for c in row["candidates"]]}
+        for row in rows
+    ]
+    return pa.RecordBatch.from_pylist(plain, schema=schema)
+
+
+def write_docs(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: Optional[str] = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+    rows_per_group: int = 20_000,
+) -> None:
+    """Write a row for each mention; see `formats.Writer`.
+
+    rows_per_group (int): Rows of a row group, which is what is held in memory.
+    """
+    schema = pa.schema([(name, TYPES[name]) for name in choose_columns(include_text)])
+    rows = mention_rows(docs, spans_key=spans_key, names=names)
+    batches: List[pa.RecordBatch] = []
+    held = 0
+    with pq.ParquetWriter(file, schema) as writer:
+        while part := list(islice(rows, min(ROWS_PER_BATCH, rows_per_group - held))):
+            batches.append(to_batch(part, schema))
+            held += len(part)
+            if held == rows_per_group:
+                writer.write_table(pa.Table.from_batches(batches))
+                batches, held = [], 0
+        if batches:
+            writer.write_table(pa.Table.from_batches(batches))

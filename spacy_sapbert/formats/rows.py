@@ -1,0 +1,48 @@
+"""A row a mention, for the formats that are tables."""
+
+from typing import Any, Dict, Iterable, Iterator, Optional
+
+from .entities import AttributeNames, NamedDoc, describe_entities
+
+COLUMNS = (
+    "id",
+    "start",
+    "end",
+    "text",
+    "label",
+    "cui",
+    "name",
+    "score",
+    "probability",
+    "types",
+    "codes",
+    "candidates",
+    "note",
+)
+
+
+def mention_rows(
+    docs: Iterable[NamedDoc],
+    *,
+    spans_key: Optional[str],
+    names: AttributeNames,
+) -> Iterator[Dict[str, Any]]:
+    """Give the entities of all documents, each with the id of its document.
+
+    docs (Iterable[NamedDoc]): Ids and documents.
+    spans_key (Optional[str]): A span group; None = the entities.
+    names (AttributeNames): The custom attributes of the linker.
+    YIELDS (Dict[str, Any]): A value for each of `COLUMNS`, as `describe_entities` says.
+    """
+    for number, doc in docs:
+        for entity in describe_entities(doc, spans_key=spans_key, names=names):
+            yield {"id": str(number), **entity}
+
+
+def choose_columns(include_text: bool) -> Iterator[str]:
+    """Name the columns of a table.
+
+    include_text (bool): With what the mentions say.
+    YIELDS (str): Each of `COLUMNS`, in order.
+    """
+    yield from (name for name in COLUMNS if include_text or name != "text")

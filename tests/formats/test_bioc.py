@@ -1,0 +1,230 @@
+"""Both forms of BioC; what they share is tested once for each."""
+
+import io
+import json
+import re
+
+import pytest
+import spacy
+from spacy.tokens import Span
+
+bioc = pytest.importorskip("bioc", reason="bioc is not installed")
+
+from bioc import biocjson, biocxml  # noqa: E402
+
+from spacy_sapbert.errors import SapbertError  # noqa: E402
+from spacy_sapbert.formats import load_reader, load_writer  # noqa: E402
+from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
+
+NLP = spacy.blank("en")
+FORMATS = {"biocxml": biocxml, "biocjson": biocjson}
+CANDIDATE = {
+    "cui": "C0004057",
+    "name": "Aspirin",
+    "score": 0.5,
+    "types": ["T109"],
+    "codes": {"MSH": ["D001241"]},
+    "probability": 0.75,
+}
+
+
+@pytest.fixture(params=FORMATS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def doc():
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    doc = NLP("💊 Took\r\naspirin & <more>")
+    doc.ents = [Span(doc, 3, 4, label="DRUG"), Span(doc, 0, 1, label="SIGN")]
+    doc.ents[1]._.cui, doc.ents[1]._.candidates = "C0004057", [CANDIDATE]
+    doc.ents[0]._.link_note = "below_threshold"
+    return doc
+
+
+def write(name, docs, **options):
+    file = io.BytesIO()
+    load_writer(name)(docs, file, **options)
+    return file.getvalue().decode()
+
+
+def read(name, tmp_path, data):
+    (tmp_path / "file").write_bytes(data if isinstance(data, bytes) else data.encode())
+    return list(load_reader(name)(tmp_path / "file"))
+
+
+def make_document(passages, annotations=()):
+    document = bioc.BioCDocument()
+    document.id = "d"
+    for offset, text in passages:
+        document.add_passage(bioc.BioCPassage.of_text(text, offset))
+    for text, infons, *places in annotations:
+        annotation = bioc.BioCAnnotation()
+        annotation.id, annotation.text, annotation.infons = "1", text, infons
+        for offset, length in places:
+            annotation.add_location(bioc.BioCLocation(offset, length))
+        document.passages[-1].add_annotation(annotation)
+    return document
+
+
+def dump(name, document):
+    collection = bioc.BioCCollection()
+    collection.source = collection.date = collection.key = ""
+    collection.encoding, collection.standalone = "UTF-8", True
+    collection.add_document(document)
+    return FORMATS[name].dumps(collection)
+
+
+def test_bioc_the_library_reads_what_is_written(name, doc):
+    collection = FORMATS[name].loads(write(name, [("n1", doc), (2, doc)]))
+    assert [document.id for document in collection.documents] == ["n1", "2"]
+    (passage,) = collection.documents[1].passages
+    assert (passage.offset, passage.text) == (0, doc.text)
+    first, second = passage.annotations
+    assert (first.text, first.total_span) == ("💊", bioc.BioCLocation(0, 1))
+    assert first.infons["note"] == "below_threshold"
+    assert (second.text, second.total_span.offset) == ("aspirin", 8)
+    candidates = json.loads(second.infons.pop("candidates"))
+    codes = json.loads(second.infons.pop("codes"))
+    assert (candidates, codes) == ([CANDIDATE], CANDIDATE["codes"])
+    assert second.infons == {
+        "type": "DRUG",
+        "identifier": "C0004057",
+        "name": "Aspirin",
+        "score": "0.5",
+        "probability": "0.75",
+        "types": '["T109"]',
+    }
+
+
+def test_bioc_equal_documents_are_equal_bytes(name, doc):
+    assert write(name, [(1, doc)]) == write(name, [(1, doc)])
+
+
+def test_bioc_of_no_documents_is_a_collection(name, tmp_path):
+    assert read(name, tmp_path, write(name, [])) == []
+
+
+def test_bioc_without_text_has_places(name, doc):
+    data = write(name, [(1, doc)], include_text=False)
+    assert "aspirin" not in data
+    (passage,) = FORMATS[name].loads(data).documents[0].passages
+    assert [a.total_span.offset for a in passage.annotations] == [0, 8]
+
+
+def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(tmp_path):
+    doc = NLP("a\0b\x0bc\ufffe fever")
+    doc.ents = [Span(doc, len(doc) - 1, len(doc), label="L", kb_id="C1")]
+    with pytest.warns(UserWarning, match="W520.*3 characters"):
+        data = write("biocxml", [(1, doc)])
+    (document,) = read("biocxml", tmp_path, data)
+    assert document.text == "a\ufffdb\ufffdc\ufffd fever"
+    assert document.spans == [GoldSpan(7, 12, "L", "fever", [["C1"]], 0)]
+
+
+def test_bioc_passages_lie_where_their_offsets_say(name, tmp_path):
+    infons = {"type": "Disease", "identifier": "MESH:D1"}
+    annotations = [
+        ("left knee", infons, (6, 4), (15, 4)),
+        ("Pain", {"identifier": "-"}, (0, 4)),
+        ("and", {}, (11, 3)),
+    ]
+    document = make_document([(0, "Pain"), (6, "left and knee")], annotations)
+    assert read(name, tmp_path, dump(name, document)) == [
+        GoldDocument(
+            "d",
+            "Pain\n\nleft and knee",
+            [
+                GoldSpan(6, 19, "Disease", "left knee", [["MESH:D1"]], 0),
+                GoldSpan(0, 4, "", "Pain", [], 0),
+                GoldSpan(11, 14, "", "and", [], 0),
+            ],
+        )
+    ]
+
+
+def test_bioc_texts_may_be_in_sentences(name, tmp_path):
+    document = make_document([(0, "")])
+    for offset, text in ((0, "It is."), (7, "Or not.")):
+        sentence = bioc.BioCSentence()
+        sentence.offset, sentence.text = offset, text
+        annotation = bioc.BioCAnnotation()
+        annotation.id, annotation.text = "1", text[:2]
+        annotation.add_location(bioc.BioCLocation(offset, 2))
+        sentence.add_annotation(annotation)
+        document.passages[0].add_sentence(sentence)
+    (found,) = read(name, tmp_path, dump(name, document))
+    assert found.text == "It is.\nOr not."
+    places = [(span.start, span.mention) for span in found.spans]
+    assert places == [(0, "It"), (7, "Or")]
+
+
+@pytest.mark.parametrize(
+    ("passages", "annotation", "expected"),
+    [
+        ([(0, "sentinel"), (3, "sentinel")], None, "passages in order"),
+        ([(10**12, "sentinel")], None, "passages in order, of at most"),
+        ([(0, "sentinel")], ("sentinel", {}, (1, 8)), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", {}), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", {}, (0, 0)), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", {}, (-1, 2)), "inside the text"),
+        ([(0, "sentinel")], ("sentinel", {}, (0, 4)), "give their text"),
+    ],
+)
+def test_bioc_a_bad_document_is_numbered_and_not_quoted(
+    name, passages, annotation, expected, tmp_path
+):
+    document = make_document(passages, [annotation] if annotation else [])
+    with pytest.raises(SapbertError, match=f"E532.*{expected}.*document 1 ") as error:
+        read(name, tmp_path, dump(name, document))
+    assert "sentinel" not in str(error.value)
+
+
+@pytest.mark.parametrize("data", ["", "sentinel", "<a>", "[]", "{}", "\x1f\x8b"])
+def test_bioc_a_file_that_is_none_is_an_error(name, data, tmp_path):
+    if name == "biocxml" and data == "<a>":
+        data = "<collection><document><sentinel></document></collection>"
+    with pytest.raises(SapbertError, match="E532") as error:
+        read(name, tmp_path, data)
+    assert "sentinel" not in str(error.value)
+
+
+def test_bioc_a_file_that_is_cut_is_an_error(name, doc, tmp_path):
+    data = write(name, [(1, doc), (2, doc)]).encode()
+    for end in range(0, len(data) - 10, 97):
+        with pytest.raises(SapbertError, match="E532"):
+            read(name, tmp_path, data[:end])
+
+
+def test_bioc_numbers_that_are_none_are_an_error(name, doc, tmp_path):
+    data = write(name, [(1, doc)])
+    data = re.sub(r'(offset(?:="|": |>))\d+', r"\1sentinel", data)
+    data = data.replace(": sentinel", ': "sentinel"')
+    with pytest.raises(SapbertError, match="E532.*document 1 ") as error:
+        read(name, tmp_path, data)
+    assert "sentinel" not in str(error.value)
+
+
+def test_bioc_half_characters_in_json_are_an_error(tmp_path):
+    document = make_document([(0, "x")])
+    data = dump("biocjson", document).replace('"x"', r'"\ud83d"')
+    with pytest.raises(SapbertError, match="E532"):
+        read("biocjson", tmp_path, data)
+
+
+def test_bioc_no_entity_of_a_dtd_is_followed(tmp_path):
+    (tmp_path / "secret").write_text("sentinel")
+    text = f"""<?xml version="1.0"?>
+<!DOCTYPE collection [<!ENTITY x SYSTEM "file://{tmp_path}/secret">]>
+<collection><document><id>d</id><passage><offset>0</offset><text>a&x;b</text>
+</passage></document></collection>"""
+    with pytest.raises(SapbertError, match="E532"):
+        read("biocxml", tmp_path, text)
+
+
+def test_bioc_a_dtd_that_is_only_named_does_not_matter(tmp_path):
+    data = dump("biocxml", make_document([(0, "x")]))
+    doctype = '<!DOCTYPE collection SYSTEM "BioC.dtd">'
+    data = data.replace("<collection>", f"{doctype}<collection>", 1)
+    assert read("biocxml", tmp_path, data) == [GoldDocument("d", "x", [])]

@@ -1,0 +1,115 @@
+import csv
+import io
+import json
+import re
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Span
+
+from spacy_sapbert.formats.csv import FORMULA, defuse, write_docs
+
+NLP = spacy.blank("en")
+CANDIDATE = {
+    "cui": "C0004057",
+    "name": "Aspirin",
+    "alias": "aspirin",
+    "score": -0.5,
+    "rank": 1,
+    "types": ["T109"],
+    "codes": {"MSH": ["D001241"]},
+    "tie": False,
+    "probability": 0.75,
+}
+
+
+@pytest.fixture
+def doc():
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    doc = NLP('Took "aspirin", \r\n today')
+    doc.ents = [Span(doc, 1, 5, label="DRUG"), Span(doc, 6, 7, label="X")]
+    doc.ents[0]._.cui, doc.ents[0]._.candidates = "C0004057", [CANDIDATE]
+    doc.ents[1]._.link_note = "below_threshold"
+    return doc
+
+
+def write(docs, **options):
+    file = io.BytesIO()
+    write_docs(docs, file, **options)
+    return file.getvalue()
+
+
+def test_csv_a_mention_is_a_row_with_all_its_fields(doc):
+    lines = list(csv.reader(io.StringIO(write([(7, doc)]).decode(), newline="")))
+    header, first, second = lines
+    row = dict(zip(header, first, strict=True))
+    assert json.loads(row.pop("candidates")) == [CANDIDATE]
+    assert json.loads(row.pop("codes")) == {"MSH": ["D001241"]}
+    assert row == {
+        "id": "7",
+        "start": "5",
+        "end": "15",
+        "text": '"aspirin",',
+        "label": "DRUG",
+        "cui": "C0004057",
+        "name": "Aspirin",
+        "score": "-0.5",
+        "probability": "0.75",
+        "types": '["T109"]',
+        "note": "",
+    }
+    assert second == [
+        *("7", "19", "24", "today", "X", "", "", "", ""),
+        *("[]", "{}", "[]", "below_threshold"),
+    ]
+
+
+def test_csv_lines_end_as_the_standard_says(doc):
+    data = write([(7, doc)])
+    assert data.count(b"\r\n") == 3
+    assert b'"""aspirin"","' in data
+
+
+def test_csv_without_text_has_no_column_for_it(doc):
+    data = write([(7, doc)], include_text=False).decode()
+    assert data.startswith("id,start,end,label,")
+    assert "today" not in data
+
+
+def test_csv_the_file_stays_open():
+    file = io.BytesIO()
+    write_docs([], file)
+    file.write(b"more")
+
+
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "'=1", "''-"]
+)
+def test_csv_a_spreadsheet_takes_no_text_for_a_formula(cell):
+    assert defuse(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["", "a=1", "'quoted'", "'s", "1-2", "é"])
+def test_csv_other_texts_stay(cell):
+    assert defuse(cell) == cell
+
+
+@given(st.text())
+def test_csv_defusing_can_be_undone(cell):
+    shown = defuse(cell)
+    assert (shown[1:] if re.match("'" + FORMULA.pattern, shown) else shown) == cell
+
+
+@given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), max_size=4))
+def test_csv_every_text_is_one_cell(texts):
+    docs = []
+    for text in texts:
+        doc = NLP(text)
+        doc.spans["sc"] = [doc[:]]
+        docs.append((text, doc))
+    data = write(docs, spans_key="sc").decode()
+    rows = list(csv.DictReader(io.StringIO(data, newline="")))
+    assert [row["id"] for row in rows] == [defuse(text) for text in texts]
+    assert [row["text"] for row in rows] == [defuse(d[:].text) for _, d in docs]

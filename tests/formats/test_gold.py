@@ -1,0 +1,34 @@
+import pytest
+
+from spacy_sapbert.formats.gold import GoldSpan, choose_kb_id, split_ids
+
+
+@pytest.mark.parametrize(
+    ("ids", "parts"),
+    [
+        ("C0000001", [["C0000001"]]),
+        ("C0000001|C0000002", [["C0000001", "C0000002"]]),
+        ("C0000001+C0000002", [["C0000001"], ["C0000002"]]),
+        ("A|B+C", [["A", "B"], ["C"]]),
+        (" A | B ", [["A", "B"]]),
+        ("A|-1", [["A"]]),
+        ("", []),
+        ("-1", []),
+        ("CUI-less", []),
+        ("A+-1", []),  # nobody can find both
+    ],
+)
+def test_split_ids_knows_alternatives_and_composites(ids, parts):
+    assert split_ids(ids) == parts
+
+
+def test_split_ids_can_take_bars_for_composites():
+    assert split_ids("A|B+C", bars_join_parts=True) == [["A"], ["B"], ["C"]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "kb_id"),
+    [([], "NIL"), ([["A", "B"]], "A"), ([["A"], ["B"]], "")],
+)
+def test_choose_kb_id_gives_the_one_id_that_is_right(parts, kb_id):
+    assert choose_kb_id(GoldSpan(0, 1, "", "x", parts, 1)) == kb_id

@@ -1,0 +1,119 @@
+import warnings
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats import read_docs
+from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+from spacy_sapbert.formats.gold_docs import make_gold_docs
+
+NLP = spacy.blank("en")
+TEXT = "Breast and ovarian  cancer."
+
+
+def make(*spans, text=TEXT, nlp=NLP, **options):
+    gold = [GoldSpan(s, e, label, text[s:e], parts, 1) for s, e, label, parts in spans]
+    documents = [GoldDocument("d", text, gold)]
+    options = {
+        "path": Path("gold.txt"),
+        "spans_key": "gold",
+        "label": "ENTITY",
+        **options,
+    }
+    ((key, doc),) = make_gold_docs(documents, nlp, **options)
+    assert key == "d"
+    return doc
+
+
+def describe(spans):
+    return [(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans]
+
+
+def test_gold_docs_mentions_of_whole_tokens_are_entities():
+    mentions = [(0, 6, "A", [["C1", "C2"]]), (11, 18, "B", []), (20, 26, "C", [["X"]])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = make(*mentions)
+    expected = [(0, 6, "A", "C1"), (11, 18, "B", "NIL"), (20, 26, "C", "X")]
+    assert describe(doc.ents) == describe(doc.spans["gold"]) == expected
+    assert doc.spans["gold"].attrs["ids"] == [[["C1", "C2"]], [], [["X"]]]
+
+
+def test_gold_docs_a_composite_has_no_id_that_is_right_alone():
+    doc = make((0, 26, "A", [["C1"], ["C2"]]))
+    assert describe(doc.ents) == [(0, 26, "A", "")]
+    assert doc.spans["gold"].attrs["ids"] == [[["C1"], ["C2"]]]
+
+
+def test_gold_docs_what_entities_cannot_hold_is_in_the_group_and_said():
+    mentions = [
+        (0, 26, "LONG", [["C1"]]),
+        (11, 26, "INSIDE", [["C2"]]),
+        (11, 15, "PART", [["C3"]]),
+        (18, 19, "BLANK", [["C4"]]),
+    ]
+    with pytest.warns(UserWarning, match=r"W530.*gold.txt.* of 4 2 .* 1 overlap"):
+        doc = make(*mentions)
+    assert describe(doc.ents) == [(0, 26, "LONG", "C1")]
+    assert describe(doc.spans["gold"]) == [
+        (0, 26, "LONG", "C1"),
+        (11, 26, "INSIDE", "C2"),
+        (11, 18, "PART", "C3"),
+        (11, 18, "BLANK", "C4"),
+    ]
+    assert doc.spans["gold"].attrs["start_char"] == [0, 11, 11, 18]
+    assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
+
+
+def test_gold_docs_say_it_also_of_a_stream_that_is_left():
+    document = GoldDocument("d", "ab", [GoldSpan(0, 1, "", "a", [], 1)])
+    options = {"path": Path("p"), "spans_key": "gold", "label": "ENTITY"}
+    stream = make_gold_docs([document] * 2, NLP, **options)
+    next(stream)
+    with pytest.warns(UserWarning, match="W530.* of 1 1 "):
+        stream.close()
+
+
+def test_gold_docs_mentions_without_a_type_have_a_label():
+    assert describe(make((0, 6, "", [])).ents) == [(0, 6, "ENTITY", "NIL")]
+
+
+def test_gold_docs_survive_being_saved():
+    with pytest.warns(UserWarning, match="W530"):
+        doc = make((0, 3, "A", [["C1"]]))
+    copy = Doc(NLP.vocab).from_bytes(doc.to_bytes())
+    assert copy.spans["gold"].attrs == doc.spans["gold"].attrs
+    assert describe(copy.spans["gold"]) == [(0, 6, "A", "C1")]
+
+
+def test_gold_docs_of_a_bare_vocabulary_have_tokens_between_blanks():
+    doc = make((0, 6, "A", [["C1"]]), nlp=NLP.vocab, spans_key="sc")
+    assert [token.text for token in doc] == ["Breast", "and", "ovarian", " ", "cancer."]
+    assert doc.text == TEXT
+    assert describe(doc.spans["sc"]) == describe(doc.ents) == [(0, 6, "A", "C1")]
+
+
+def test_gold_docs_may_be_longer_than_the_pipeline_takes():
+    nlp = spacy.blank("en")
+    nlp.max_length = 5
+    assert make((0, 6, "A", [["C1"]]), nlp=nlp).ents
+    assert nlp.max_length == 5
+
+
+def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path):
+    (tmp_path / "a.txt").write_text("fever")
+    (tmp_path / "a.ann").write_text("T1\tX 0 5\tfever\nN1\tReference T1 M:1\t\n")
+    ((key, doc),) = read_docs(tmp_path, NLP)
+    assert (key, describe(doc.ents)) == ("a", [(0, 5, "X", "M:1")])
+    with pytest.raises(SapbertError, match="E530.*'table'"):
+        read_docs(tmp_path / "a.txt", NLP)
+
+
+def test_gold_docs_of_ncbi_disease_hold_all_its_mentions(data_folder):
+    path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
+    docs = [doc for _, doc in read_docs(path, NLP, format="pubtator")]
+    assert sum(len(doc.spans["gold"]) for doc in docs) == 787
+    assert sum(len(doc.ents) for doc in docs) == 787

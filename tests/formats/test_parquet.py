@@ -1,0 +1,88 @@
+import io
+
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from spacy_sapbert.formats.rows import COLUMNS
+
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
+
+NLP = spacy.blank("en")
+CANDIDATE = {
+    "cui": "C0004057",
+    "name": "Aspirin",
+    "alias": "aspirin",
+    "score": 0.5,
+    "rank": 1,
+    "types": ["T109"],
+    "codes": {"MSH": ["D001241"], "ATC": ["B01AC06", "A01AD05"]},
+    "tie": False,
+    "probability": None,
+}
+
+
+@pytest.fixture
+def doc():
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    doc = NLP("Took aspirin 💊 today")
+    doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 3, 4, label="X")]
+    doc.ents[0]._.cui, doc.ents[0]._.candidates = "C0004057", [CANDIDATE]
+    return doc
+
+
+def write(docs, **options):
+    file = io.BytesIO()
+    write_docs(docs, file, **options)
+    file.seek(0)
+    return pq.ParquetFile(file)
+
+
+def test_parquet_a_mention_is_a_row_with_nested_columns(doc):
+    first, second = write([(7, doc)]).read().to_pylist()
+    codes = [*CANDIDATE["codes"].items()]
+    assert first == {
+        "id": "7",
+        "start": 5,
+        "end": 12,
+        "text": "aspirin",
+        "label": "DRUG",
+        "cui": "C0004057",
+        "name": "Aspirin",
+        "score": 0.5,
+        "probability": None,
+        "types": ["T109"],
+        "codes": codes,
+        "candidates": [{**CANDIDATE, "codes": codes}],
+        "note": None,
+    }
+    assert (second["start"], second["cui"], second["candidates"]) == (15, None, [])
+
+
+def test_parquet_candidates_of_an_older_linker_lack_what_they_lack(doc):
+    doc.ents[0]._.candidates = [{"cui": "C0004057", "score": float("nan")}]
+    (candidate,) = write([(7, doc)]).read().to_pylist()[0]["candidates"]
+    assert candidate["cui"] == "C0004057"
+    assert (candidate["score"], candidate["rank"], candidate["codes"]) == (
+        None,
+        None,
+        [],
+    )
+
+
+def test_parquet_is_written_in_row_groups(doc):
+    file = write(((i, doc) for i in range(1100)), rows_per_group=1500)
+    groups = [file.metadata.row_group(i).num_rows for i in range(2)]
+    assert groups == [1500, 700]
+    ids = file.read(columns=["id"]).column("id").to_pylist()
+    assert ids == [str(i) for i in range(1100) for _ in range(2)]
+
+
+def test_parquet_of_no_documents_still_has_its_columns():
+    assert write([]).schema_arrow.names == [*COLUMNS]
+
+
+def test_parquet_without_text_has_no_column_for_it(doc):
+    columns = write([(7, doc)], include_text=False).schema_arrow.names
+    assert columns == [name for name in COLUMNS if name != "text"]
