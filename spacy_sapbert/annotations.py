@@ -5,20 +5,28 @@ from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 from spacy.tokens import Doc, Span
 
 if TYPE_CHECKING:
-    from .kb import Linked
+    from .linking import Linked
 
+# Notes of mentions that have no concept, though there may be candidates.
+NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
 NIL = "NIL"  # as spaCy's own entity linker says
 Attrs = Tuple[str, str, str]  # names of the attributes for CUI, candidates and note
 
 
-def set_extensions(attrs: Attrs) -> None:
+def set_extensions(attrs: Attrs, kb_ents_attr: Optional[str] = None) -> None:
     """Register the attributes of spans that a linker writes.
 
     attrs (Attrs): Their names.
+    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
     """
     cui, candidates, note = attrs
-    for attr, default in ((cui, None), (candidates, []), (note, None)):
-        if not Span.has_extension(attr):
+    for attr, default in (
+        (cui, None),
+        (candidates, []),
+        (note, None),
+        (kb_ents_attr, []),
+    ):
+        if attr is not None and not Span.has_extension(attr):
             Span.set_extension(attr, default=default)
 
 
@@ -28,7 +36,7 @@ def chosen_cui(result: "Linked") -> Optional[str]:
     result (Linked): What the search says.
     RETURNS (Optional[str]): The best candidate's, if the mention has a concept.
     """
-    if not result.candidates or result.note == "below threshold":
+    if not result.candidates or result.note in NIL_NOTES:
         return None
     return str(result.candidates[0]["cui"])
 
@@ -40,6 +48,7 @@ def write_links(
     *,
     attrs: Attrs,
     spans_key: Optional[str],
+    kb_ents_attr: Optional[str] = None,
 ) -> None:
     """Write what was found for the spans of one Doc.
 
@@ -48,6 +57,8 @@ def write_links(
     results (Sequence[Linked]): One for each.
     attrs (Attrs): Names of the attributes.
     spans_key (Optional[str]): Of the group; None for entities.
+    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score;
+        they are there only for mentions that have a concept.
     """
     cui_attr, candidates_attr, note_attr = attrs
     cuis = [chosen_cui(result) for result in results]
@@ -55,6 +66,10 @@ def write_links(
         span._.set(cui_attr, cui)
         span._.set(candidates_attr, result.candidates)
         span._.set(note_attr, result.note)
+        if kb_ents_attr is not None:
+            named = result.candidates if cui is not None else []
+            pairs = [(c["cui"], c["score"]) for c in named]
+            span._.set(kb_ents_attr, pairs)
         if spans_key is None:
             # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
             for token in span:

@@ -25,10 +25,13 @@ from .errors import Errors, SapbertError
 from .files import check_file, file_digest, write_folder_atomically
 from .hf import EncoderSettings, load_encoder, read_settings, save_encoder
 from .indexes import build_index
-from .kb import load_kb, name_key
+from .kb import load_kb
 from .meta import describe_files, encoder_fingerprint, write_meta
+from .ngram_files import build_ngrams, iterate_names
+from .ngrams import FOLDER as NGRAMS_FOLDER
 from .store import FILE as STORE_FILE
-from .store import add_concept, create_store, finish_store
+from .store import Store, name_key
+from .store_writing import Origins, add_concept, create_store, finish_store
 
 CONCEPTS_AT_ONCE = 2_000  # tokenised together
 SHARD_ROWS = 8_192  # names embedded between two saves
@@ -85,6 +88,7 @@ def write_store(
     RAISES (SapbertError): If a concept comes twice, or no name can be read.
     """
     names = Names()
+    origins: Origins = {}
     counts = {"concepts": 0, "aliases": 0, "rows": 0, "unreadable": 0}
     path.unlink(missing_ok=True)
     connection = create_store(path)
@@ -96,13 +100,13 @@ def write_store(
             rows = iter([names.add(ids) for ids in pieces])
             for concept in batch:
                 taken = list(islice(rows, len(concept.aliases)))
-                add_concept(connection, counts["concepts"], concept, taken)
+                add_concept(connection, counts["concepts"], concept, taken, origins)
                 counts["concepts"] += 1
                 counts["aliases"] += len(taken)
                 counts["unreadable"] += taken.count(None)
         if not names.rows:
             raise SapbertError(Errors.E311.format(concepts=counts["concepts"]))
-        finish_store(connection, names.rows)
+        finish_store(connection, names.rows, origins)
     finally:
         connection.close()
     counts["rows"] = len(names.rows)
@@ -230,6 +234,7 @@ def build_kb(
     names_per_pass: int = 64,
     precision: str = "float32",
     threads: int = 0,
+    ngrams: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> Dict[str, Any]:
@@ -246,6 +251,7 @@ def build_kb(
     names_per_pass (int): Names that go through the encoder at once.
     precision (str): Of the encoder, "float32" or "bf16".
     threads (int): For the index, 0 = all; with 1 the bytes are always the same.
+    ngrams (bool): Index the character 3-grams of the names too, for `fusion`.
     force (bool): Replace a folder that is there.
     progress (bool): Show bars.
     RETURNS (Dict[str, Any]): The meta.json of the knowledge base.
@@ -293,6 +299,8 @@ def build_kb(
             threads=threads,
             progress=progress,
         )
+        if ngrams:
+            build_ngrams(iterate_names(Store(part), len(matrix)), part / NGRAMS_FOLDER)
         write_meta(
             part,
             {
@@ -307,6 +315,7 @@ def build_kb(
                 },
                 "index": {"backend": backend, "settings": used},
                 "counts": counts,
+                "ngrams": ngrams,
                 "sources": list(sources),
                 "threshold": threshold,
             },

@@ -1,84 +1,154 @@
 """Rows of the index → ranked concepts."""
 
-from typing import Dict, List, Optional, Sequence, Tuple, Union
+from itertools import groupby
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .store import Entry
 
-# cui, name, alias, score, types: plain JSON types only, so that Docs can be saved.
-Candidate = Dict[str, Union[str, float, List[str]]]
+# cui, name, alias, score, rank, types, codes, tie, probability: plain JSON types only,
+# so that Docs can be saved.
+Candidate = Dict[str, Any]
+# What orders concepts with equal scores: its name, and a value of an entry, the
+# smallest first.
+Evidence = Sequence[Tuple[str, Callable[[Entry], Any]]]
 
 SCORE_DIGITS = 6  # float32 sums differ behind that with the size of a batch
+BY_ID = "id"  # the tie was decided by nothing but the order of the ids
+
+
+class Hit(NamedTuple):
+    """An alias that a search found.
+
+    score (float): Cosine of the mention and the alias, −1 to 1.
+    entry (Entry): The alias.
+    order (float): What hits are ordered by: the score, or what it was fused to.
+    """
+
+    score: float
+    entry: Entry
+    order: float
 
 
 def rank_entries(
-    rows: Sequence[int], scores: Sequence[float], entries: Dict[int, List[Entry]]
-) -> List[Tuple[float, Entry]]:
+    rows: Sequence[int],
+    scores: Sequence[float],
+    entries: Dict[int, List[Entry]],
+    *,
+    orders: Optional[Sequence[float]] = None,
+) -> List[Hit]:
     """Order all aliases of some rows, the best first, so that no tie is left to chance.
 
     rows (Sequence[int]): Rows of the index. Shape: (n,).
     scores (Sequence[float]): Their cosines. Shape: (n,).
     entries (Dict[int, List[Entry]]): The aliases on each row.
-    RETURNS (List[Tuple[float, Entry]]): By score; among equal scores preferred names
-        before other aliases, then by smaller CUI, then by alias.
+    orders (Optional[Sequence[float]]): What to order them by; None = the cosines.
+        Shape: (n,).
+    RETURNS (List[Hit]): In that order; among equal ones preferred names before other
+        aliases, then by smaller CUI, then by alias.
     """
     ranked = [
-        (round(float(score), SCORE_DIGITS), entry)
-        for row, score in zip(rows, scores, strict=True)
+        Hit(round(float(score), SCORE_DIGITS), entry, round(float(order), SCORE_DIGITS))
+        for row, score, order in zip(rows, scores, orders or scores, strict=True)
         for entry in entries.get(int(row), ())
     ]
     ranked.sort(
-        key=lambda pair: (-pair[0], not pair[1].preferred, pair[1].cui, pair[1].alias)
+        key=lambda hit: (
+            -hit.order,
+            not hit.entry.preferred,
+            hit.entry.cui,
+            hit.entry.alias,
+        )
     )
     return ranked
 
 
-def rank_concepts(
-    rows: Sequence[int],
-    scores: Sequence[float],
-    entries: Dict[int, List[Entry]],
-    *,
-    k: Optional[int] = None,
-) -> List[Tuple[float, Entry]]:
-    """Order the concepts of some rows, each by its best alias.
+def rank_concepts(ranked: Sequence[Hit], *, k: Optional[int] = None) -> List[Hit]:
+    """Keep the best alias of each concept.
 
-    rows (Sequence[int]): Rows of the index. Shape: (n,).
-    scores (Sequence[float]): Their cosines. Shape: (n,).
-    entries (Dict[int, List[Entry]]): The aliases on each row.
-    k (Optional[int]): How many concepts; None = all.
-    RETURNS (List[Tuple[float, Entry]]): The first entry of each concept in the order
-        of `rank_entries`.
+    ranked (Sequence[Hit]): From `rank_entries`.
+    k (Optional[int]): How many concepts, and all that equal the last of them; None =
+        all.
+    RETURNS (List[Hit]): The first hit of each concept, in the same order.
     """
-    best: Dict[str, Tuple[float, Entry]] = {}
-    for score, entry in rank_entries(rows, scores, entries):
-        best.setdefault(entry.cui, (score, entry))
-        if len(best) == k:
+    best: Dict[str, Hit] = {}
+    last: Optional[float] = None
+    for hit in ranked:
+        if last is not None and hit.order < last:
             break
+        best.setdefault(hit.entry.cui, hit)
+        if len(best) == k:
+            last = hit.order
     return list(best.values())
 
 
-def make_candidate(score: float, entry: Entry, types: List[str]) -> Candidate:
+def settle_ties(
+    hits: Sequence[Hit], evidence: Evidence
+) -> List[Tuple[Hit, Optional[str]]]:
+    """Order concepts with equal scores by what speaks for each.
+
+    hits (Sequence[Hit]): From `rank_concepts`.
+    evidence (Evidence): What counts, the most important first.
+    RETURNS (List[Tuple[Hit, Optional[str]]]): In the new order, and for each what put
+        it before the next, or for the last after the one before: the name of the
+        evidence, or "id"; None for a concept whose score no other has.
+    """
+    settled: List[Tuple[Hit, Optional[str]]] = []
+    for _, group in groupby(hits, key=lambda hit: hit.order):
+        tied = [
+            ([value(hit.entry) for _, value in evidence], hit.entry.cui, hit)
+            for hit in group
+        ]
+        tied.sort(key=lambda item: item[:2])
+        for place, (values, _, hit) in enumerate(tied):
+            if len(tied) == 1:
+                settled.append((hit, None))
+                continue
+            other = tied[place + 1 if place + 1 < len(tied) else place - 1][0]
+            differing = (
+                name
+                for (name, _), mine, its in zip(evidence, values, other, strict=True)
+                if mine != its
+            )
+            settled.append((hit, next(differing, BY_ID)))
+    return settled
+
+
+def make_candidate(
+    rank: int,
+    hit: Hit,
+    *,
+    types: List[str],
+    codes: Dict[str, List[str]],
+    tie: Optional[str] = None,
+    probability: Optional[float] = None,
+) -> Candidate:
     """Write a concept down as a candidate.
 
-    score (float): Cosine of the mention and the alias, −1 to 1.
-    entry (Entry): The concept, and the alias that matched.
+    rank (int): Its place, from 1.
+    hit (Hit): The concept, and the alias that matched.
     types (List[str]): Its semantic types.
+    codes (Dict[str, List[str]]): Its codes, by source.
+    tie (Optional[str]): See `settle_ties`.
+    probability (Optional[float]): That it is right, if somebody knows.
     RETURNS (Candidate): Plain JSON types.
     """
     return {
-        "cui": entry.cui,
-        "name": entry.name,
-        "alias": entry.alias,
-        "score": score,
+        "cui": hit.entry.cui,
+        "name": hit.entry.name,
+        "alias": hit.entry.alias,
+        "score": hit.score,
+        "rank": rank,
         "types": types,
+        "codes": codes,
+        "tie": tie,
+        "probability": probability,
     }
 
 
-def describe_text(text: str) -> Optional[str]:
-    """Say why a mention needs no search.
+def has_text(text: str) -> bool:
+    """Tell whether a mention can be looked up.
 
     text (str): The mention.
-    RETURNS (Optional[str]): "blank", "punctuation", or None for a letter or digit.
+    RETURNS (bool): Whether it has a letter or digit.
     """
-    if not text.strip():
-        return "blank"
-    return None if any(character.isalnum() for character in text) else "punctuation"
+    return any(character.isalnum() for character in text)

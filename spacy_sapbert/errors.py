@@ -258,6 +258,46 @@ class Errors(metaclass=_WithCodes):
         "`--setting M=32`."
     )
 
+    E330 = "Expected a filter of {known}, but got {got}. Correct the setting `filter`."
+    E331 = (
+        "Expected `{setting}` to be a list of texts, but got something else. Write it "
+        'like `["T047", "DISO"]`.'
+    )
+    E332 = (
+        "Expected `{field}` to name what the knowledge base has, but it has no {got}; "
+        "near are: {known}. Correct `{field}`."
+    )
+    E333 = "Expected settings of {known}, but got {got}. Correct its name."
+    E334 = (
+        "Expected `label_types` to map labels to lists of semantic types, but got a "
+        '{got}. Write it like `{{"DISEASE": ["T047"]}}`.'
+    )
+    E335 = "Expected `{setting}` to be of {known}, but got {got}. Correct `{setting}`."
+    E336 = (
+        "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
+        "it with `spacy sapbert kb search`."
+    )
+    E337 = (
+        "Expected {cui} to have that name and another one, but it has not. Remove the "
+        "whole concept, or correct `--alias`."
+    )
+    E338 = (
+        "Expected {path} as it was when it was opened, but somebody has changed it. "
+        "Open it again and repeat what you did."
+    )
+    E339 = (
+        "Expected at least one name of {cui} that the encoder can read, but got none. "
+        "Give it another name."
+    )
+    E341 = (
+        "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got neither "
+        "or both. Name one of them."
+    )
+    E340 = (
+        "Expected likeness of characters in the knowledge base, but it has none. Build "
+        "it with `--ngrams`, or leave `fusion` out."
+    )
+
     # --- commands ---
     E501 = "Expected a format of {known}, but got {name!r}. Correct `--format`."
     E502 = (
@@ -356,6 +396,22 @@ class Errors(metaclass=_WithCodes):
     E532 = (
         "{path}: Expected {format}, with {expected}, but document {number} has another "
         "form. Check `format`, or make the file again with the program that wrote it."
+    )
+
+    E590 = (
+        "Expected the character n-grams of the names at {path}, but found none. Build "
+        "the knowledge base again with `--ngrams`, or search without them."
+    )
+    E591 = (
+        "{path}: Expected character n-grams of the names of this knowledge base, but "
+        "{reason}. Copy or build the knowledge base again."
+    )
+    E592 = (
+        "Expected a mask of {rows} rows of True and False, but got {got} of shape "
+        "{shape}. Make it for the rows of this knowledge base."
+    )
+    E593 = (
+        "Expected the fusion to be one of {known}, but got {value!r}. Correct `fusion`."
     )
 
     # --- training ---
@@ -609,3 +665,4 @@ class Warnings(metaclass=_WithCodes):
         "{widened} do not begin and end with tokens and {overlapping} overlap a longer "
         "one. These are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
     )
+    W001 = "The id {cui} was retired; the concept is now {now}."

@@ -1,9 +1,7 @@
 """KnowledgeBase: a folder of concepts, index and encoder, verified and searched."""
 
-import hashlib
 import threading
-from array import array
-from importlib.metadata import entry_points
+import warnings
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -12,7 +10,6 @@ from typing import (
     Iterable,
     Iterator,
     List,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -21,73 +18,28 @@ from typing import (
 
 import numpy as np
 
-from .candidates import Candidate, describe_text, make_candidate, rank_concepts
+from .allowed import check_known
 from .concepts import Concept
-from .errors import Errors, SapbertError
+from .errors import Errors, SapbertError, Warnings
+from .filters import Filter
 from .hf import EncoderSettings
+from .hybrid import order_found, unite_searches
 from .indexes import Index, load_index
+from .installed import find_kb
+from .layered_store import LayeredStore
+from .layers import Admitted, Layer, admit, search_layers
+from .linking import Linked, link_mentions
 from .meta import read_meta, verify_files
-from .store import Entry, Store
+from .ngrams import FOLDER as NGRAMS_FOLDER
+from .ngrams import NgramLayers, load_ngrams
+from .options import DEFAULT_OPTIONS, LinkOptions, change_options
+from .overlay import open_overlay, read_removed
+from .store import Entry, name_key
 
 if TYPE_CHECKING:
     from .encoder import NameModel, Wordpieces
 
-ENTRY_POINTS = "spacy_sapbert_kbs"
-ROWS_PER_CONCEPT = 4  # rows asked for at first, for each concept that is wanted
-FEWEST_ROWS = 32
-MOST_ROWS = 4096
-
-
-class Linked(NamedTuple):
-    """What the search says of one mention.
-
-    candidates (List[Candidate]): Concepts, the best first.
-    note (Optional[str]): Why there is none, or that the mention was cut.
-    """
-
-    candidates: List[Candidate]
-    note: Optional[str]
-
-
-def name_key(pieces: "Wordpieces") -> bytes:
-    """Name a row of the index by its wordpieces.
-
-    pieces (Wordpieces): Ids, special ones included.
-    RETURNS (bytes): 16 bytes, equal for equal wordpieces.
-    """
-    ids = array("q", pieces).tobytes()
-    return hashlib.blake2b(ids, digest_size=16).digest()
-
-
-def installed_kbs() -> Dict[str, Any]:
-    """Find the knowledge bases that are installed as packages.
-
-    RETURNS (Dict[str, EntryPoint]): By name.
-    """
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-def find_kb(name: Union[str, Path, None] = None) -> Path:
-    """Find the folder of a knowledge base.
-
-    name (Union[str, Path, None]): A folder, or the name of an installed knowledge
-        base; None for the only one that is installed.
-    RETURNS (Path): The folder.
-    RAISES (SapbertError): If there is none, or None could mean several.
-    """
-    installed = installed_kbs()
-    names = ", ".join(sorted(installed)) or "none"
-    if name is None:
-        if not installed:
-            raise SapbertError(Errors.E308)
-        if len(installed) > 1:
-            raise SapbertError(Errors.E309.format(names=names))
-        name = next(iter(installed))
-    if Path(name).is_dir():
-        return Path(name)
-    if str(name) not in installed:
-        raise SapbertError(Errors.E310.format(name=str(name), names=names))
-    return Path(installed[str(name)].load())
+FILTERS_KEPT = 16  # filters whose rows are remembered
 
 
 def load_kb(
@@ -124,16 +76,40 @@ class KnowledgeBase:
         encoder: "Optional[NameModel]" = None,
     ) -> None:
         self.folder = folder
-        self.meta = meta
-        self.store = Store(folder)
         self.lock = threading.Lock()
         self.given_encoder = encoder
         self.loaded_encoder: Optional[NameModel] = None
         self.loaded_index: Optional[Index] = None
+        self.read_layers(meta)
+
+    def read_layers(self, meta: Dict[str, Any]) -> None:
+        """Take over what a meta.json says; index and encoder stay as they are.
+
+        meta (Dict[str, Any]): Of this folder, verified.
+        """
+        self.meta = meta
+        rows = meta["counts"]["rows"]
+        built = Layer(
+            self.folder,
+            lambda: self.index,
+            first=0,
+            rows=rows,
+            removed=read_removed(self.folder, meta),
+        )
+        added = open_overlay(self.folder, meta, first=rows)
+        self.layers = [built, *([added] if added else [])]
+        self.loaded_ngrams: Optional[NgramLayers] = None
+        self.filters: Dict[Filter, Admitted] = {}
+        self.store = LayeredStore(self.layers)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # A process that gets it opens the same folder; nothing native is copied.
         return load_kb, (self.folder,)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are to search."""
+        return sum(layer.rows for layer in self.layers)
 
     @property
     def encoder(self) -> "NameModel":
@@ -145,7 +121,7 @@ class KnowledgeBase:
 
     @property
     def index(self) -> Index:
-        """The index, loaded when it is first asked for."""
+        """The index of what was built, loaded when it is first asked for."""
         with self.lock:
             if self.loaded_index is None:
                 self.loaded_index = load_index(
@@ -187,14 +163,14 @@ class KnowledgeBase:
         return vectors
 
     def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows of the index.
+        """Find the nearest rows.
 
         vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
         k (int): How many rows.
         RETURNS (Tuple[np.ndarray, np.ndarray]): Rows and cosines, the best first.
             Shape: (n, up to k) each.
         """
-        return self.index.search(vectors, min(k, self.meta["counts"]["rows"]))
+        return search_layers(self.layers, vectors, min(k, self.rows))
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Give what the index holds.
@@ -202,80 +178,116 @@ class KnowledgeBase:
         rows (np.ndarray): Numbers of rows. Shape: (n,).
         RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
         """
-        return self.index.vectors(np.asarray(rows, dtype=np.int64))
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(self.layers) == 1:
+            return self.index.vectors(rows)
+        found = np.empty((len(rows), self.meta["encoder"]["width"]), dtype=np.float32)
+        for layer in self.layers:
+            own = (rows >= layer.first) & (rows < layer.first + layer.rows)
+            if own.any():
+                found[own] = layer.open_index().vectors(rows[own] - layer.first)
+        return found
 
     def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
         """Give every alias of every concept on some rows; see `Store.entries`."""
         return self.store.entries(rows)
+
+    def admitted(self, wanted: Filter) -> Admitted:
+        """Find what a filter leaves; the last few are remembered.
+
+        wanted (Filter): The filter.
+        RETURNS (Admitted): What is left.
+        RAISES (SapbertError): If no concept or name has such a type, source or
+            language.
+        """
+        if wanted not in self.filters:
+            check_known([layer.store for layer in self.layers], wanted)
+            found = admit(self.layers, wanted)
+            with self.lock:
+                while len(self.filters) >= FILTERS_KEPT:
+                    self.filters.pop(next(iter(self.filters)))
+                self.filters[wanted] = found
+        return self.filters[wanted]
 
     def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
         """Find which normalised forms are names; see `Store.spellings`."""
         return self.store.spellings(forms)
 
     def concept(self, cui: str) -> Optional[Concept]:
-        """Look a concept up; see `Store.concept`."""
+        """Look a concept up, None if there is none; see `LayeredStore.concept`."""
         return self.store.concept(cui)
 
     def concepts(self) -> Iterator[Concept]:
-        """Give all concepts; see `Store.concepts`."""
+        """Give all concepts; see `LayeredStore.concepts`."""
         return self.store.concepts()
 
+    def children(self, cui: str) -> List[str]:
+        """Give the ids one step down in the hierarchy, sorted."""
+        return self.store.children(cui)
+
+    def cuis(self, source: str, code: str) -> List[str]:
+        """Find the concepts that a code of a source means; the way back is `codes`.
+
+        source (str): The source, e.g. "ICD10CM".
+        code (str): The code, e.g. "E11.9".
+        RETURNS (List[str]): Their ids, sorted.
+        """
+        return self.store.cuis(source, code)
+
+    def codes(self, cui: str, source: str) -> List[str]:
+        """Give the codes that a concept has in a source.
+
+        cui (str): Id of the concept, or one that was retired for it.
+        source (str): The source, e.g. "ICD10CM".
+        RETURNS (List[str]): The codes, none if it has none there.
+        RAISES (SapbertError): If there is no such concept.
+        """
+        return list(self[cui].codes.get(source, ()))
+
+    def __getitem__(self, cui: str) -> Concept:
+        """Look a concept up, with a notice if its id was retired.
+
+        cui (str): The id.
+        RETURNS (Concept): The concept.
+        RAISES (SapbertError): If there is none.
+        """
+        concept = self.concept(cui)
+        if concept is None:
+            raise SapbertError(Errors.E336.format(cui=repr(cui)))
+        if concept.cui != cui:
+            warnings.warn(
+                Warnings.W001.format(cui=cui, now=concept.cui), UserWarning, 2
+            )
+        return concept
+
+    def __contains__(self, cui: str) -> bool:
+        return self.concept(cui) is not None
+
     def link(
-        self, mentions: Sequence[str], *, k: int = 10, threshold: Optional[float] = None
+        self,
+        mentions: Sequence[str],
+        *,
+        labels: Optional[Sequence[str]] = None,
+        documents: Optional[Sequence[int]] = None,
+        options: LinkOptions = DEFAULT_OPTIONS,
+        **settings: Any,
     ) -> List[Linked]:
         """Find the concepts that mentions may mean.
 
         mentions (Sequence[str]): Their texts; equal ones are looked up once.
-        k (int): Concepts for each at the most.
-        threshold (Optional[float]): Cosine under which the best one does not count;
-            None = the one of the knowledge base, if it has one.
+        labels (Optional[Sequence[str]]): Of their entities, for `label_types`.
+        documents (Optional[Sequence[int]]): The number of each one's document, for the
+            evidence "coherence"; None = each mention is alone.
+        options (LinkOptions): How to look them up.
+        settings (Any): Fields of `LinkOptions` that differ: `k`, `threshold`, …
         RETURNS (List[Linked]): One for each mention. The candidates are there also
-            below the threshold; the note tells.
+            where there is no concept; the note tells why.
+        RAISES (SapbertError): If a setting is not possible.
         """
-        threshold = self.meta["threshold"] if threshold is None else threshold
-        found: Dict[str, Linked] = {}
-        texts: List[str] = []
-        for text in dict.fromkeys(mentions):
-            note = describe_text(text)
-            if note:
-                found[text] = Linked([], note)
-            else:
-                texts.append(text)
-        if texts:
-            found.update(
-                zip(texts, self.link_distinct(texts, k, threshold), strict=True)
-            )
-        return [found[text] for text in mentions]
-
-    def link_distinct(
-        self, texts: List[str], k: int, threshold: Optional[float]
-    ) -> List[Linked]:
-        """Link distinct mentions that have a letter or digit; see `link`."""
-        from .encoder import tokenize_names
-
-        pieces, cut = tokenize_names(self.encoder, texts)
-        vectors = self.embed(pieces)
-        usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
-        asked = np.flatnonzero(usable).tolist()
-        ranked = dict(zip(asked, self.rank(vectors[asked], k), strict=True))
-        types = self.store.types(
-            entry.cui for concepts in ranked.values() for _, entry in concepts
+        options = change_options(options, settings)
+        return link_mentions(
+            self, mentions, options, labels=labels, documents=documents
         )
-        results: List[Linked] = []
-        for number, ids in enumerate(pieces):
-            candidates = [
-                make_candidate(score, entry, list(types.get(entry.cui, ())))
-                for score, entry in ranked.get(number, ())
-            ]
-            note = "cut" if cut[number] else None
-            if not ids:
-                note = "unreadable"
-            elif not candidates:
-                note = "no vector"
-            elif threshold is not None and ranked[number][0][0] < threshold:
-                note = "below threshold"
-            results.append(Linked(candidates, note))
-        return results
 
     def embed(self, pieces: Sequence["Wordpieces"]) -> np.ndarray:
         """Embed tokenised names; those that are rows of the index cost nothing.
@@ -294,29 +306,57 @@ class KnowledgeBase:
         vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
         return vectors[[place[name_key(ids)] for ids in pieces]]
 
-    def rank(self, vectors: np.ndarray, k: int) -> List[List[Tuple[float, Entry]]]:
-        """Find the k best concepts of each vector.
+    def fuse(
+        self,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        rows: np.ndarray,
+        scores: np.ndarray,
+        admitted: Optional[Admitted],
+        options: LinkOptions,
+    ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Search by the likeness of characters too; see `hybrid.unite_searches`.
 
-        Several rows may belong to one concept, so that more rows are asked for, and
-        more again for those vectors that still lack concepts.
-
-        vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
-        k (int): Concepts for each at the most.
-        RETURNS (List[List[Tuple[float, Entry]]]): See `rank_concepts`.
+        texts (Sequence[str]): Mentions.
+        vectors (np.ndarray): Their unit vectors in float32. Shape: (n, width).
+        rows (np.ndarray): Rows that were found by them. Shape: (n, m).
+        scores (np.ndarray): Their cosines. Shape: (n, m).
+        admitted (Optional[Admitted]): What may be found; None = everything.
+        options (LinkOptions): How the two are put together.
+        RETURNS (Tuple[np.ndarray, np.ndarray, np.ndarray]): Rows, cosines, and what to
+            order them by, in any order; row −1 is none. Shape: (n, k) each.
+        RAISES (SapbertError): If the knowledge base was built without.
         """
-        results: List[List[Tuple[float, Entry]]] = [[] for _ in vectors]
-        pending = np.arange(len(vectors))
-        total = self.meta["counts"]["rows"]
-        count = min(max(FEWEST_ROWS, ROWS_PER_CONCEPT * k), total)
-        while len(pending):
-            rows, scores = self.search(vectors[pending], count)
-            entries = self.entries(np.unique(rows))
-            for place, number in enumerate(pending):
-                results[number] = rank_concepts(
-                    rows[place].tolist(), scores[place].tolist(), entries, k=k
-                )
-            if count >= min(total, MOST_ROWS) or rows.shape[1] < count:
-                break
-            count = min(count * 4, total, MOST_ROWS)
-            pending = np.array([i for i in pending if len(results[i]) < k], dtype=int)
-        return results
+        mask = None
+        if admitted is not None:
+            mask = np.zeros(self.rows, dtype=bool)
+            mask[admitted.rows] = True
+        found = unite_searches(
+            texts,
+            vectors,
+            (rows, scores),
+            self,
+            self.ngrams,
+            k=rows.shape[1],
+            allowed=mask,
+        )
+        return order_found(
+            found, fusion=str(options.fusion), weight=options.ngram_weight
+        )
+
+    @property
+    def ngrams(self) -> NgramLayers:
+        """The character 3-grams of all names, mapped when first asked for."""
+        if self.loaded_ngrams is None:
+            if not self.meta.get("ngrams"):
+                raise SapbertError(Errors.E340)
+            self.loaded_ngrams = NgramLayers(
+                [
+                    (
+                        layer.first,
+                        load_ngrams(layer.folder / NGRAMS_FOLDER, rows=layer.rows),
+                    )
+                    for layer in self.layers
+                ]
+            )
+        return self.loaded_ngrams

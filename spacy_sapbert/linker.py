@@ -26,12 +26,15 @@ from thinc.api import Config, Model
 
 from .annotations import Attrs, set_extensions, write_links
 from .errors import Errors, SapbertError
+from .long_forms import long_form_text
+from .options import DEFAULT_OPTIONS, LinkOptions, change_options
 
 if TYPE_CHECKING:
-    from .kb import KnowledgeBase, Linked
+    from .kb import KnowledgeBase
 
 OPENING = threading.Lock()  # a component is pickled, and a lock in it could not be
 
+MOST_MENTIONS = 1_000_000
 DEFAULT_CONFIG = """
 [components]
 
@@ -43,6 +46,18 @@ kb = null
 k = 10
 # cosine under which a mention has no concept; null = as calibrated for the kb
 threshold = null
+# "nil" = a mention has no concept where only the order of the ids would choose it
+ambiguous = "link"
+# what orders concepts with equal scores, the most important first: "label",
+# "preferred", "source" and, by what else the document has, "coherence"
+tie_evidence = ["label", "preferred", "source"]
+# for the evidence "source": the vocabularies whose names count most, the best first
+source_rank = []
+# "filter" = entities find only the types of their label; "evidence" = they prefer them
+label_types_use = "filter"
+# null = the cosine alone; "weighted" or "rrf" = with the likeness of characters
+fusion = null
+ngram_weight = 0.1
 # mentions looked up at once, of as many documents as it takes
 batch_size = 256
 # null = doc.ents, else doc.spans[spans_key]
@@ -51,6 +66,16 @@ spans_key = null
 cui_attr = "cui"
 candidates_attr = "candidates"
 note_attr = "link_note"
+# a list of (cui, score) as scispaCy has it, for example in "kb_ents"; null = none
+kb_ents_attr = null
+# the long form of an abbreviation, looked up in its place where a component set it
+long_form_attr = "long_form"
+
+# what may be found, e.g. types = ["DISO"]; types, sources, languages, allow, deny
+[components.sapbert_linker.filter]
+
+# semantic types or groups of the labels, e.g. DISEASE = ["T047"]
+[components.sapbert_linker.label_types]
 
 [components.sapbert_linker.encoder]
 @architectures = "spacy-sapbert.TransformerEncoder.v1"
@@ -80,23 +105,49 @@ def make_sapbert_linker(
     kb: Optional[Union[str, Path]],
     k: int,
     threshold: Optional[float],
+    ambiguous: str,
+    tie_evidence: List[str],
+    source_rank: List[str],
+    label_types_use: str,
+    fusion: Optional[str],
+    ngram_weight: float,
     batch_size: int,
     spans_key: Optional[str],
     cui_attr: str,
     candidates_attr: str,
     note_attr: str,
+    kb_ents_attr: Optional[str],
+    long_form_attr: str,
+    filter: Dict[str, List[str]],
+    label_types: Dict[str, List[str]],
     encoder: Model,
     scorer: Optional[Callable[..., Dict[str, Any]]],
 ) -> "SapbertLinker":
     """Make the component; see `DEFAULT_CONFIG` for its settings."""
+    options = change_options(
+        DEFAULT_OPTIONS,
+        {
+            "k": k,
+            "threshold": threshold,
+            "filter": filter,
+            "label_types": label_types,
+            "label_types_use": label_types_use,
+            "tie_evidence": tie_evidence,
+            "source_rank": source_rank,
+            "ambiguous": ambiguous,
+            "fusion": fusion,
+            "ngram_weight": ngram_weight,
+        },
+    )
     return SapbertLinker(
         name,
         kb=kb,
-        k=k,
-        threshold=threshold,
+        options=options,
         batch_size=batch_size,
         spans_key=spans_key,
         attrs=(cui_attr, candidates_attr, note_attr),
+        kb_ents_attr=kb_ents_attr,
+        long_form_attr=long_form_attr,
         encoder=encoder,
         scorer=scorer,
     )
@@ -107,11 +158,12 @@ class SapbertLinker(Pipe):
 
     name (str): Of the component.
     kb (Optional[Union[str, Path]]): See `DEFAULT_CONFIG`, also for those that follow.
-    k (int): At least 1.
-    threshold (Optional[float]): −1 to 1.
+    options (LinkOptions): How mentions are looked up.
     batch_size (int): At least 1.
     spans_key (Optional[str]): Of a span group.
     attrs (Attrs): Names of the attributes for CUI, candidates and note.
+    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
+    long_form_attr (str): Name of the attribute that says what an abbreviation means.
     encoder (Model[List[str], Floats2d]): Runs the encoder of the knowledge base.
     scorer (Optional[Callable]): Scores examples.
     RAISES (SapbertError): If a number is out of its range.
@@ -122,40 +174,34 @@ class SapbertLinker(Pipe):
         name: str,
         *,
         kb: Optional[Union[str, Path]],
-        k: int,
-        threshold: Optional[float],
+        options: LinkOptions,
         batch_size: int,
         spans_key: Optional[str],
         attrs: Attrs,
+        kb_ents_attr: Optional[str],
+        long_form_attr: str,
         encoder: Model,
         scorer: Optional[Callable[..., Dict[str, Any]]],
     ) -> None:
-        for setting, value, low, high in (
-            ("k", k, 1, 1000),
-            ("batch_size", batch_size, 1, 1_000_000),
-            ("threshold", threshold, -1, 1),
-        ):
-            if value is not None and not low <= value <= high:
-                raise SapbertError(
-                    Errors.E313.format(
-                        setting=f"components.{name}.{setting}",
-                        low=low,
-                        high=high,
-                        value=value,
-                    )
+        if not 1 <= batch_size <= MOST_MENTIONS:
+            raise SapbertError(
+                Errors.E313.format(
+                    setting="batch_size", low=1, high=MOST_MENTIONS, value=batch_size
                 )
+            )
         self.name = name
         self.source = kb
-        self.k = k
-        self.threshold = threshold
+        self.options = options
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = attrs
+        self.kb_ents_attr = kb_ents_attr
+        self.long_form_attr = long_form_attr
         self.encoder = encoder
         self.scorer = scorer
         self.opened: Optional[KnowledgeBase] = None
         self.unpacked: Optional[TemporaryDirectory] = None
-        set_extensions(self.attrs)
+        set_extensions(self.attrs, self.kb_ents_attr)
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -187,30 +233,39 @@ class SapbertLinker(Pipe):
             return list(doc.ents)
         return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
 
-    def __call__(self, doc: Doc) -> Doc:
+    def __call__(self, doc: Doc, **settings: Any) -> Doc:
         """Link one Doc.
 
         doc (Doc): With its entities.
+        settings (Any): Fields of `LinkOptions` that differ for this call, as in
+            `nlp(text, component_cfg={"sapbert_linker": {"k": 3}})`.
         RETURNS (Doc): The same, with the attributes and `ent.kb_id_` set.
+        RAISES (SapbertError): If a setting is not possible.
         """
+        options = change_options(self.options, settings)
         error_handler = self.get_error_handler()
         try:
-            self.link_docs([doc])
+            self.link_docs([doc], options)
         except Exception as error:
             error_handler(self.name, self, [doc], error)
         return doc
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+    def pipe(
+        self, stream: Iterable[Doc], *, batch_size: int = 128, **settings: Any
+    ) -> Iterator[Doc]:
         """Link a stream of Docs, many mentions at once.
 
         stream (Iterable[Doc]): The Docs.
         batch_size (int): Docs held back at the most.
+        settings (Any): See `__call__`.
         YIELDS (Doc): The same, in order.
+        RAISES (SapbertError): If a setting is not possible.
         """
+        options = change_options(self.options, settings)
         error_handler = self.get_error_handler()
         for docs in self.batches(stream, batch_size):
             try:
-                self.link_docs(docs)
+                self.link_docs(docs, options)
             except Exception as error:
                 error_handler(self.name, self, docs, error)
             else:
@@ -229,23 +284,32 @@ class SapbertLinker(Pipe):
         if docs:
             yield docs
 
-    def link_docs(self, docs: Sequence[Doc]) -> None:
+    def link_docs(self, docs: Sequence[Doc], options: LinkOptions) -> None:
         """Look up the mentions of some Docs together, and write what was found.
 
         docs (Sequence[Doc]): Changed in place.
+        options (LinkOptions): How to look them up.
         """
         spans = [self.spans(doc) for doc in docs]
-        texts = [span.text for of_doc in spans for span in of_doc]
-        if not texts:
+        placed = [(number, s) for number, own in enumerate(spans) for s in own]
+        if not placed:
             return
-        found: List[Linked] = []
-        for start in range(0, len(texts), self.batch_size):
-            part = texts[start : start + self.batch_size]
-            found += self.kb.link(part, k=self.k, threshold=self.threshold)
+        found = self.kb.link(
+            [long_form_text(s, self.long_form_attr) or s.text for _, s in placed],
+            labels=[span.label_ for _, span in placed],
+            documents=[number for number, _ in placed],
+            options=options,
+        )
         results = iter(found)
         for doc, of_doc in zip(docs, spans, strict=True):
-            own = [next(results) for _ in of_doc]
-            write_links(doc, of_doc, own, attrs=self.attrs, spans_key=self.spans_key)
+            write_links(
+                doc,
+                of_doc,
+                [next(results) for _ in of_doc],
+                attrs=self.attrs,
+                kb_ents_attr=self.kb_ents_attr,
+                spans_key=self.spans_key,
+            )
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component with its whole knowledge base.
@@ -328,5 +392,5 @@ def restore_linker(name: str, state: Dict[str, Any], run: Tuple[int, str]) -> An
     linker.__dict__.update(state)
     linker.name = name
     linker.encoder = create_transformer_encoder(*run)
-    set_extensions(linker.attrs)
+    set_extensions(linker.attrs, linker.kb_ents_attr)
     return linker

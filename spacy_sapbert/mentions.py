@@ -265,7 +265,7 @@ class SapbertMentions(Pipe):
         source = self.source
         linker = self.find_linker()
         if source is not None and linker is not None:
-            from .kb import find_kb
+            from .installed import find_kb
 
             with suppress(SapbertError):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():

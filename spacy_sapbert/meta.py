@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from pathlib import Path, PurePosixPath
 from typing import Any, Dict, List, Tuple
 
@@ -11,7 +12,8 @@ from .errors import Errors, SapbertError
 from .files import file_digest, write_json
 
 FILE = "meta.json"
-FORMAT = 1
+FORMAT = 2
+OVERLAY_FOLDER = re.compile(r"overlay-\d+")
 LARGEST_META = 1 << 24  # bytes; a real one has a few thousand
 
 # What a meta.json must say, and of which type.
@@ -34,6 +36,12 @@ ENCODER_FIELDS: Dict[str, type] = {
     "lowercase": bool,
 }
 INDEX_FIELDS: Dict[str, type] = {"backend": str, "settings": dict}
+OVERLAY_FIELDS: Dict[str, type] = {
+    "folder": str,
+    "concepts": int,
+    "rows": int,
+    "removed": int,
+}
 COUNT_FIELDS: Dict[str, type] = {"concepts": int, "aliases": int, "rows": int}
 
 # What `calibration` must say, if it is there.
@@ -124,6 +132,10 @@ def read_meta(folder: Path) -> Dict[str, Any]:
         check_fields(meta["counts"], COUNT_FIELDS, "`counts`")
         if meta.get("calibration") is not None:
             check_calibration(meta["calibration"])
+        if meta.get("overlay") is not None:
+            check_fields(meta["overlay"], OVERLAY_FIELDS, "`overlay`")
+            if not OVERLAY_FOLDER.fullmatch(meta["overlay"]["folder"]):
+                raise ValueError("`overlay` names another folder")
         for name, entry in meta["files"].items():
             check_fields(entry, {"size": int, "sha256": str}, "`files`")
             parts = PurePosixPath(name).parts
@@ -243,12 +255,16 @@ def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
     counts, encoder, index = meta["counts"], meta["encoder"], meta["index"]
     size = sum(entry["size"] for entry in meta["files"].values())
     settings = ", ".join(f"{key} {value}" for key, value in index["settings"].items())
+    overlay = meta.get("overlay") or {"concepts": 0, "removed": 0}
     return [
         ("Concepts", f"{counts['concepts']:,}"),
+        ("Concepts added since", f"{overlay['concepts']:,}"),
+        ("Concepts removed since, or names of them", f"{overlay['removed']:,}"),
         ("Names", f"{counts['aliases']:,}"),
         ("Distinct names in the index", f"{counts['rows']:,}"),
         ("Names that the encoder cannot read", f"{counts.get('unreadable', 0):,}"),
         ("Index", f"{index['backend']} ({settings})" if settings else index["backend"]),
+        ("Character 3-grams", "yes" if meta.get("ngrams") else "no"),
         ("Encoder", f"{encoder['base']} ({encoder['fingerprint']})"),
         ("Vectors", f"{encoder['width']} wide, {encoder['pooling']} pooling"),
         ("Threshold", "none" if meta["threshold"] is None else meta["threshold"]),

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 from . import __version__
 from .errors import Errors, SapbertError
-from .kb import ENTRY_POINTS, load_kb
+from .installed import ENTRY_POINTS
+from .kb import load_kb
 
 INIT = '''"""A knowledge base for spacy-sapbert; `folder` is where it lies."""
 
@@ -25,7 +26,7 @@ setup(
     version={version!r},
     description={description!r},
     packages=[{module!r}],
-    package_data={{{module!r}: ["kb/*", "kb/encoder/*"]}},
+    package_data={{{module!r}: ["kb/*", "kb/*/*"]}},
     install_requires=["spacy-sapbert>={minimum}"],
     entry_points={{{group!r}: ["{name} = {module}:folder"]}},
 )

@@ -1,47 +1,30 @@
 """concepts.db: the concepts and names of a knowledge base, in SQLite."""
 
+import hashlib
 import os
 import sqlite3
 import threading
+from array import array
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 from urllib.parse import quote
 
 from .concepts import Concept
-from .errors import Errors, SapbertError
-from .forms import name_form
 
 FILE = "concepts.db"
 ASKED_AT_ONCE = 500  # values in one SQL statement
-
-SCHEMA = """
-CREATE TABLE concepts (
-    id INTEGER PRIMARY KEY, cui TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
-    definition TEXT
-);
-CREATE TABLE aliases (
-    concept INTEGER NOT NULL, place INTEGER NOT NULL, alias TEXT NOT NULL,
-    form TEXT NOT NULL, row INTEGER, PRIMARY KEY (concept, place)
-) WITHOUT ROWID;
-CREATE TABLE rows (row INTEGER PRIMARY KEY, key BLOB NOT NULL);
-CREATE TABLE types (
-    concept INTEGER NOT NULL, type TEXT NOT NULL, PRIMARY KEY (concept, type)
-) WITHOUT ROWID;
-CREATE TABLE codes (
-    concept INTEGER NOT NULL, source TEXT NOT NULL, code TEXT NOT NULL,
-    PRIMARY KEY (concept, source, code)
-) WITHOUT ROWID;
-CREATE TABLE parents (
-    concept INTEGER NOT NULL, parent TEXT NOT NULL, PRIMARY KEY (concept, parent)
-) WITHOUT ROWID;
-CREATE TABLE retired (cui TEXT PRIMARY KEY, concept INTEGER NOT NULL) WITHOUT ROWID;
-"""
-INDICES = """
-CREATE INDEX aliases_by_row ON aliases (row);
-CREATE INDEX aliases_by_form ON aliases (form);
-CREATE UNIQUE INDEX rows_by_key ON rows (key);
-"""
+KINDS = ("language", "source")  # what the origin of a name tells
 
 
 class Entry(NamedTuple):
@@ -52,6 +35,8 @@ class Entry(NamedTuple):
     name (str): Its preferred name.
     alias (str): The alias.
     preferred (bool): Whether the alias is the preferred name.
+    concept (int): Number of the concept.
+    origin (int): Number of the languages and sources that the alias has.
     """
 
     row: int
@@ -59,79 +44,18 @@ class Entry(NamedTuple):
     name: str
     alias: str
     preferred: bool
+    concept: int = -1
+    origin: int = -1
 
 
-def create_store(path: Path) -> sqlite3.Connection:
-    """Begin a concepts.db that is filled from an empty file.
+def name_key(pieces: Sequence[int]) -> bytes:
+    """Name a row of the index by its wordpieces.
 
-    path (Path): The file to create.
-    RETURNS (sqlite3.Connection): Open, with the tables, inside a transaction.
+    pieces (Sequence[int]): Ids, special ones included.
+    RETURNS (bytes): 16 bytes, equal for equal wordpieces.
     """
-    connection = sqlite3.connect(path)
-    # The file takes its final name only when it is whole, so no journal is needed.
-    connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-    connection.executescript(SCHEMA)
-    connection.execute("BEGIN")
-    return connection
-
-
-def add_concept(
-    connection: sqlite3.Connection,
-    number: int,
-    concept: Concept,
-    rows: Sequence[Optional[int]],
-) -> None:
-    """Write one concept.
-
-    connection (sqlite3.Connection): From `create_store`.
-    number (int): Of the concept, from 0.
-    concept (Concept): The concept.
-    rows (Sequence[Optional[int]]): The row of each alias; None if it has none.
-    RAISES (SapbertError): If the concept is there already.
-    """
-    try:
-        connection.execute(
-            "INSERT INTO concepts VALUES (?, ?, ?, ?)",
-            (number, concept.cui, concept.name, concept.definition),
-        )
-    except sqlite3.IntegrityError:
-        raise SapbertError(Errors.E312.format(cui=concept.cui)) from None
-    connection.executemany(
-        "INSERT INTO aliases VALUES (?, ?, ?, ?, ?)",
-        (
-            (number, place, alias, name_form(alias), row)
-            for place, (alias, row) in enumerate(
-                zip(concept.aliases, rows, strict=True)
-            )
-        ),
-    )
-    insert = "INSERT OR IGNORE INTO {} VALUES (?, ?)".format
-    connection.executemany(insert("types"), ((number, t) for t in concept.types))
-    connection.executemany(insert("parents"), ((number, p) for p in concept.parents))
-    connection.executemany(
-        insert("retired"), ((cui, number) for cui in concept.retired)
-    )
-    connection.executemany(
-        "INSERT OR IGNORE INTO codes VALUES (?, ?, ?)",
-        (
-            (number, source, code)
-            for source, codes in concept.codes.items()
-            for code in codes
-        ),
-    )
-
-
-def finish_store(connection: sqlite3.Connection, keys: Iterable[bytes]) -> None:
-    """Write the keys of the rows and the indices, and close the file.
-
-    connection (sqlite3.Connection): From `create_store`.
-    keys (Iterable[bytes]): The key of row 0, row 1, …
-    """
-    connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(keys))
-    for statement in INDICES.strip().splitlines():
-        connection.execute(statement)
-    connection.execute("COMMIT")
-    connection.close()
+    ids = array("q", pieces).tobytes()
+    return hashlib.blake2b(ids, digest_size=16).digest()
 
 
 class Store:
@@ -167,12 +91,13 @@ class Store:
         RETURNS (Dict[int, List[Entry]]): By row, in the order of CUI and alias.
         """
         found: Dict[int, List[Entry]] = defaultdict(list)
-        for row, cui, name, alias, place in self.query_many(
-            "SELECT row, cui, name, alias, place FROM aliases "
+        for row, cui, name, alias, place, concept, origin in self.query_many(
+            "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
             "JOIN concepts ON concepts.id = aliases.concept WHERE row IN ({})",
             (int(row) for row in rows),
         ):
-            found[row].append(Entry(row, cui, name, alias, place == 0))
+            entry = Entry(row, cui, name, alias, place == 0, concept, origin)
+            found[row].append(entry)
         for entries in found.values():
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(found)
@@ -201,6 +126,61 @@ class Store:
             found[cui].append(kind)
         return dict(found)
 
+    def codes(self, cuis: Iterable[str]) -> Dict[str, Dict[str, List[str]]]:
+        """Give the codes of some concepts.
+
+        cuis (Iterable[str]): Their ids.
+        RETURNS (Dict[str, Dict[str, List[str]]]): By id and source; without those that
+            have none.
+        """
+        found: Dict[str, Dict[str, List[str]]] = defaultdict(dict)
+        for cui, source, code in self.query_many(
+            "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
+            "WHERE cui IN ({}) ORDER BY source, code",
+            cuis,
+        ):
+            found[cui].setdefault(source, []).append(code)
+        return dict(found)
+
+    def cuis_of_code(self, source: str, code: str) -> List[str]:
+        """Find the concepts that a code of a source means, sorted by id."""
+        sql = (
+            "SELECT cui FROM codes JOIN concepts ON id = concept "
+            "WHERE source = ? AND code = ? ORDER BY cui"
+        )
+        return [cui for (cui,) in self.query(sql, [source, code])]
+
+    def parents(self, cuis: Iterable[str]) -> Dict[str, List[str]]:
+        """Give the ids one step up of some concepts; without those that have none."""
+        found: Dict[str, List[str]] = defaultdict(list)
+        for cui, parent in self.query_many(
+            "SELECT cui, parent FROM parents JOIN concepts ON id = concept "
+            "WHERE cui IN ({}) ORDER BY parent",
+            cuis,
+        ):
+            found[cui].append(parent)
+        return dict(found)
+
+    def children(self, cui: str) -> List[str]:
+        """Give the ids one step down of a concept, sorted."""
+        sql = (
+            "SELECT cui FROM parents JOIN concepts ON id = concept "
+            "WHERE parent = ? ORDER BY cui"
+        )
+        return [child for (child,) in self.query(sql, [cui])]
+
+    def origins(self, kind: str) -> Dict[int, List[str]]:
+        """Give the languages, or the sources, of each origin of names.
+
+        kind (str): One of `KINDS`.
+        RETURNS (Dict[int, List[str]]): By number of the origin.
+        """
+        found: Dict[int, List[str]] = defaultdict(list)
+        sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
+        for origin, value in self.query(sql, [kind]):
+            found[origin].append(value)
+        return dict(found)
+
     def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
         """Find which normalised forms are names, and how these are written.
 
@@ -212,6 +192,19 @@ class Store:
         for form, alias in self.query_many(sql, forms):
             found[form].add(alias)
         return {form: sorted(aliases) for form, aliases in found.items()}
+
+    def bearers(self, form: str) -> List[Tuple[str, str]]:
+        """Give the concepts whose names have a form, and these names."""
+        sql = (
+            "SELECT cui, alias FROM aliases JOIN concepts ON id = concept "
+            "WHERE form = ? ORDER BY cui, alias"
+        )
+        return list(self.query(sql, [form]))
+
+    def cuis(self) -> Iterator[str]:
+        """Give the ids of all concepts, in the order in which they were added."""
+        for (cui,) in self.query("SELECT cui FROM concepts ORDER BY id").fetchall():
+            yield cui
 
     def concept(self, cui: str) -> Optional[Concept]:
         """Look a concept up by its id, or by one that was retired for it.
@@ -243,6 +236,14 @@ class Store:
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
         cui, definition = self.query(sql, [number]).fetchone()
         codes: Dict[str, List[str]] = defaultdict(list)
+        places: Dict[str, Dict[str, List[int]]] = {kind: {} for kind in KINDS}
+        for kind, value, place in self.query(
+            "SELECT kind, value, place FROM aliases "
+            "JOIN origins ON origins.origin = aliases.origin "
+            "WHERE concept = ? ORDER BY value, place",
+            [number],
+        ):
+            places[kind].setdefault(value, []).append(place)
         sql = "SELECT source, code FROM codes WHERE concept = ? ORDER BY source, code"
         for source, code in self.query(sql, [number]):
             codes[source].append(code)
@@ -258,4 +259,6 @@ class Store:
             ),
             definition=definition,
             retired=column("SELECT cui FROM retired WHERE concept = ? ORDER BY cui"),
+            languages=places["language"],
+            sources=places["source"],
         )

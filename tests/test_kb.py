@@ -14,7 +14,8 @@ from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
-from spacy_sapbert.kb import find_kb, load_kb
+from spacy_sapbert.installed import find_kb
+from spacy_sapbert.kb import load_kb
 from spacy_sapbert.meta import describe_meta
 
 FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
@@ -41,7 +42,7 @@ def test_kb_finds_every_name_that_it_holds(
         for alias in concept.aliases:
             candidates, note = kb.link([alias])[0]
             if alias == "頭痛":
-                assert (candidates, note) == ([], "unreadable")
+                assert (candidates, note) == ([], "empty")
                 continue
             best = [c["cui"] for c in candidates if c["score"] == 1]
             assert concept.cui in best
@@ -60,7 +61,11 @@ def test_kb_gives_candidates_of_distinct_concepts_in_order(sample_kb: Path) -> N
         "name": "Myocardial infarction",
         "alias": "MI",
         "score": 1.0,
+        "rank": 1,
         "types": ["T047"],
+        "codes": {"ICD10CM": ["I21"]},
+        "tie": "id",
+        "probability": None,
     }
     scores = [candidate["score"] for candidate in candidates]
     assert scores == sorted(scores, reverse=True)
@@ -111,7 +116,7 @@ def test_kb_encodes_no_name_that_it_holds(
 
 @pytest.mark.parametrize(
     ("mention", "note"),
-    [("", "blank"), (" ", "blank"), ("?!", "punctuation"), ("頭", "unreadable")],
+    [("", "empty"), (" ", "empty"), ("?!", "empty"), ("頭", "empty")],
 )
 def test_kb_says_why_there_is_no_concept(
     sample_kb: Path, mention: str, note: str
@@ -123,7 +128,7 @@ def test_kb_below_the_threshold_keeps_candidates_and_says_so(sample_kb: Path) ->
     kb = load_kb(sample_kb)
     linked = kb.link(["fever", "qqq"], threshold=0.999)
     assert linked[0].note is None
-    assert linked[1].note == "below threshold"
+    assert linked[1].note == "below_threshold"
     assert linked[1].candidates
 
 
@@ -133,7 +138,7 @@ def test_kb_gives_no_concept_for_a_vector_that_is_no_number(
     kb = load_kb(sample_kb)
     bad = np.full((2, 32), np.nan, dtype=np.float32)
     monkeypatch.setattr(kb, "embed", lambda pieces: bad)
-    assert kb.link(["one", "two"]) == [([], "no vector")] * 2
+    assert kb.link(["one", "two"]) == [([], "no_vector")] * 2
 
 
 def test_kb_moved_elsewhere_gives_identical_output_in_a_new_process(
@@ -216,7 +221,7 @@ def test_a_file_slipped_into_the_encoder_is_refused(own_kb: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "format 2"),
+        ({"format": 1}, "format 1"),
         ({"format": "1"}, "no valid `format`"),
         ({"counts": {}}, "no valid `concepts`"),
         ({"files": {"../evil": {"size": 1, "sha256": "x"}}}, "outside"),
@@ -233,14 +238,16 @@ def test_a_meta_that_says_something_else_is_refused(
 
 
 def test_kb_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.installed.installed_kbs", dict)
     with pytest.raises(SapbertError, match="Do one of three"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")
     with pytest.raises(SapbertError, match=r"no meta.json.*kb build"):
         load_kb(tmp_path)
-    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", lambda: {"a": 1, "b": 2})
+    monkeypatch.setattr(
+        "spacy_sapbert.installed.installed_kbs", lambda: {"a": 1, "b": 2}
+    )
     with pytest.raises(SapbertError, match="found a, b"):
         find_kb()
 

@@ -244,7 +244,7 @@ def test_mentions_initialize_learns_the_new_pipeline():
 
 def test_mentions_without_any_kb_is_an_error_with_the_fix(monkeypatch):
     pytest.importorskip("spacy_sapbert.kb")
-    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.installed.installed_kbs", dict)
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions")
     with pytest.raises(SapbertError, match="E308") as caught:

@@ -6,18 +6,25 @@ import pytest
 
 from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.store import FILE, Store, add_concept, create_store, finish_store
+from spacy_sapbert.store import FILE, Store
+from spacy_sapbert.store_writing import (
+    Origins,
+    add_concept,
+    create_store,
+    finish_store,
+)
 
 
 @pytest.fixture
 def store(few_concepts: List[Concept], tmp_path: Path) -> Store:
     connection = create_store(tmp_path / FILE)
     row = 0
+    origins: Origins = {}
     for number, concept in enumerate(few_concepts):
         rows = list(range(row, row + len(concept.aliases)))
-        add_concept(connection, number, concept, rows)
+        add_concept(connection, number, concept, rows, origins)
         row += len(rows)
-    finish_store(connection, (bytes([number]) for number in range(row)))
+    finish_store(connection, (bytes([number]) for number in range(row)), origins)
     return Store(tmp_path)
 
 
@@ -49,6 +56,14 @@ def test_store_finds_entries_keys_types_and_spellings(store: Store) -> None:
     }
 
 
+def test_store_crosses_codes_and_hierarchy_both_ways(store: Store) -> None:
+    assert store.codes(["C0000001", "C0000002"]) == {"C0000001": {"ICD10CM": ["I21"]}}
+    assert store.cuis_of_code("ICD10CM", "I21") == ["C0000001"]
+    assert store.cuis_of_code("ICD10", "I21") == []
+    assert store.parents(["C0000001", "C0000003"]) == {"C0000001": ["C0000003"]}
+    assert store.children("C0000003") == ["C0000001"]
+
+
 def test_store_answers_more_values_than_one_statement_takes(store: Store) -> None:
     assert len(store.entries(range(5000))) == 24
 
@@ -72,9 +87,9 @@ def test_store_refuses_a_concept_that_comes_twice(
     few_concepts: List[Concept], tmp_path: Path
 ) -> None:
     connection = create_store(tmp_path / FILE)
-    add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3])
+    add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3], {})
     with pytest.raises(SapbertError, match="C0000001 comes twice"):
-        add_concept(connection, 1, few_concepts[0], [0, 1, 2, 3])
+        add_concept(connection, 1, few_concepts[0], [0, 1, 2, 3], {})
 
 
 def test_store_cannot_be_written_to(store: Store) -> None:

@@ -4,10 +4,11 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from spacy_sapbert.candidates import describe_text, rank_entries
+from spacy_sapbert.candidates import has_text, rank_entries
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.gold_mentions import Lookup
-from spacy_sapbert.kb import FEWEST_ROWS, MOST_ROWS, KnowledgeBase
+from spacy_sapbert.kb import KnowledgeBase
+from spacy_sapbert.search import FEWEST_ROWS, MOST_ROWS
 from training.accuracy import Answer, Rank, is_complete, keep_needed
 
 BLOCK_ROWS = 16_384
@@ -40,7 +41,7 @@ def embed_mentions(
     RETURNS (Tuple[np.ndarray, np.ndarray]): Their numbers, and unit vectors in float32.
         Shape: (n,) and (n, width).
     """
-    asked = [i for i, text in enumerate(mentions) if describe_text(text) is None]
+    asked = [i for i, text in enumerate(mentions) if has_text(text)]
     vectors = kb.encode([mentions[i] for i in asked])
     usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     return np.array(asked, dtype=np.int64)[usable], vectors[usable]
@@ -54,7 +55,7 @@ def make_kb_search(kb: KnowledgeBase, aliases: Dict[str, str], *, k: int) -> Ran
     k (int): Concepts for each mention; more where they tie.
     RETURNS (Rank): Gives the cosines of the rows of its index.
     """
-    total = kb.meta["counts"]["rows"]
+    total = kb.rows
 
     def rank(mentions: Sequence[str]) -> List[List[Answer]]:
         results: List[List[Answer]] = [[] for _ in mentions]
@@ -66,7 +67,7 @@ def make_kb_search(kb: KnowledgeBase, aliases: Dict[str, str], *, k: int) -> Ran
             for place, number in enumerate(numbers):
                 results[number] = [
                     Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
-                    for score, entry in rank_entries(
+                    for score, entry, _ in rank_entries(
                         rows[place].tolist(), scores[place].tolist(), entries
                     )
                 ]
@@ -100,7 +101,7 @@ def iterate_blocks(kb: KnowledgeBase) -> Iterator[np.ndarray]:
     kb (KnowledgeBase): The knowledge base.
     YIELDS (np.ndarray): Unit vectors in float32. Shape: (up to BLOCK_ROWS, width).
     """
-    total = kb.meta["counts"]["rows"]
+    total = kb.rows
     for start in range(0, total, BLOCK_ROWS):
         yield kb.vectors(np.arange(start, min(start + BLOCK_ROWS, total)))
 
@@ -138,7 +139,7 @@ def measure_recall(
         rows; None without queries.
     """
     _, queries = embed_mentions(kb, mentions)
-    depth = min(max(ks), kb.meta["counts"]["rows"])
+    depth = min(max(ks), kb.rows)
     recall: Dict[str, Any] = {"queries": len(queries)}
     if not len(queries):
         return {**recall, **{f"recall@{k}": None for k in ks}}

@@ -11,7 +11,8 @@ from wasabi import msg
 from ..calibration import score_probability
 from ..errors import Errors, SapbertError
 from ..gold_mentions import read_aliases
-from ..kb import find_kb, load_kb
+from ..installed import find_kb
+from ..kb import load_kb
 from ..meta import check_writable, write_calibration
 from ..thresholds import MEASURES, parse_criterion
 from .app import app

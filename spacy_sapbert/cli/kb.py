@@ -12,7 +12,8 @@ from wasabi import msg
 
 from ..errors import Errors, SapbertError
 from ..hf import EncoderSettings, check_settings, read_settings
-from ..kb import KnowledgeBase, find_kb, load_kb
+from ..installed import find_kb
+from ..kb import KnowledgeBase, load_kb
 from ..meta import describe_meta, read_meta
 from .app import app
 
@@ -69,7 +70,7 @@ def probe_index(kb: KnowledgeBase, *, most: int = PROBED_ROWS) -> float:
     RETURNS (float): Share of those that find a vector equal to theirs first.
     RAISES (SapbertError): If fewer than nine in ten do.
     """
-    total = kb.meta["counts"]["rows"]
+    total = kb.rows
     rows = np.unique(np.linspace(0, total - 1, min(most, total)).astype(np.int64))
     _, scores = kb.search(kb.vectors(rows), 1)
     found = int((scores[:, 0] > 1 - 1e-4).sum())
@@ -103,6 +104,9 @@ def build(
     threads: int = typer.Option(
         0, min=0, help="For the index, 0 = all; with 1 the bytes are always the same."
     ),
+    ngrams: bool = typer.Option(
+        False, "--ngrams", help="Index character 3-grams too, for hybrid search."
+    ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, -1 = the CPU."),
     force: bool = typer.Option(False, "--force", help="Replace a folder."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
@@ -132,6 +136,7 @@ def build(
         names_per_pass=names_per_pass,
         precision=precision,
         threads=threads,
+        ngrams=ngrams,
         force=force,
         progress=sys.stderr.isatty() and not quiet,
     )

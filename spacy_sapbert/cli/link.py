@@ -12,6 +12,7 @@ from tqdm import tqdm
 from ..documents import Document, read_documents
 from ..errors import Errors, SapbertError
 from ..files import write_atomically
+from ..options import change_options
 from .app import app
 
 if TYPE_CHECKING:
@@ -99,10 +100,9 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
-    if k is not None:
-        linker.k = k
-    if threshold is not None:
-        linker.threshold = threshold
+    changes = {"k": k, "threshold": threshold}
+    given = {name: value for name, value in changes.items() if value is not None}
+    linker.options = change_options(linker.options, given)
     if mentions == NAMES:
         config = {"spans_key": linker.spans_key}
         nlp.add_pipe(MENTIONS, before=name, config=config)

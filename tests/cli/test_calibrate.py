@@ -156,7 +156,9 @@ def test_an_installed_kb_is_not_changed(
         def load(self) -> Path:
             return own_kb
 
-    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", lambda: {"umls": Point()})
+    monkeypatch.setattr(
+        "spacy_sapbert.installed.installed_kbs", lambda: {"umls": Point()}
+    )
     before = (own_kb / FILE).read_bytes()
     for options in ([], ["--kb", "umls"]):
         refused = run("calibrate", annotated_file, *options)

@@ -94,7 +94,7 @@ def test_verify_tells_whole_from_damaged(own_kb: Path) -> None:
 
 
 def test_verify_without_a_kb_says_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.installed.installed_kbs", dict)
     result = run("verify")
     assert result.exit_code == 1
     assert "Do one of three" in " ".join(result.output.split())

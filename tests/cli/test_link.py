@@ -99,10 +99,10 @@ def test_link_threshold_makes_nil_with_the_reason(note, sample_kb, tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert result.stderr == (
-        "1 documents, 2 entities, 0 linked, 2 NIL (2 below threshold)\n"
+        "1 documents, 2 entities, 0 linked, 2 NIL (2 below_threshold)\n"
     )
     data = json.loads(gzip.decompress(output.read_bytes()))
-    assert [entity["note"] for entity in data["entities"]] == ["below threshold"] * 2
+    assert [entity["note"] for entity in data["entities"]] == ["below_threshold"] * 2
     assert all(entity["candidates"] for entity in data["entities"])
 
 

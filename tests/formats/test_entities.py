@@ -43,11 +43,11 @@ def test_entities_tell_the_concept_of_the_candidate(doc):
 def test_entities_without_concept_keep_candidates_and_note(doc):
     doc.ents = [Span(doc, 0, 1, label="X", kb_id="NIL")]
     doc.ents[0]._.candidates = CANDIDATES
-    doc.ents[0]._.link_note = "below threshold"
+    doc.ents[0]._.link_note = "below_threshold"
     (entity,) = describe_entities(doc)
     assert (entity["cui"], entity["name"], entity["score"]) == (None, None, None)
     assert entity["candidates"] == CANDIDATES
-    assert entity["note"] == "below threshold"
+    assert entity["note"] == "below_threshold"
 
 
 def test_entities_without_user_data_keep_their_concept(doc):
@@ -61,14 +61,14 @@ def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc):
     spans = [Span(doc, 2, 3, label=label) for label in "ABC"] + [Span(doc, 0, 1)]
     group = SpanGroup(doc, name="sc", spans=spans)
     group.attrs["cui"] = ["C1", "C2", None, "C4"]
-    group.attrs["link_note"] = [None, None, "blank", None]
+    group.attrs["link_note"] = [None, None, "empty", None]
     doc.spans["sc"] = group
     described = describe_entities(doc, spans_key="sc")
     assert [(e["start"], e["label"], e["cui"], e["note"]) for e in described] == [
         (0, "", "C4", None),
         (8, "A", "C1", None),
         (8, "B", "C2", None),
-        (8, "C", None, "blank"),
+        (8, "C", None, "empty"),
     ]
 
 

@@ -55,7 +55,7 @@ def doc():
     doc.ents[0]._.candidates = [
         {"cui": "C0004057", "name": "Aspirin", "score": 0.98765}
     ]
-    doc.ents[1]._.link_note = "below threshold"
+    doc.ents[1]._.link_note = "below_threshold"
     return doc
 
 
@@ -69,7 +69,7 @@ def test_html_shows_concept_score_and_reason(doc):
     page = Page(write([("n1.txt", doc)]))
     words = " ".join(page.text.split())
     assert "aspirin DRUG C0004057 Aspirin 0.988" in words
-    assert "today DATE NIL (below threshold)" in words
+    assert "today DATE NIL (below_threshold)" in words
     assert "n1.txt" in words
     assert page.links == ["https://uts.nlm.nih.gov/uts/umls/concept/C0004057"]
 

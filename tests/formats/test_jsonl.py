@@ -29,7 +29,7 @@ def doc():
             "types": ["T109"],
         }
     ]
-    doc.ents[1]._.link_note = "punctuation"
+    doc.ents[1]._.link_note = "empty"
     return doc
 
 
@@ -49,7 +49,7 @@ def test_jsonl_a_document_is_a_line_with_fields_in_order(doc):
         '"types": ["T109"]}], "note": null}, '
         '{"start": 13, "end": 14, "text": "💊", "label": "SIGN", "cui": null, '
         '"name": null, "score": null, "probability": null, "types": [], "codes": {}, '
-        '"candidates": [], "note": "punctuation"}]}\n'
+        '"candidates": [], "note": "empty"}]}\n'
     )
 
 

@@ -18,7 +18,7 @@ def doc():
     doc.ents[0]._.candidates = [
         {"cui": "C0004057", "name": "Aspirin", "score": 0.98765}
     ]
-    doc.ents[1]._.link_note = "below threshold"
+    doc.ents[1]._.link_note = "below_threshold"
     return doc
 
 

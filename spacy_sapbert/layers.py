@@ -1,0 +1,220 @@
+"""Layers of a knowledge base: what was built, and what was added to it since."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
+
+import numpy as np
+
+from .allowed import Allowed, apply_filter
+from .concepts import Concept
+from .filters import Filter
+from .indexes import Index, best_first
+from .store import Entry, Store
+
+EXACT_BLOCK = 16_384  # rows compared at once where the index cannot be asked
+
+
+class Layer:
+    """Concepts and the index of their names.
+
+    folder (Path): With its concepts.db.
+    open_index (Callable[[], Index]): Gives the index, loaded when first asked for.
+    first (int): The number that its row 0 has in the knowledge base.
+    rows (int): How many it has.
+    removed (Dict[str, Set[str]]): Names that are gone, by concept; an empty set means
+        the whole concept.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        open_index: Callable[[], Index],
+        *,
+        first: int,
+        rows: int,
+        removed: Dict[str, Set[str]],
+    ) -> None:
+        self.folder = folder
+        self.store = Store(folder)
+        self.open_index = open_index
+        self.first = first
+        self.rows = rows
+        self.removed = removed
+
+    def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
+        """Give every alias of every concept on some rows, without what is removed.
+
+        rows (Iterable[int]): Rows of the knowledge base; those of others are passed
+            over.
+        RETURNS (Dict[int, List[Entry]]): By row of the knowledge base.
+        """
+        own = [int(row) - self.first for row in rows if self.has(row)]
+        found: Dict[int, List[Entry]] = {}
+        for row, entries in self.store.entries(own).items():
+            kept = [
+                entry._replace(row=row + self.first)
+                for entry in entries
+                if not self.is_removed(entry.cui, entry.alias)
+            ]
+            if kept:
+                found[row + self.first] = kept
+        return found
+
+    def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
+        """Find which forms are names, without what is removed; see `Store`."""
+        found = self.store.spellings(forms)
+        if not self.removed:
+            return found
+        left: Dict[str, List[str]] = {}
+        for form, aliases in found.items():
+            bearers = self.store.bearers(form)
+            kept = {a for cui, a in bearers if not self.is_removed(cui, a)}
+            if kept:
+                left[form] = [alias for alias in aliases if alias in kept]
+        return left
+
+    def concept(self, cui: str) -> Optional[Concept]:
+        """Look a concept up, without what is removed; see `Store.concept`."""
+        concept = self.store.concept(cui)
+        if concept is None or not (gone := self.removed.get(concept.cui)):
+            return None if concept and concept.cui in self.removed else concept
+        return without_aliases(concept, gone)
+
+    def cuis(self) -> Iterator[str]:
+        """Give the ids of all concepts, in the order in which they were added."""
+        return (cui for cui in self.store.cuis() if self.removed.get(cui) != set())
+
+    def cuis_of_code(self, source: str, code: str) -> List[str]:
+        """Find the concepts of a code, without what is removed."""
+        found = self.store.cuis_of_code(source, code)
+        return [cui for cui in found if self.removed.get(cui) != set()]
+
+    def has(self, row: int) -> bool:
+        """Tell whether a row of the knowledge base is one of this layer."""
+        return self.first <= row < self.first + self.rows
+
+    def is_removed(self, cui: str, alias: str) -> bool:
+        """Tell whether a name is gone."""
+        gone = self.removed.get(cui)
+        return gone is not None and (not gone or alias in gone)
+
+    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+        """See `Index.search`; rows are those of the knowledge base."""
+        rows, scores = self.open_index().search(vectors, min(k, self.rows))
+        return rows + self.first, scores
+
+
+def without_aliases(concept: Concept, gone: Set[str]) -> Optional[Concept]:
+    """Take names away from a concept.
+
+    concept (Concept): The concept.
+    gone (Set[str]): The names.
+    RETURNS (Optional[Concept]): What is left, the places of languages and sources
+        moved; None if no name is.
+    """
+    kept = [n for n, alias in enumerate(concept.aliases) if alias not in gone]
+    moved = {old: new for new, old in enumerate(kept)}
+
+    def move(places: Dict[str, List[int]]) -> Dict[str, List[int]]:
+        left = {
+            value: [moved[place] for place in old if place in moved]
+            for value, old in places.items()
+        }
+        return {value: new for value, new in left.items() if new}
+
+    if not kept:
+        return None
+    return replace(
+        concept,
+        aliases=[concept.aliases[place] for place in kept],
+        languages=move(concept.languages),
+        sources=move(concept.sources),
+    )
+
+
+class Admitted(NamedTuple):
+    """What a filter leaves of all layers.
+
+    rows (np.ndarray): Rows with a name that is left, ascending. Shape: (n,).
+    parts (List[Tuple[Layer, Allowed]]): Of each layer.
+    """
+
+    rows: np.ndarray
+    parts: List[Tuple[Layer, Allowed]]
+
+    def keep(self, entries: Dict[int, List[Entry]]) -> Dict[int, List[Entry]]:
+        """Leave out the aliases that the filter does not allow.
+
+        entries (Dict[int, List[Entry]]): By row.
+        RETURNS (Dict[int, List[Entry]]): The others.
+        """
+        kept: Dict[int, List[Entry]] = {}
+        for row, found in entries.items():
+            allowed = next(part for layer, part in self.parts if layer.has(row))
+            if left := [entry for entry in found if allowed.admits(entry)]:
+                kept[row] = left
+        return kept
+
+
+def admit(layers: Iterable[Layer], wanted: Filter) -> Admitted:
+    """Find what a filter leaves of all layers.
+
+    layers (Iterable[Layer]): The layers, in the order of their rows.
+    wanted (Filter): The filter.
+    RETURNS (Admitted): What is left.
+    """
+    parts = [(layer, apply_filter(layer.store, wanted)) for layer in layers]
+    rows = np.concatenate([allowed.rows + layer.first for layer, allowed in parts])
+    return Admitted(rows, parts)
+
+
+def search_layers(
+    layers: Iterable[Layer], vectors: np.ndarray, k: int
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Find the nearest rows of all layers; see `Index.search`."""
+    found = [layer.search(vectors, k) for layer in layers]
+    if len(found) == 1:
+        return found[0]
+    rows, scores = best_first(
+        np.concatenate([rows for rows, _ in found], axis=1),
+        np.concatenate([scores for _, scores in found], axis=1),
+    )
+    return rows[:, :k], scores[:, :k]
+
+
+def search_rows(
+    read_vectors: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    vectors: np.ndarray,
+    k: int,
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Compare vectors with some rows only, all of them.
+
+    read_vectors (Callable[[np.ndarray], np.ndarray]): Rows → their vectors.
+    rows (np.ndarray): The rows, ascending. Shape: (m,).
+    vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    k (int): How many.
+    RETURNS (Tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
+    """
+    from .indexes.exact import keep_best
+
+    found = np.empty((len(vectors), 0), dtype=np.int64)
+    scores = np.empty((len(vectors), 0), dtype=np.float32)
+    for start in range(0, len(rows), EXACT_BLOCK):
+        part = rows[start : start + EXACT_BLOCK]
+        block = vectors @ read_vectors(part).T  # (n, part)
+        found = np.concatenate([found, np.broadcast_to(part, block.shape)], axis=1)
+        scores = np.concatenate([scores, block], axis=1)
+        found, scores = keep_best(found, scores, k)
+    return best_first(found, scores)

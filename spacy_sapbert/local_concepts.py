@@ -1,0 +1,196 @@
+"""Local concepts: added to a knowledge base, or removed, at once and for good."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+import numpy as np
+
+from .concepts import Concept, write_concepts
+from .encoder import tokenize_names
+from .errors import Errors, SapbertError
+from .files import write_folder_atomically, write_json
+from .indexes import build_index
+from .kb import KnowledgeBase
+from .meta import FILE as META_FILE
+from .meta import OVERLAY_FOLDER, describe_files, read_meta
+from .ngram_files import build_ngrams, iterate_names
+from .ngrams import FOLDER as NGRAMS_FOLDER
+from .overlay import (
+    CONCEPTS_FILE,
+    REMOVED_FILE,
+    Removed,
+    overlay_folder,
+    read_overlay,
+)
+from .store import FILE as STORE_FILE
+from .store import Store, name_key
+from .store_writing import add_concept, create_store, finish_store
+from .vocabularies.unite import unite_concepts
+
+
+def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> int:
+    """Add concepts, or names to concepts that are there; at once, and for good.
+
+    kb (KnowledgeBase): Its folder is changed, and what is open sees it.
+    concepts (Iterable[Concept]): The concepts; for one that is there, its other names,
+        types, codes and parents count too, and its preferred name stays.
+    RETURNS (int): How many there were.
+    RAISES (SapbertError): If the encoder can read none of the names of one, or the
+        folder cannot be written.
+    """
+    added, removed = read_overlay(kb.folder, kb.meta)
+    united = {concept.cui: concept for concept in added}
+    count = 0
+    for concept in concepts:
+        count += 1
+        known = united.get(concept.cui)
+        both = [known, concept] if known else [concept]
+        united[concept.cui] = unite_concepts(
+            [replace(one, codes={**one.codes}) for one in both]
+        )
+        # A name that was taken away and is given again is there again.
+        if gone := removed.get(concept.cui):
+            removed[concept.cui] = gone - {*concept.aliases}
+            if not removed[concept.cui]:
+                del removed[concept.cui]
+    write_overlay(kb, [united[cui] for cui in sorted(united)], removed)
+    return count
+
+
+def remove_concepts(
+    kb: KnowledgeBase, cuis: Iterable[str], *, alias: Optional[str] = None
+) -> int:
+    """Remove concepts, or one name of each; at once, and for good.
+
+    kb (KnowledgeBase): Its folder is changed, and what is open sees it.
+    cuis (Iterable[str]): Ids of the concepts.
+    alias (Optional[str]): The name to remove; None = the whole concept.
+    RETURNS (int): How many there were.
+    RAISES (SapbertError): If there is no such concept or name, or it is the only one.
+    """
+    added, removed = read_overlay(kb.folder, kb.meta)
+    united = {concept.cui: concept for concept in added}
+    count = 0
+    for cui in cuis:
+        concept = kb.concept(cui)
+        if concept is None:
+            raise SapbertError(Errors.E336.format(cui=repr(cui)))
+        count += 1
+        if alias is None:
+            removed[concept.cui] = set()
+            united.pop(concept.cui, None)
+            continue
+        if alias not in concept.aliases or len(concept.aliases) == 1:
+            raise SapbertError(Errors.E337.format(cui=cui))
+        if concept.cui not in removed or removed[concept.cui]:
+            removed.setdefault(concept.cui, set()).add(alias)
+        if local := united.pop(concept.cui, None):
+            left = [name for name in local.aliases if name != alias]
+            if left:
+                # The places of languages and sources moved; nobody asks for them here.
+                united[cui] = replace(local, aliases=left, languages={}, sources={})
+    write_overlay(kb, [united[cui] for cui in sorted(united)], removed)
+    return count
+
+
+def write_overlay(kb: KnowledgeBase, concepts: List[Concept], removed: Removed) -> None:
+    """Write an overlay beside the one that is there, and then name it in meta.json.
+
+    kb (KnowledgeBase): The knowledge base.
+    concepts (List[Concept]): What is added, sorted by id.
+    removed (Removed): What is gone of what was built.
+    RAISES (SapbertError): If somebody changed the knowledge base meanwhile, or the
+        folder cannot be written.
+    """
+    if read_meta(kb.folder) != kb.meta:
+        raise SapbertError(Errors.E338.format(path=kb.folder))
+    old = overlay_folder(kb.folder, kb.meta)
+    number = int(old.name.partition("-")[2]) + 1 if old else 1
+    new = kb.folder / f"overlay-{number}"
+    with write_folder_atomically(new) as part:
+        write_concepts(part / CONCEPTS_FILE, concepts)
+        gone = {cui: sorted(removed[cui]) for cui in sorted(removed)}
+        write_json(part / REMOVED_FILE, gone)
+        rows = write_layer(kb, concepts, part, removed)
+    files = {
+        name: entry
+        for name, entry in kb.meta["files"].items()
+        if not OVERLAY_FOLDER.match(name)
+    }
+    files.update(
+        {f"{new.name}/{name}": entry for name, entry in describe_files(new).items()}
+    )
+    described = {
+        "folder": new.name,
+        "concepts": len(concepts),
+        "rows": rows,
+        "removed": len(removed),
+    }
+    meta = {**kb.meta, "overlay": described, "files": files}
+    write_json(kb.folder / META_FILE, meta)
+    kb.read_layers(read_meta(kb.folder))
+    for path in kb.folder.iterdir():
+        if OVERLAY_FOLDER.fullmatch(path.name) and path != new:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def write_layer(
+    kb: KnowledgeBase, concepts: List[Concept], folder: Path, removed: Removed
+) -> int:
+    """Write concepts.db and the index of what is added.
+
+    kb (KnowledgeBase): With what was built, and its encoder.
+    concepts (List[Concept]): What is added.
+    folder (Path): Where to.
+    removed (Removed): What is gone of what was built.
+    RETURNS (int): How many rows the index has.
+    RAISES (SapbertError): If the encoder cannot read any name of a concept.
+    """
+    built = kb.layers[0]
+    rows: Dict[bytes, int] = {}
+    names: List[Tuple[int, ...]] = []
+    origins: Dict[Any, int] = {}
+    connection = create_store(folder / STORE_FILE)
+    try:
+        for number, concept in enumerate(concepts):
+            pieces, _ = tokenize_names(kb.encoder, concept.aliases)
+            taken: List[Optional[int]] = []
+            for ids in pieces:
+                if ids and name_key(ids) not in rows:
+                    rows[name_key(ids)] = len(names)
+                    names.append(ids)
+                taken.append(rows[name_key(ids)] if ids else None)
+            if not any(pieces):
+                raise SapbertError(Errors.E339.format(cui=concept.cui))
+            whole = None if removed.get(concept.cui) == set() else concept.cui
+            known = whole and built.concept(whole)
+            if known:
+                # It is called what it was called; that name has its row already.
+                rest = [name for name in concept.aliases if name != known.name]
+                taken = [
+                    None,
+                    *(
+                        row
+                        for name, row in zip(concept.aliases, taken, strict=True)
+                        if name != known.name
+                    ),
+                ]
+                concept = unite_concepts(
+                    [
+                        Concept(known.cui, [known.name], types=known.types),
+                        replace(concept, aliases=rest),
+                    ]
+                )
+            add_concept(connection, number, concept, taken, origins)
+        finish_store(connection, rows, origins)
+    finally:
+        connection.close()
+    if names:
+        vectors = np.ascontiguousarray(kb.embed(names), dtype="<f4")
+        build_index(vectors, folder, backend="exact", settings={})
+        if kb.meta.get("ngrams"):
+            texts = iterate_names(Store(folder), len(names))
+            build_ngrams(texts, folder / NGRAMS_FOLDER)
+    return len(names)

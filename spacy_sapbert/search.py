@@ -1,0 +1,177 @@
+"""Vectors → ranked concepts, as if the index held only what may be found."""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .candidates import Hit, has_text, rank_concepts, rank_entries
+from .filters import Filter
+from .layers import search_rows
+from .options import LinkOptions
+from .searched import Searched
+
+ROWS_PER_CONCEPT = 4  # rows asked for at first, for each concept that is wanted
+FEWEST_ROWS = 32
+MOST_ROWS = 4096
+MENTIONS_AT_ONCE = 256  # compared with the index together: memory, not results
+EXACT_ROWS = 20_000  # a filter that leaves fewer rows is searched exactly
+
+Asked = Tuple[str, Filter]  # mention, and what it may find
+Find = Callable[[np.ndarray, int], Tuple[np.ndarray, np.ndarray]]
+
+
+class Found(NamedTuple):
+    """The concepts of one text, before ties are settled.
+
+    hits (List[Hit]): The best first, with all that equal the last.
+    note (Optional[str]): None, or why there is none, or that the mention was cut.
+    """
+
+    hits: List[Hit]
+    note: Optional[str]
+
+
+def find_concepts(
+    kb: Searched, asked: Sequence[Asked], options: LinkOptions
+) -> Dict[Asked, Found]:
+    """Look mentions up, equal ones once.
+
+    kb (Searched): Where.
+    asked (Sequence[Asked]): Mentions, and what each may find.
+    options (LinkOptions): How.
+    RETURNS (Dict[Asked, Found]): What was found.
+    """
+    from .encoder import tokenize_names
+
+    found = {key: Found([], "empty") for key in asked}
+    texts = [
+        text for text in dict.fromkeys(text for text, _ in asked) if has_text(text)
+    ]
+    if not texts:
+        return found
+    pieces, cut = tokenize_names(kb.encoder, texts)
+    vectors = kb.embed(pieces)
+    usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+    place = {text: number for number, text in enumerate(texts)}
+    by_filter: Dict[Filter, List[int]] = {}
+    for text, wanted in found:
+        if text in place and pieces[place[text]]:
+            found[text, wanted] = Found([], "no_vector")
+            if usable[place[text]]:
+                by_filter.setdefault(wanted, []).append(place[text])
+    threshold = kb.meta["threshold"] if options.threshold is None else options.threshold
+    parts = [
+        (wanted, numbers[start : start + MENTIONS_AT_ONCE])
+        for wanted, numbers in by_filter.items()
+        for start in range(0, len(numbers), MENTIONS_AT_ONCE)
+    ]
+    for wanted, numbers in parts:
+        some = [texts[number] for number in numbers]
+        ranked = rank_vectors(kb, some, vectors[numbers], options, wanted)
+        missed: List[int] = []
+        for number, text, hits in zip(numbers, some, ranked, strict=True):
+            note = "cut" if cut[number] else None
+            if is_below(hits, threshold):
+                note = "below_threshold"
+                missed.append(number)
+            found[text, wanted] = Found(hits, note)
+        if wanted and missed:
+            note_filtered(kb, texts, vectors, missed, threshold, found, wanted)
+    return found
+
+
+def is_below(hits: Sequence[Hit], threshold: Optional[float]) -> bool:
+    """Tell whether hits are too far from the mention, or none at all."""
+    return not hits or (threshold is not None and hits[0].score < threshold)
+
+
+def note_filtered(
+    kb: Searched,
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    missed: Sequence[int],
+    threshold: Optional[float],
+    found: Dict[Asked, Found],
+    wanted: Filter,
+) -> None:
+    """Find the mentions that would have a concept but for the filter.
+
+    kb (Searched): Where.
+    texts (Sequence[str]): All mentions.
+    vectors (np.ndarray): Theirs. Shape: (n, width).
+    missed (Sequence[int]): Those that have none.
+    threshold (Optional[float]): Cosine under which none counts.
+    found (Dict[Asked, Found]): Changed: their note becomes "filtered".
+    wanted (Filter): The filter.
+    """
+    free = rank_vectors(
+        kb, [texts[n] for n in missed], vectors[missed], LinkOptions(k=1), Filter()
+    )
+    for number, hits in zip(missed, free, strict=True):
+        if not is_below(hits, threshold):
+            key = (texts[number], wanted)
+            found[key] = found[key]._replace(note="filtered")
+
+
+def rank_vectors(
+    kb: Searched,
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    options: LinkOptions,
+    wanted: Filter,
+) -> List[List[Hit]]:
+    """Find the k best concepts of each vector, as if the index held only what it may.
+
+    Several rows may belong to one concept, and names may be filtered out, so that more
+    rows are asked for, and more again for those vectors that still lack concepts. Where
+    a filter leaves little, what it leaves is searched exactly.
+
+    kb (Searched): Where.
+    texts (Sequence[str]): The mentions, for the likeness of characters.
+    vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    options (LinkOptions): How many, and how they are ordered.
+    wanted (Filter): What they may find.
+    RETURNS (List[List[Hit]]): See `rank_concepts`.
+    """
+    admitted = kb.admitted(wanted) if wanted else None
+
+    def search_admitted(queries: np.ndarray, count: int) -> Any:
+        assert admitted is not None
+        return search_rows(kb.vectors, admitted.rows, queries, count)
+
+    find: Find = kb.search
+    total, most = kb.rows, MOST_ROWS
+    if admitted is not None and len(admitted.rows) <= EXACT_ROWS:
+        find, total, most = search_admitted, len(admitted.rows), kb.rows
+    results: List[List[Hit]] = [[] for _ in vectors]
+    pending = np.arange(len(vectors))
+    count = min(max(FEWEST_ROWS, ROWS_PER_CONCEPT * options.k), total)
+    while len(pending) and total:
+        rows, scores = find(vectors[pending], count)
+        orders = scores
+        if options.fusion is not None:
+            some = [texts[int(number)] for number in pending]
+            rows, scores, orders = kb.fuse(
+                some, vectors[pending], rows, scores, admitted, options
+            )
+        entries = kb.entries(np.unique(rows))
+        if admitted is not None:
+            entries = admitted.keep(entries)
+        for place, number in enumerate(pending):
+            ranked = rank_entries(
+                rows[place].tolist(),
+                scores[place].tolist(),
+                entries,
+                orders=orders[place].tolist(),
+            )
+            results[number] = rank_concepts(ranked, k=options.k)
+        pending = np.array(
+            [i for i in pending if len(results[i]) < options.k], dtype=int
+        )
+        if count >= min(total, most) or (find == kb.search and rows.shape[1] < count):
+            if admitted is None or find == search_admitted:
+                break
+            # The graph cannot be asked for more.
+            find, total, most = search_admitted, len(admitted.rows), kb.rows
+        count = min(count * 4, total, most)
+    return results
