@@ -1,15 +1,36 @@
-"""Texts to link, read from `.txt` files, folders of them, and `.jsonl` files."""
+"""Documents to link: `.txt`, folders of them, `.jsonl`, `.spacy`, standard input."""
 
 import json
+import sys
 import zlib
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Union,
+    cast,
+)
 
 from .errors import Errors, SapbertError
-from .files import check_file, decode_line, read_blocks, read_line_blocks
+from .files import BLOCK_BYTES, check_file, decode_line, read_blocks, read_line_blocks
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
 
 TEXT_SUFFIXES = (".txt", ".txt.gz")
 LINE_SUFFIXES = (".jsonl", ".jsonl.gz")
+DOCS_SUFFIX = ".spacy"
+STDIN = Path("-")
+STDIN_NAME = "stdin"  # in the ids of documents, and in errors
 BYTES_PER_CHARACTER = 6  # at the most: UTF-8 needs 4, JSON writes "\u0000"
 ROOM = 1 << 16  # bytes of a line for what is not text
 
@@ -19,23 +40,28 @@ class Document(NamedTuple):
 
     id (Union[str, int]): As the file gives it, else name of the file, and line.
     text (str): The text.
+    doc (Optional[Doc]): Of a `.spacy` file: its tokens, and the entities if it has any.
     """
 
     id: Union[str, int]
     text: str
+    doc: "Optional[Doc]" = None
 
 
 def list_files(path: Path) -> List[Tuple[Path, str]]:
     """List the files that an input names.
 
-    path (Path): A `.txt` or `.jsonl` file, also with `.gz`; or a folder.
+    path (Path): A `.txt` or `.jsonl` file, also with `.gz`; a `.spacy` file; a folder;
+        or `-` for the standard input.
     RETURNS (List[Tuple[Path, str]]): The file itself, or all `.txt` files in the
         folder and below, sorted; each with the name that makes its id.
     RAISES (SapbertError): If it is something else, or the folder has no such file.
     """
+    if path == STDIN:
+        return [(path, STDIN_NAME)]
     if not path.is_dir():
         check_file(path)
-        if not path.name.endswith(TEXT_SUFFIXES + LINE_SUFFIXES):
+        if not path.name.endswith((*TEXT_SUFFIXES, *LINE_SUFFIXES, DOCS_SUFFIX)):
             found = "a file with another ending"
             raise SapbertError(Errors.E505.format(path=path, found=found))
         return [(path, path.name)]
@@ -49,17 +75,51 @@ def list_files(path: Path) -> List[Tuple[Path, str]]:
     return files
 
 
+def list_inputs(paths: Iterable[Path]) -> List[Tuple[Path, str]]:
+    """List the files that all inputs name, before any is read.
+
+    paths (Iterable[Path]): See `list_files`.
+    RETURNS (List[Tuple[Path, str]]): Files and names, in the order of the paths.
+    RAISES (SapbertError): As `list_files`, or if the standard input comes twice.
+    """
+    files = [file for path in paths for file in list_files(path)]
+    if sum(path == STDIN for path, _ in files) > 1:
+        raise SapbertError(Errors.E511)
+    return files
+
+
+def stdin_blocks() -> Iterator[bytes]:
+    """Read the standard input as it comes.
+
+    YIELDS (bytes): At most `BLOCK_BYTES`, never empty.
+    """
+    stream = cast(BufferedReader, sys.stdin.buffer)
+    while block := stream.read1(BLOCK_BYTES):
+        yield block
+
+
+def open_blocks(path: Path) -> Iterator[bytes]:
+    """Read a file or the standard input; see `read_blocks`."""
+    return stdin_blocks() if path == STDIN else read_blocks([path])
+
+
+def shown_path(path: Path) -> Path:
+    """Say what errors call an input."""
+    return Path(STDIN_NAME) if path == STDIN else path
+
+
 def read_text(path: Path, *, longest: int) -> str:
     """Read a file as one text, line ends as they are, so that offsets hold.
 
     path (Path): The file, plain or `.gz`, in UTF-8; a byte order mark is dropped.
+        `-` for the standard input.
     longest (int): Characters of a document at the most.
     RETURNS (str): The text.
     RAISES (SapbertError): If it is too long, cut, or not UTF-8; with the line.
     """
-    data = b""
+    data, blocks, path = b"", open_blocks(path), shown_path(path)
     try:
-        for block in read_blocks([path]):
+        for block in blocks:
             data += block
             if len(data) > BYTES_PER_CHARACTER * longest + ROOM:
                 break
@@ -125,7 +185,7 @@ def read_json_objects(
 ) -> Iterator[Tuple[int, Document, Dict[str, Any]]]:
     """Read a `.jsonl` file, one document a line; blank lines are passed over.
 
-    path (Path): The file, plain or `.gz`.
+    path (Path): The file, plain or `.gz`; `-` for the standard input.
     name (str): Of the file, for the ids of documents that have none.
     longest (int): Characters of a document at the most.
     YIELDS (Tuple[int, Document, Dict[str, Any]]): Number of the line, from 1, the
@@ -133,7 +193,9 @@ def read_json_objects(
     RAISES (SapbertError): With file and line, at the first bad line.
     """
     line_bytes = BYTES_PER_CHARACTER * longest + ROOM
-    for first, lines in read_line_blocks(path, line_bytes=line_bytes):
+    blocks, path = open_blocks(path), shown_path(path)
+    read = read_line_blocks(path, line_bytes=line_bytes, blocks=blocks)
+    for first, lines in read:
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
             if not line.strip():
@@ -160,23 +222,71 @@ def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document
         yield document
 
 
-def read_documents(paths: Iterable[Path], *, longest: int) -> Iterator[Document]:
-    """Read texts to link, one at a time.
+def read_docs(path: Path, name: str, vocab: "Optional[Vocab]") -> Iterator[Document]:
+    """Read a `.spacy` file, which spaCy's `DocBin` wrote; it is read as a whole.
+
+    path (Path): The file.
+    name (str): Of the file, for the ids of the documents.
+    vocab (Optional[Vocab]): Of the pipeline; None = an empty one.
+    YIELDS (Document): Each document.
+    RAISES (SapbertError): If the file is damaged, or something else.
+    """
+    from spacy.tokens import DocBin
+    from spacy.vocab import Vocab
+
+    number, docs = 0, None
+    while True:
+        number += 1
+        try:
+            if docs is None:
+                bytes_data = b"".join(read_blocks([path]))
+                docs = DocBin().from_bytes(bytes_data).get_docs(vocab or Vocab())
+            doc = next(docs, None)
+            text = "" if doc is None else doc.text
+        except SapbertError:
+            raise
+        except Exception as error:  # what msgpack, numpy and spaCy say of such a file
+            raise SapbertError(
+                Errors.E512.format(path=path, number=number, kind=type(error).__name__)
+            ) from None
+        if doc is None:
+            return
+        yield Document(f"{name}:{number}", text, doc)
+
+
+def read_documents(
+    paths: Iterable[Path],
+    *,
+    longest: int,
+    vocab: "Optional[Vocab]" = None,
+    one_text: bool = False,
+) -> Iterator[Document]:
+    """Read documents to link, one at a time.
 
     paths (Iterable[Path]): See `list_files`; all are looked for before any is read.
-    longest (int): Characters of a document at the most.
+    longest (int): Characters of a text at the most.
+    vocab (Optional[Vocab]): For `.spacy` files: the pipeline's.
+    one_text (bool): The standard input is one text; else it is read as JSONL.
     YIELDS (Document): Each document, in the order of the paths.
     RAISES (SapbertError): If there is no such file, or with file and line, if a
         document cannot be read.
     """
-    files = [file for path in paths for file in list_files(path)]
-    return read_files(files, longest=longest)
+    files = list_inputs(paths)
+    return read_files(files, longest=longest, vocab=vocab, one_text=one_text)
 
 
-def read_files(files: List[Tuple[Path, str]], *, longest: int) -> Iterator[Document]:
+def read_files(
+    files: List[Tuple[Path, str]],
+    *,
+    longest: int,
+    vocab: "Optional[Vocab]",
+    one_text: bool,
+) -> Iterator[Document]:
     """Read listed files one after the other; see `read_documents`."""
     for path, name in files:
-        if name.endswith(LINE_SUFFIXES):
+        if name.endswith(DOCS_SUFFIX):
+            yield from read_docs(path, name, vocab)
+        elif name.endswith(LINE_SUFFIXES) or (path == STDIN and not one_text):
             yield from read_json_lines(path, name, longest=longest)
         else:
             yield Document(name, read_text(path, longest=longest))

@@ -314,7 +314,8 @@ class Errors(metaclass=_WithCodes):
     )
     E505 = (
         "Expected {path} to be a folder of `.txt` files, a `.txt` or a `.jsonl` file, "
-        "also with `.gz`, but it is {found}. Convert it, or name another."
+        "also with `.gz`, or a `.spacy` file, but it is {found}. Convert it, or name "
+        "another."
     )
     E506 = (
         "{path}:{line}: Expected a document of at most {limit} characters, but got a "
@@ -412,6 +413,56 @@ class Errors(metaclass=_WithCodes):
     )
     E593 = (
         "Expected the fusion to be one of {known}, but got {value!r}. Correct `fusion`."
+    E511 = "Expected the standard input, `-`, once, but got it twice. Name it once."
+    E512 = (
+        "{path}: Expected documents as `DocBin.to_disk` writes them, but document "
+        "{number} cannot be read ({kind}). Write or copy the file again."
+    )
+    E513 = (
+        "Expected the pipeline to work on document {id!r}, but its component "
+        "{component!r} failed with {kind}. Take the document out, or correct the "
+        "component: `nlp(text)` in Python shows where."
+    )
+    E514 = (
+        "Expected a folder for the parts as `--output`, but got none. Pass "
+        "`--output FOLDER` with `--shard-size`."
+    )
+    E515 = (
+        "Expected a file as `--output`, but {path} is a folder. Name a file, or pass "
+        "`--shard-size 1000` to write parts into a folder."
+    )
+    E516 = (
+        "{path}:{line}: Expected one id, and maybe a tab and what people should read, "
+        "but got a blank in the id. Correct the line."
+    )
+    E517 = (
+        "Expected at least one id in {path}, since no id would allow everything, but "
+        "got none. Add one, or drop `--allow`."
+    )
+    E560 = (
+        "Expected {path} to belong to this command, but it was begun with another "
+        "{settings}. Name another `--output`, go back to the old settings, or pass "
+        "`--force` to begin anew."
+    )
+    E561 = (
+        "Expected {path} to be an empty folder, or one that this command began, but "
+        "other files are there. They are left alone. Name another `--output`."
+    )
+    E562 = (
+        "{path}: Expected the state of an output in parts, but it cannot be read. Name "
+        "another `--output`, or remove the folder."
+    )
+    E563 = (
+        "Expected {path} with {expected} bytes, as it was written, but {found}. Put it "
+        "back, or pass `--force` to begin anew."
+    )
+    E564 = (
+        "Expected the documents that {path} was made of, but the input has changed "
+        "since. Bring the old input back, or pass `--force` to begin anew."
+    )
+    E565 = (
+        "Expected to be alone in {path}, but another run is working there. Wait for "
+        "it, or name another `--output`."
     )
 
     # --- training ---

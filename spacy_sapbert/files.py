@@ -10,7 +10,18 @@ import shutil
 import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Iterator, List, Sequence, Tuple, cast
+from typing import (
+    IO,
+    Any,
+    BinaryIO,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    cast,
+)
 
 import numpy as np
 
@@ -98,7 +109,11 @@ def count_lines(block: bytes) -> int:
 
 
 def read_text_blocks(
-    path: Path, *, line_bytes: int = LINE_BYTES, parts: Sequence[Path] = ()
+    path: Path,
+    *,
+    line_bytes: int = LINE_BYTES,
+    parts: Sequence[Path] = (),
+    blocks: Optional[Iterable[bytes]] = None,
 ) -> Iterator[Tuple[int, int, bytes]]:
     """Read a text file, plain or `.gz`, in blocks of whole lines.
 
@@ -110,13 +125,15 @@ def read_text_blocks(
     line_bytes (int): A longer line is an error, so that memory stays bounded.
     parts (Sequence[Path]): Files that make up the file when put together in this
         order, cut anywhere; `path` then is only its name in errors.
+    blocks (Optional[Iterable[bytes]]): What the file says, if somebody has it open;
+        `path` then is only its name in errors.
     YIELDS (Tuple[int, int, bytes]): Number of the block's first line, from 1, how many
         lines there are, and the lines, each with a line feed at its end.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
     number, rest, first = 1, b"", True
     try:
-        for read in read_blocks(parts or [path]):
+        for read in read_blocks(parts or [path]) if blocks is None else blocks:
             block = read
             if first:
                 first = False
@@ -148,17 +165,22 @@ def read_text_blocks(
 
 
 def read_line_blocks(
-    path: Path, *, line_bytes: int = LINE_BYTES
+    path: Path,
+    *,
+    line_bytes: int = LINE_BYTES,
+    blocks: Optional[Iterable[bytes]] = None,
 ) -> Iterator[Tuple[int, List[bytes]]]:
     """Read a text file, plain or `.gz`, in blocks of lines; see `read_text_blocks`.
 
     path (Path): The file.
     line_bytes (int): A longer line is an error, so that memory stays bounded.
+    blocks (Optional[Iterable[bytes]]): See `read_text_blocks`.
     YIELDS (Tuple[int, List[bytes]]): Number of the block's first line, from 1, and
         the lines without their ends.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
-    for number, _, block in read_text_blocks(path, line_bytes=line_bytes):
+    read = read_text_blocks(path, line_bytes=line_bytes, blocks=blocks)
+    for number, _, block in read:
         yield number, block[:-1].split(b"\n")
 
 

@@ -1,18 +1,30 @@
 import gzip
+import io
 import json
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+import spacy
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from spacy.tokens import DocBin
 
 from spacy_sapbert.documents import document_from_json, read_documents
 from spacy_sapbert.errors import SapbertError
 
 SENTINEL = "SENTINELTEXT"
+BLANK = spacy.blank("en")
 
 
 def read(*paths, longest=1000):
-    return [tuple(document) for document in read_documents(paths, longest=longest)]
+    return [(d.id, d.text) for d in read_documents(paths, longest=longest)]
+
+
+def set_stdin(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
 def write_lines(path, *values):
@@ -135,6 +147,75 @@ def test_documents_missing_and_unknown_files_are_errors(tmp_path):
         read_documents([tmp_path / "note.docx"], longest=10)
     with pytest.raises(SapbertError, match="E505.*without any"):
         read_documents([tmp_path / "empty"], longest=10)
+
+
+def test_documents_the_standard_input_is_json_lines(monkeypatch, tmp_path):
+    set_stdin(monkeypatch, b'{"text": "one"}\n\n{"id": 7, "text": "two"}')
+    other = write_lines(tmp_path / "a.jsonl", {"text": "three"})
+    assert read(Path("-"), other) == [
+        ("stdin:1", "one"),
+        (7, "two"),
+        ("a.jsonl:1", "three"),
+    ]
+
+
+def test_documents_the_standard_input_as_one_text(monkeypatch):
+    set_stdin(monkeypatch, b'\xef\xbb\xbf{"text": 1}\r\n\n')
+    (document,) = read_documents([Path("-")], longest=100, one_text=True)
+    assert document == ("stdin", '{"text": 1}\r\n\n', None)
+
+
+@pytest.mark.parametrize("one_text", [False, True])
+def test_documents_bad_standard_input_is_an_error_with_the_line(monkeypatch, one_text):
+    set_stdin(monkeypatch, f'{{"text": "a"}}\n{SENTINEL}'.encode() + b"\xff")
+    with pytest.raises(SapbertError, match="stdin:2: ") as caught:
+        list(read_documents([Path("-")], longest=100, one_text=one_text))
+    assert SENTINEL not in str(caught.value)
+
+
+def test_documents_the_standard_input_comes_once():
+    with pytest.raises(SapbertError, match="E511"):
+        read(Path("-"), Path("-"))
+
+
+@pytest.fixture
+def docs_file(tmp_path):
+    nlp = spacy.blank("en")
+    doc = nlp("no fever")
+    doc.ents = [doc.char_span(3, 8, label="X")]
+    path = tmp_path / "notes.spacy"
+    DocBin(docs=[doc, nlp("")]).to_disk(path)
+    return path
+
+
+def test_documents_of_a_docbin_keep_their_entities(docs_file):
+    vocab = spacy.blank("en").vocab
+    first, second = read_documents([docs_file], longest=3, vocab=vocab)
+    assert (first.id, first.text) == ("notes.spacy:1", "no fever")
+    assert [(ent.text, ent.label_) for ent in first.doc.ents] == [("fever", "X")]
+    assert first.doc.vocab is vocab
+    assert (second.id, second.text) == ("notes.spacy:2", "")
+
+
+@pytest.mark.parametrize("data", [b"", b"no such thing", b"\x78\x9c\x03\x00"])
+def test_documents_damaged_docbin_is_a_named_error(tmp_path, data):
+    path = tmp_path / "notes.spacy"
+    path.write_bytes(data)
+    with pytest.raises(SapbertError, match="E512.*document 1"):
+        read(path)
+
+
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+@settings(deadline=None)
+def test_documents_any_damage_of_a_docbin_is_an_error_of_ours(
+    tmp_path_factory, place, byte
+):
+    path = tmp_path_factory.getbasetemp() / "damaged.spacy"
+    content = bytearray(zlib.decompress(DocBin(docs=[BLANK("no fever")]).to_bytes()))
+    content[int(place * len(content))] = byte
+    path.write_bytes(zlib.compress(bytes(content)))
+    with suppress(SapbertError):
+        assert len(read(path)) <= 1
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists))

@@ -8,15 +8,22 @@ from wasabi import msg
 
 from ..errors import SapbertError
 
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+
 
 class TellingGroup(TyperGroup):
-    """Tells an error of ours in one line and exits with 1, without a traceback."""
+    """Tells an error of ours in one line and exits with 1, without a traceback.
+
+    Ctrl-C exits with 130.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except SapbertError as error:
             msg.fail(str(error), exits=1)
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(

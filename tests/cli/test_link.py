@@ -6,18 +6,18 @@ from collections import Counter
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli import app
-from spacy_sapbert.cli.link import complete_pipeline, detects, summary_line
-from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.cli.link_output import summary_line
 
 SENTINEL = "SENTINELTEXT"
 
 
-@Language.component("test_link_silent_component")
-def silent_component(doc):
-    return doc
+@Language.component("test_link_failing")
+def fail(doc):
+    raise ZeroDivisionError(doc.text)
 
 
 @pytest.fixture
@@ -139,42 +139,6 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
     assert "--mentions names" in " ".join(result.output.split())
 
 
-def test_link_mentions_names_adds_the_detector_before_the_linker():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={"spans_key": "sc"})
-    complete_pipeline(nlp, mentions="names", k=3, threshold=0.5)
-    assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
-    assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
-    assert (
-        nlp.get_pipe("sapbert_linker").k,
-        nlp.get_pipe("sapbert_linker").threshold,
-    ) == (
-        3,
-        0.5,
-    )
-    with pytest.raises(SapbertError, match="E510"):
-        complete_pipeline(nlp, mentions="ner")
-
-
-@pytest.mark.parametrize(
-    ("component", "expected"),
-    [
-        ("ner", True),
-        ("entity_ruler", True),
-        ("sapbert_mentions", True),
-        ("test_link_silent_component", True),
-        ("attribute_ruler", False),
-        ("sentencizer", False),
-        ("span_ruler", False),
-        ("sapbert_linker", False),
-    ],
-)
-def test_link_knows_what_detects_entities(component, expected):
-    nlp = spacy.blank("en")
-    nlp.add_pipe(component)
-    assert detects(nlp, "doc.ents") is expected
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -231,3 +195,78 @@ def test_link_summary_sorts_the_reasons():
     counts.update({"NIL: punctuation": 1, "NIL: blank": 2})
     line = summary_line(counts)
     assert line == "2 documents, 9 entities, 6 linked, 3 NIL (2 blank, 1 punctuation)"
+
+
+def test_link_reads_the_standard_input(sample_kb):
+    lines = '{"id": "a", "text": "fever"}\n{"text": "aspirin"}\n'
+    arguments = ["link", "-", "--kb", str(sample_kb), "--format", "jsonl"]
+    result = CliRunner().invoke(app, arguments, input=lines)
+    assert result.exit_code == 0, result.output
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [data["id"] for data in found] == ["a", "stdin:2"]
+    result = CliRunner().invoke(app, [*arguments, "--one-text"], input=lines)
+    (data,) = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (data["id"], data["text"]) == ("stdin", lines)
+    assert [entity["text"] for entity in data["entities"]] == ["fever", "aspirin"]
+
+
+def test_link_spacy_files_need_no_detection(sample_kb, tmp_path):
+    nlp = spacy.blank("en")
+    doc = nlp("fever and aspirin")
+    doc.ents = [doc.char_span(10, 17, label="DRUG")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "notes.spacy")
+    nlp.to_disk(tmp_path / "pipeline")
+    for number, more in enumerate([(), ("--pipeline", tmp_path / "pipeline")]):
+        output = tmp_path / f"{number}.jsonl"
+        options = ("--kb", sample_kb, "--output", output)
+        result = run(tmp_path / "notes.spacy", *options, *more)
+        assert result.exit_code == 0, result.output
+        (data,) = read_lines(output)
+        assert data["id"] == "notes.spacy:1"
+        assert [(e["text"], e["label"], e["cui"]) for e in data["entities"]] == [
+            ("aspirin", "DRUG", "C0000006")
+        ]
+
+
+def test_link_failing_document_is_told_by_its_id(note, sample_kb, tmp_path):
+    pipeline = tmp_path / "pipeline"
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_link_failing")
+    nlp.to_disk(pipeline)
+    output = tmp_path / "linked.jsonl"
+    options = ("--pipeline", pipeline, "--mentions", "names", "--output", output)
+    result = run(note, "--kb", sample_kb, *options)
+    assert result.exit_code == 1
+    told = " ".join(result.output.split())
+    assert "document 'note.txt', but its component 'test_link_failing' failed" in told
+    assert "ZeroDivisionError" in told
+    assert SENTINEL not in result.output
+    assert not output.exists()
+
+
+def test_link_interrupted_exits_with_130_and_leaves_no_file(
+    note, sample_kb, tmp_path, monkeypatch
+):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_sapbert.pipelines.run_batch", interrupt)
+    result = run(note, "--kb", sample_kb, "--output", tmp_path / "linked.jsonl")
+    assert result.exit_code == 130
+    assert "Interrupted" in result.stderr
+    assert not (tmp_path / "linked.jsonl").exists()
+
+
+def test_link_hands_the_filter_to_the_linker(note, sample_kb, tmp_path, monkeypatch):
+    seen = []
+
+    def link(nlp, documents, *, batch_size):
+        seen.append(nlp.get_pipe("sapbert_linker").filter)
+        return iter(())
+
+    monkeypatch.setattr("spacy_sapbert.cli.link_output.link_documents", link)
+    (tmp_path / "allow.txt").write_text("C0000001\nC0000004\n")
+    options = ("--types", "T047", "--languages", "all", "--allow")
+    result = run(note, "--kb", sample_kb, *options, tmp_path / "allow.txt")
+    assert result.exit_code == 0, result.output
+    assert seen == [{"types": ["T047"], "allow": ["C0000001", "C0000004"]}]

@@ -1,0 +1,185 @@
+"""Linked documents → one file, or parts in a folder, and what was done in a line."""
+
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Optional
+
+import typer
+
+from ..documents import Document
+from ..files import write_atomically
+from ..pipelines import link_documents
+from ..shards import WritePart, hold_folder, open_state, write_parts
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from ..formats import Writer
+    from ..formats.entities import AttributeNames, NamedDoc
+
+
+def count_links(
+    docs: "Iterable[NamedDoc]",
+    counts: Counter[str],
+    *,
+    spans_key: Optional[str],
+    names: "AttributeNames",
+) -> "Iterator[NamedDoc]":
+    """Count what passes by.
+
+    docs (Iterable[NamedDoc]): Ids and linked Docs.
+    counts (Counter[str]): Is added to: "documents", "entities", "linked", and each
+        reason why a mention has no concept.
+    spans_key (Optional[str]): A span group; None = the entities.
+    names (AttributeNames): The custom attributes of the linker.
+    YIELDS (NamedDoc): The same.
+    """
+    from ..formats.entities import describe_entities
+
+    for number, doc in docs:
+        counts["documents"] += 1
+        for entity in describe_entities(doc, spans_key=spans_key, names=names):
+            counts["entities"] += 1
+            if entity["cui"] is not None:
+                counts["linked"] += 1
+            else:
+                counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
+        yield number, doc
+
+
+def summary_line(counts: Counter[str]) -> str:
+    """Say in a line what was done.
+
+    counts (Counter[str]): From `count_links`.
+    RETURNS (str): E.g. "2 documents, 9 entities, 8 linked, 1 NIL (1 blank)".
+    """
+    totals = [f"{counts[key]} {key}" for key in ("documents", "entities", "linked")]
+    reasons = {k[5:]: n for k, n in sorted(counts.items()) if k.startswith("NIL: ")}
+    line = f"{', '.join(totals)}, {sum(reasons.values())} NIL"
+    if reasons:
+        line += f" ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"
+    return line
+
+
+@contextmanager
+def open_output(path: Optional[Path]) -> Iterator[IO[bytes]]:
+    """Open where the output goes.
+
+    path (Optional[Path]): A file that takes its name once it is whole; None = the
+        standard output.
+    YIELDS (IO[bytes]): The file.
+    """
+    if path is not None:
+        with write_atomically(path) as file:
+            yield file
+    else:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+
+
+def choose_suffix(format: str) -> str:
+    """Give the ending of the files of a format."""
+    from ..formats import SUFFIXES
+
+    return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
+
+
+def make_part_writer(
+    nlp: "Language",
+    linker: Any,
+    writer: "Writer",
+    *,
+    batch_size: int,
+    include_text: bool,
+    on_doc: Callable[[], Any],
+) -> WritePart:
+    """Put pipeline and format together to what writes linked documents.
+
+    nlp (Language): The pipeline.
+    linker (SapbertLinker): Its linker.
+    writer (Writer): Of the format.
+    batch_size (int): Documents held at once.
+    include_text (bool): Write the texts too.
+    on_doc (Callable[[], Any]): Told of each document.
+    RETURNS (WritePart): Takes documents and a file, gives the counts.
+    """
+    from ..formats.entities import AttributeNames
+
+    names = AttributeNames(*linker.attrs)
+    key = linker.spans_key
+
+    def write_part(documents: Iterable[Document], file: IO[bytes]) -> Counter[str]:
+        counts: Counter[str] = Counter()
+
+        def watch(docs: "Iterable[NamedDoc]") -> "Iterator[NamedDoc]":
+            for doc in docs:
+                on_doc()
+                yield doc
+
+        linked = link_documents(nlp, documents, batch_size=batch_size)
+        docs = count_links(watch(linked), counts, spans_key=key, names=names)
+        writer(docs, file, spans_key=key, include_text=include_text, names=names)
+        return counts
+
+    return write_part
+
+
+def write_whole(
+    output: Optional[Path], documents: Iterable[Document], write_part: WritePart
+) -> str:
+    """Write all documents to one file.
+
+    output (Optional[Path]): The file; None = the standard output.
+    documents (Iterable[Document]): The documents.
+    write_part (WritePart): Links and writes them.
+    RETURNS (str): What was done, in a line.
+    """
+    try:
+        with open_output(output) as file:
+            return summary_line(Counter(write_part(iter(documents), file)))
+    except KeyboardInterrupt:
+        if output is not None:
+            typer.echo(f"Interrupted: {output} was not written.", err=True)
+        raise
+
+
+def write_folder(
+    output: Path,
+    documents: Iterable[Document],
+    write_part: WritePart,
+    *,
+    command: Dict[str, Any],
+    force: bool,
+) -> str:
+    """Write documents in parts, or those that are missing.
+
+    output (Path): The folder.
+    documents (Iterable[Document]): All documents.
+    write_part (WritePart): Links and writes those of one part.
+    command (Dict[str, Any]): What decides the output, with `format` and `shard_size`.
+    force (bool): Begin anew.
+    RETURNS (str): What was done, in a line.
+    RAISES (SapbertError): See `open_state` and `write_parts`.
+    """
+    with hold_folder(output):
+        state = open_state(output, command, force=force)
+        try:
+            write_parts(
+                output,
+                state,
+                documents,
+                size=command["shard_size"],
+                suffix=choose_suffix(command["format"]),
+                write_part=write_part,
+            )
+        except KeyboardInterrupt:
+            done = sum(part["documents"] for part in state["parts"])
+            line = f"Interrupted: {done} documents are done, in {output}. The same "
+            typer.echo(f"{line}command again goes on behind them.", err=True)
+            raise
+    total: Counter[str] = Counter()
+    for part in state["parts"]:
+        total.update(part["counts"])
+    return f"{summary_line(total)}; {len(state['parts'])} parts in {output}"

@@ -1,0 +1,257 @@
+"""`link --shard-size`: stopped in every way, it goes on to the same bytes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli import app
+
+SENTINEL = "SENTINELTEXT"
+TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin", "DM"]
+
+# Runs the command in processes of its own, and each dies at another moment: these are
+# counted before and after each file takes its name, and at each document.
+DYING = """
+import os, signal, sys
+from spacy_sapbert import pipelines
+from spacy_sapbert.cli import app
+real, run_batch = os.replace, pipelines.run_batch
+def tick():
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+def replace(old, new):
+    tick()
+    real(old, new)
+    tick()
+def run(*args, **kwargs):
+    tick()
+    return run_batch(*args, **kwargs)
+os.replace, pipelines.run_batch = replace, run
+for moment in sys.argv[1].split(","):
+    child = os.fork()
+    if not child:
+        left = int(moment)
+        app([argument.replace("MOMENT", moment) for argument in sys.argv[2:]])
+    _, status = os.waitpid(child, 0)
+    print(moment, os.waitstatus_to_exitcode(status), flush=True)
+"""
+LIMITED = """
+import resource, signal, sys
+from spacy_sapbert.cli import app
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+app(sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "notes.jsonl"
+    rows = (json.dumps({"id": n, "text": text}) for n, text in enumerate(TEXTS))
+    path.write_text("".join(row + "\n" for row in rows))
+    return path
+
+
+def arguments(lines, kb, output, *more):
+    options = ("--kb", kb, "--output", output, "--shard-size", 2, "--batch-size", 1)
+    return [str(part) for part in ("link", lines, *options, *more)]
+
+
+def run(*parts, stdin=None):
+    return CliRunner().invoke(app, arguments(*parts), input=stdin)
+
+
+def contents(folder: Path):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def whole(lines, sample_kb, tmp_path):
+    """What a run gives that nobody stopped."""
+    result = run(lines, sample_kb, tmp_path / "whole")
+    assert result.exit_code == 0, result.output
+    return contents(tmp_path / "whole")
+
+
+def test_parts_hold_what_one_file_holds(lines, sample_kb, tmp_path, whole):
+    single = tmp_path / "single.jsonl"
+    options = ("--kb", sample_kb, "--output", single)
+    result = CliRunner().invoke(app, ["link", str(lines), *map(str, options)])
+    assert result.exit_code == 0, result.output
+    parts = [whole[name] for name in sorted(whole) if name.startswith("part-")]
+    assert b"".join(parts) == single.read_bytes()
+    assert [len(part.splitlines()) for part in parts] == [2, 2, 2, 1]
+    assert SENTINEL.encode() not in whole["_state.json"]
+
+
+def test_parts_the_same_command_again_finds_all_done(lines, sample_kb, tmp_path, whole):
+    result = run(lines, sample_kb, tmp_path / "whole")
+    assert result.exit_code == 0, result.output
+    assert "7 documents, 6 entities, 6 linked, 0 NIL; 4 parts in" in result.stderr
+    assert contents(tmp_path / "whole") == whole
+
+
+# Moment → parts that the state lists then. 1, 2 are around the first state, 3, 4
+# documents, 5, 6 around the part's name, 7, 8 around its state, and so on; 26, 27 are
+# around the last state.
+MOMENTS = {1: 0, 4: 0, 6: 0, 13: 1, 26: 4}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_parts_killed_at_any_moment_go_on_to_the_same_bytes(
+    lines, sample_kb, tmp_path, whole
+):
+    command = [sys.executable, "-c", DYING, ",".join(map(str, MOMENTS))]
+    done = subprocess.run(
+        [*command, *arguments(lines, sample_kb, tmp_path / "MOMENT")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    deaths = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert deaths == [(moment, -signal.SIGKILL) for moment in MOMENTS], done.stderr
+    for moment, listed in MOMENTS.items():
+        output = tmp_path / str(moment)
+        left = contents(output)
+        parts = {}
+        if "_state.json" in left:
+            parts = {p["file"] for p in json.loads(left["_state.json"])["parts"]}
+        assert all(left[name] == whole[name] for name in parts), moment
+        assert len(parts) == listed, moment
+        result = run(lines, sample_kb, output)
+        assert result.exit_code == 0, result.output
+        assert contents(output) == whole, moment
+
+
+def test_parts_full_disk_is_an_error_and_goes_on(lines, sample_kb, tmp_path, whole):
+    pytest.importorskip("resource", reason="this system has no such limits")
+    output = tmp_path / "out"
+    sizes = [len(data) for name, data in sorted(whole.items()) if "part" in name]
+    limit = max(sizes) - 1
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", LIMITED, str(limit)),
+            *arguments(lines, sample_kb, output),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "E004" in done.stdout + done.stderr
+    assert SENTINEL not in done.stdout + done.stderr
+    assert all(
+        whole[name] == data for name, data in contents(output).items() if "part" in name
+    )
+    assert run(lines, sample_kb, output).exit_code == 0
+    assert contents(output) == whole
+
+
+def test_parts_interrupted_say_so_and_go_on(lines, sample_kb, tmp_path):
+    """The standard input stays open, so that the run waits when Ctrl-C comes."""
+    data = lines.read_bytes()
+    expected = tmp_path / "expected"
+    assert run("-", sample_kb, expected, stdin=data).exit_code == 0
+    output = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spacy_sapbert", *arguments("-", sample_kb, output)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"".join(data.splitlines(keepends=True)[:5]))
+    process.stdin.flush()
+    deadline = time.monotonic() + 120
+    while not (output / "part-00001.jsonl").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert b"Interrupted: 4 documents are done" in stderr
+    assert SENTINEL.encode() not in stderr
+    assert run("-", sample_kb, output, stdin=data).exit_code == 0
+    assert contents(output) == contents(expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "setting"),
+    [
+        (("--k", 3), "`k`"),
+        (("--threshold", 0.5), "`threshold`"),
+        (("--no-text",), "`no_text`"),
+        (("--format", "table"), "`format`"),
+        (("--types", "T047"), "`filter`"),
+    ],
+)
+def test_parts_of_another_command_are_an_error(
+    lines, sample_kb, tmp_path, whole, more, setting
+):
+    result = run(lines, sample_kb, tmp_path / "whole", *more)
+    assert result.exit_code == 1
+    assert "E560" in result.output
+    assert setting in result.output
+    assert contents(tmp_path / "whole") == whole
+
+
+def test_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
+    meta = own_kb / "meta.json"
+    meta.write_text(json.dumps({**json.loads(meta.read_text()), "threshold": 0.1}))
+    result = run(lines, own_kb, tmp_path / "whole")
+    assert result.exit_code == 1
+    assert "`kb`" in result.output
+
+
+def test_parts_of_a_kb_that_moved_go_on(lines, own_kb, tmp_path, whole):
+    assert run(lines, own_kb, tmp_path / "whole").exit_code == 0
+
+
+def test_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole):
+    lines.write_text(lines.read_text() + '{"text": "more"}\n')
+    result = run(lines, sample_kb, tmp_path / "whole")
+    assert "`input`" in result.output
+    result = run(lines, sample_kb, tmp_path / "whole", "--force")
+    assert result.exit_code == 0, result.output
+    assert "8 documents" in result.stderr
+
+
+def test_parts_need_a_folder(lines, sample_kb, tmp_path):
+    options = ("--kb", str(sample_kb), "--shard-size", "2")
+    result = CliRunner().invoke(app, ["link", str(lines), *options])
+    assert result.exit_code == 1
+    assert "E514" in result.output
+    options = ("--kb", str(sample_kb), "--output", str(tmp_path))
+    result = CliRunner().invoke(app, ["link", str(lines), *options])
+    assert result.exit_code == 1
+    assert "E515" in result.output
+
+
+def test_parts_a_bad_line_keeps_the_parts_before_it(lines, sample_kb, tmp_path, whole):
+    good = lines.read_text()
+    rows = good.splitlines(keepends=True)
+    lines.write_text(
+        "".join([*rows[:4], "{" + " " * (len(rows[4]) - 2) + "\n", *rows[5:]])
+    )
+    output = tmp_path / "out"
+    result = run(lines, sample_kb, output)
+    assert result.exit_code == 1
+    assert "notes.jsonl:5" in "".join(result.output.split())
+    assert sorted(contents(output)) == [
+        "_state.json",
+        "part-00000.jsonl",
+        "part-00001.jsonl",
+    ]
+    lines.write_text(good)
+    assert run(lines, sample_kb, output).exit_code == 0
+    assert contents(output) == whole
