@@ -413,6 +413,7 @@ class Errors(metaclass=_WithCodes):
     )
     E593 = (
         "Expected the fusion to be one of {known}, but got {value!r}. Correct `fusion`."
+    )
     E511 = "Expected the standard input, `-`, once, but got it twice. Name it once."
     E512 = (
         "{path}: Expected documents as `DocBin.to_disk` writes them, but document "
@@ -463,6 +464,19 @@ class Errors(metaclass=_WithCodes):
     E565 = (
         "Expected to be alone in {path}, but another run is working there. Wait for "
         "it, or name another `--output`."
+    )
+    E566 = (
+        "{path}:{line}: Expected YAML, but {reason}. Correct it; quotes around the "
+        "value often help."
+    )
+    E567 = (
+        "{path}:{line}: Expected {expected}, but got {got}. Correct the case; "
+        "`spacy sapbert regress --help` shows one."
+    )
+    E568 = "Expected at least one case in {path}, but it has none. Add one."
+    E569 = (
+        "Expected a file of at most {limit} bytes at {path}, but got a larger one. "
+        "Split it; `spacy sapbert regress` takes several."
     )
 
     # --- training ---

@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sapbert.build import build_kb
+from spacy_sapbert.cli import app
+from spacy_sapbert.concepts import write_concepts
+from spacy_sapbert.vocabularies import read_vocabulary
+
+SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["regress", *map(str, arguments)])
+
+
+@pytest.fixture
+def cases(tmp_path):
+    path = tmp_path / "cases.yaml"
+    path.write_text(
+        "- {mention: pyrexia, expected: C0000004}\n"
+        "- {context: 'no [[fever]]', expected: C0000001, note: wrong on purpose}\n"
+    )
+    return path
+
+
+def test_regress_failures_are_a_table_and_exit_code_1(cases, sample_kb):
+    result = run(cases, "--kb", sample_kb)
+    assert result.exit_code == 1, result.output
+    header, _, row, _, summary = result.stdout.splitlines()
+    assert header.split() == [
+        *("case", "mention", "expected", "found", "name", "score", "remarks", "note")
+    ]
+    assert row.split()[:6] == [
+        *("cases.yaml:2", "fever", "C0000001", "C0000004", "Fever", "1.000")
+    ]
+    assert "wrong on purpose" in row
+    assert summary == "2 cases, 1 passed, 1 failed"
+
+
+def test_regress_sample_cases_pass_with_any_encoder(tiny_encoder, tmp_path):
+    concepts = read_vocabulary(SAMPLE, languages=("ENG", "SPA"))
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+    result = run(SAMPLE / "cases.yaml", "--kb", tmp_path / "kb")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "7 cases, 7 passed, 0 failed\n"
+
+
+def test_regress_output_has_a_line_for_each_case(cases, sample_kb, tmp_path):
+    output = tmp_path / "results.jsonl"
+    result = run(cases, cases, "--kb", sample_kb, "--output", output, "--quiet")
+    assert (result.exit_code, result.output) == (1, "")
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [(line["line"], line["passed"]) for line in lines] == [
+        *((1, True), (2, False), (1, True), (2, False))
+    ]
+    assert lines[1]["context"] == "no fever"
+    assert lines[1]["candidates"][0]["cui"] == "C0000004"
+    before = output.read_bytes()
+    result = run(cases, "--kb", sample_kb, "--output", output)
+    assert result.exit_code == 2
+    assert "E003" in result.output
+    assert output.read_bytes() == before
+    assert run(cases, "--kb", sample_kb, "--output", output, "--force").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        ("- {mention: x, expect: C1}\n", (), "E567"),
+        ("- 'x\n", (), "E566"),
+        ("", (), "E568"),
+        ("- {mention: x, expected: C1}\n", ("--kb", "not_there"), "E310"),
+        ("- {mention: x, expected: C1}\n", ("--pipeline", "not_there"), "E507"),
+    ],
+)
+def test_regress_what_cannot_be_used_exits_with_2(
+    cases, sample_kb, tmp_path, text, options, code
+):
+    cases.write_text(text)
+    output = tmp_path / "results.jsonl"
+    result = run(cases, *(options or ("--kb", sample_kb)), "--output", output)
+    assert result.exit_code == 2, result.output
+    assert code in result.output
+    assert "Traceback" not in result.output
+    assert not output.exists()
+
+
+def test_regress_missing_file_exits_with_2(sample_kb, tmp_path):
+    assert run(tmp_path / "none.yaml", "--kb", sample_kb).exit_code == 2
