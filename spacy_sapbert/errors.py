@@ -436,6 +436,10 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected one id, and maybe a tab and what people should read, "
         "but got a blank in the id. Correct the line."
     )
+    E518 = (
+        "Expected a format of one file for each part, but {format} has files for each "
+        "document. Drop `--shard-size`."
+    )
     E517 = (
         "Expected at least one id in {path}, since no id would allow everything, but "
         "got none. Add one, or drop `--allow`."

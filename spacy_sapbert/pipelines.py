@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional,
 
 from .documents import Document
 from .errors import Errors, SapbertError
+from .options import change_options
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -98,9 +99,9 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
-    for setting, value in (("k", k), ("threshold", threshold), ("filter", filter)):
-        if value is not None:
-            setattr(linker, setting, value)
+    given = {"k": k, "threshold": threshold, "filter": filter}
+    changes = {name: value for name, value in given.items() if value is not None}
+    linker.options = change_options(linker.options, changes)
     if mentions == NAMES:
         config = {"spans_key": linker.spans_key}
         nlp.add_pipe(MENTIONS, before=name, config=config)

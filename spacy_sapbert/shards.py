@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 from .documents import Document
 from .errors import Errors, SapbertError
@@ -20,7 +20,7 @@ STATE_FILE = "_state.json"
 FORMAT_VERSION = 1
 
 # Writes documents to a file, and counts what it wrote.
-WritePart = Callable[[Iterator[Document], IO[bytes]], Dict[str, int]]
+WritePart = Callable[[Iterator[Document], Any], Dict[str, int]]
 
 
 def part_name(number: int, suffix: str) -> str:

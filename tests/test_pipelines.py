@@ -5,6 +5,7 @@ from spacy.tokens import Span
 
 from spacy_sapbert.documents import Document
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.filters import Filter
 from spacy_sapbert.pipelines import (
     complete_pipeline,
     link_documents,
@@ -165,7 +166,7 @@ def test_pipelines_filter_is_handed_to_the_linker(sample_kb):
     linker = complete_pipeline(
         nlp, kb=str(sample_kb), filter={"types": ["T047"]}, detection=False
     )
-    assert linker.filter == {"types": ["T047"]}
+    assert linker.options.filter == Filter(types=("T047",))
 
 
 def test_pipelines_a_broken_one_is_told_in_a_line(tmp_path):

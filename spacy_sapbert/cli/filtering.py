@@ -43,7 +43,7 @@ def read_ids(path: Path) -> List[str]:
     return list(ids)
 
 
-def make_filter(
+def gather_filter(
     types: Optional[str] = None,
     sources: Optional[str] = None,
     languages: Optional[str] = None,

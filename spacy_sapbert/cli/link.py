@@ -17,7 +17,7 @@ from ..documents import DOCS_SUFFIX, list_inputs, read_documents
 from ..errors import Errors, SapbertError
 from ..pipelines import NAMES, complete_pipeline, load_pipeline
 from .app import app
-from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, make_filter
+from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .fingerprints import digest_inputs, digest_json, digest_kb, digest_pipeline
 from .link_output import make_part_writer, write_folder, write_whole
 
@@ -43,19 +43,24 @@ def choose_format(
 
 
 def check_output(
-    output: Optional[Path], *, shard_size: Optional[int], force: bool
+    output: Optional[Path], format: str, *, shard_size: Optional[int], force: bool
 ) -> None:
     """Make sure that the output can be written, before anything is loaded.
 
     output (Optional[Path]): The file or folder, if any.
-    shard_size (Optional[int]): Given for a folder.
+    format (str): The format.
+    shard_size (Optional[int]): Given for a folder of parts.
     force (bool): A file may be replaced.
     RAISES (SapbertError): If it cannot.
     """
+    from ..formats import FOLDERS
+
     if shard_size is not None:
+        if format in FOLDERS:
+            raise SapbertError(Errors.E518.format(format=format))
         if output is None:
             raise SapbertError(Errors.E514)
-    elif output is not None and output.is_dir():
+    elif output is not None and output.is_dir() and format not in FOLDERS:
         raise SapbertError(Errors.E515.format(path=output))
     elif output is not None and output.exists() and not force:
         raise SapbertError(Errors.E003.format(path=output))
@@ -134,10 +139,12 @@ def link(
     """
     from ..formats import load_writer
 
-    check_output(output, shard_size=shard_size, force=force)
+    if shard_size is None and format is None and output and output.is_dir():
+        raise SapbertError(Errors.E515.format(path=output))
     format = choose_format(format, output, shard_size)
+    check_output(output, format, shard_size=shard_size, force=force)
     writer = load_writer(format)
-    filter = make_filter(types, sources, languages, allow, deny)
+    filter = gather_filter(types, sources, languages, allow, deny)
     files = list_inputs(inputs)
     nlp = load_pipeline(pipeline)
     if pipeline is None:
@@ -178,7 +185,7 @@ def link(
             on_doc=bar.update,
         )
         if output is None or shard_size is None:
-            line = write_whole(output, documents, write_part)
+            line = write_whole(output, documents, write_part, format=format)
         else:
             command["kb"] = digest_kb(linker.kb.folder)
             line = write_folder(

@@ -1,15 +1,12 @@
 """Linked documents → one file, or parts in a folder, and what was done in a line."""
 
-import sys
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Optional
 
 import typer
 
 from ..documents import Document
-from ..files import write_atomically
 from ..pipelines import link_documents
 from ..shards import WritePart, hold_folder, open_state, write_parts
 
@@ -63,22 +60,6 @@ def summary_line(counts: Counter[str]) -> str:
     return line
 
 
-@contextmanager
-def open_output(path: Optional[Path]) -> Iterator[IO[bytes]]:
-    """Open where the output goes.
-
-    path (Optional[Path]): A file that takes its name once it is whole; None = the
-        standard output.
-    YIELDS (IO[bytes]): The file.
-    """
-    if path is not None:
-        with write_atomically(path) as file:
-            yield file
-    else:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-
-
 def choose_suffix(format: str) -> str:
     """Give the ending of the files of a format."""
     from ..formats import SUFFIXES
@@ -110,7 +91,7 @@ def make_part_writer(
     names = AttributeNames(*linker.attrs)
     key = linker.spans_key
 
-    def write_part(documents: Iterable[Document], file: IO[bytes]) -> Counter[str]:
+    def write_part(documents: Iterable[Document], file: Any) -> Counter[str]:
         counts: Counter[str] = Counter()
 
         def watch(docs: "Iterable[NamedDoc]") -> "Iterator[NamedDoc]":
@@ -127,18 +108,25 @@ def make_part_writer(
 
 
 def write_whole(
-    output: Optional[Path], documents: Iterable[Document], write_part: WritePart
+    output: Optional[Path],
+    documents: Iterable[Document],
+    write_part: WritePart,
+    *,
+    format: str,
 ) -> str:
-    """Write all documents to one file.
+    """Write all documents to one file, or to the folder of a format that has one.
 
-    output (Optional[Path]): The file; None = the standard output.
+    output (Optional[Path]): The file or folder; None = the standard output.
     documents (Iterable[Document]): The documents.
     write_part (WritePart): Links and writes them.
+    format (str): The format.
     RETURNS (str): What was done, in a line.
     """
+    from ..formats import open_target
+
     try:
-        with open_output(output) as file:
-            return summary_line(Counter(write_part(iter(documents), file)))
+        with open_target(output, format) as target:
+            return summary_line(Counter(write_part(iter(documents), target)))
     except KeyboardInterrupt:
         if output is not None:
             typer.echo(f"Interrupted: {output} was not written.", err=True)

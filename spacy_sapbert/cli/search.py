@@ -8,7 +8,7 @@ import typer
 from wasabi import table
 
 from ..kb import load_kb
-from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, make_filter
+from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .kb import kb_app
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def search_mentions(
     kb (KnowledgeBase): The knowledge base.
     mentions (Sequence[str]): Their texts.
     k (int): Candidates for each at the most.
-    filter (Optional[Dict[str, List[str]]]): What may be found, from `make_filter`.
+    filter (Optional[Dict[str, List[str]]]): What may be found, from `gather_filter`.
     RETURNS (List[Dict[str, Any]]): For each its `mention`, `note` and `candidates`.
     """
     options: Dict[str, Any] = {"filter": filter} if filter else {}
@@ -95,7 +95,7 @@ def search(
     Exit code: 0 = every mention has a candidate; 3 = one has none; 1 = an error, which
     is told in a line; 2 = the options cannot be understood.
     """
-    filter = make_filter(types, sources, languages, allow, deny)
+    filter = gather_filter(types, sources, languages, allow, deny)
     results = search_mentions(load_kb(kb), mentions, k=k, filter=filter)
     if as_json:
         typer.echo(json.dumps(results, indent=2, ensure_ascii=False))

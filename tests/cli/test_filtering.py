@@ -1,12 +1,14 @@
 import pytest
 
-from spacy_sapbert.cli.filtering import make_filter, read_ids
+from spacy_sapbert.cli.filtering import gather_filter, read_ids
 from spacy_sapbert.errors import SapbertError
 
 
 def test_filtering_options_become_lists_by_name(tmp_path):
     (tmp_path / "deny.txt").write_text("C1\n")
-    assert make_filter("T047, DISO", "MSH", "ENG,SPA", None, tmp_path / "deny.txt") == {
+    assert gather_filter(
+        "T047, DISO", "MSH", "ENG,SPA", None, tmp_path / "deny.txt"
+    ) == {
         "types": ["T047", "DISO"],
         "sources": ["MSH"],
         "languages": ["ENG", "SPA"],
@@ -15,8 +17,8 @@ def test_filtering_options_become_lists_by_name(tmp_path):
 
 
 def test_filtering_tells_nothing_given_from_everything_allowed():
-    assert make_filter() is None
-    assert make_filter(types="all") == {}
+    assert gather_filter() is None
+    assert gather_filter(types="all") == {}
 
 
 def test_filtering_reads_an_id_a_line(tmp_path):
@@ -37,5 +39,5 @@ def test_filtering_to_allow_nothing_is_an_error_not_everything(tmp_path):
     path = tmp_path / "ids.txt"
     path.write_text("# none\n")
     with pytest.raises(SapbertError, match="E517"):
-        make_filter(allow=path)
-    assert make_filter(deny=path) == {}
+        gather_filter(allow=path)
+    assert gather_filter(deny=path) == {}
