@@ -51,16 +51,20 @@ def concept_to_json(concept: Concept) -> Dict[str, Any]:
     """Give the fields that say something, in a fixed order.
 
     concept (Concept): The concept.
-    RETURNS (Dict[str, Any]): Plain JSON types; empty fields are left out.
+    RETURNS (Dict[str, Any]): Plain JSON types; empty fields are left out, and the keys
+        of languages and sources sorted.
     """
     data: Dict[str, Any] = {
         "cui": concept.cui,
         "name": concept.name,
         "aliases": concept.aliases,
     }
-    for key in ("types", "codes", "parents", "definition", "retired", *PLACES):
+    for key in ("types", "codes", "parents", "definition", "retired"):
         if value := getattr(concept, key):
             data[key] = value
+    for key in PLACES:
+        if places := getattr(concept, key):
+            data[key] = dict(sorted(places.items()))
     return data
 
 
@@ -92,11 +96,11 @@ def move_places(
 
     places (Dict[str, List[int]]): Old places, by language or source.
     moved (Sequence[Optional[int]]): The new place of each old one; None = it is gone.
-    RETURNS (Dict[str, List[int]]): New places, sorted; without keys that have none.
+    RETURNS (Dict[str, List[int]]): New places, ascending; without keys that have none.
     """
     found = {
-        key: sorted({new for old in places[key] if (new := moved[old]) is not None})
-        for key in sorted(places)
+        key: sorted({new for old in known if (new := moved[old]) is not None})
+        for key, known in places.items()
     }
     return {key: value for key, value in found.items() if value}
 

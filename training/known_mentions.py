@@ -77,7 +77,8 @@ def add_mentions(
     mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
     aliases (Dict[str, str]): Ids that another one stands for.
     counts (Dict[str, int]): Counts concepts, ids of mentions found, and new names.
-    YIELDS (Concept): Each concept; its own names stay as they are.
+    YIELDS (Concept): Each concept; its own names stay as they are, with their languages
+        and sources, and the new ones have none.
     RAISES (SapbertError): At the end, if the dictionary has no id of a mention.
     """
     for concept in concepts:

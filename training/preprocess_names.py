@@ -12,7 +12,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.concepts import Concept, change_names, read_concepts, write_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
@@ -56,16 +56,20 @@ def preprocess_concepts(
     """
     counts.update(dict.fromkeys(COUNTED, 0))
     for concept in concepts:
-        names = list(filter(None, map(preprocess_name, concept.aliases)))
-        distinct = list(dict.fromkeys(names))
+        names = list(map(preprocess_name, concept.aliases))
+        empty = names.count("")
+        changed = replace(concept)
+        change_names(changed, names)
+        distinct = len(changed.aliases)
         counts["concepts"] += 1
-        counts["names"] += len(concept.aliases)
-        counts["of punctuation only, dropped"] += len(concept.aliases) - len(names)
-        counts["equal to another of the concept, dropped"] += len(names) - len(distinct)
-        counts["names written"] += len(distinct)
+        counts["names"] += len(names)
+        counts["of punctuation only, dropped"] += empty
+        equal = len(names) - empty - distinct
+        counts["equal to another of the concept, dropped"] += equal
+        counts["names written"] += distinct
         if distinct:
             counts["concepts written"] += 1
-            yield replace(concept, aliases=distinct)
+            yield changed
     if not counts["concepts written"]:
         raise SapbertError(Errors.E731.format(concepts=counts["concepts"]))
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Callable, Iterator, Optional
 
-from ..concepts import Concept, parse_concept
+from ..concepts import Concept, change_names, parse_concept
 from ..errors import SapbertError
 from .checks import nothing_left
 from .lines import read_good_lines
@@ -59,10 +59,12 @@ def parse_lines(
             report.dropped["bad lines"] += 1
             continue
         names = [clean_name(alias) for alias in concept.aliases]
-        said = [name for name in names if has_letter_or_digit(name)]
-        report.dropped["names without a letter or digit"] += len(names) - len(said)
-        concept.aliases = list(dict.fromkeys(said))
-        report.dropped["repeated names"] += len(said) - len(concept.aliases)
+        said = [name if has_letter_or_digit(name) else "" for name in names]
+        silent = said.count("")
+        change_names(concept, said)
+        report.dropped["names without a letter or digit"] += silent
+        repeated = len(said) - silent - len(concept.aliases)
+        report.dropped["repeated names"] += repeated
         report.rows_kept += len(concept.aliases)
         if concept.aliases:
             yield concept

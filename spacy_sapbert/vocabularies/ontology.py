@@ -176,6 +176,19 @@ def term_codes(term: Term, ids: Sequence[str]) -> Dict[str, List[str]]:
     return {source: found for source, found in codes.items() if found}
 
 
+def term_sources(term: Term, names: int) -> Dict[str, List[int]]:
+    """Say where a term's names come from: the vocabulary that its id is of.
+
+    term (Term): The term.
+    names (int): How many names it has.
+    RETURNS (Dict[str, List[int]]): Places of names by the prefix of the id; empty if it
+        has none.
+    """
+    source, _, code = term.id.partition(":")
+    known = source and code and not code.startswith("//")
+    return {source: list(range(names))} if known else {}
+
+
 def retired_ids(terms: Sequence[Term], choice: Choice) -> Dict[str, List[str]]:
     """Find which ids once named a term that is there.
 
@@ -226,6 +239,7 @@ def make_concepts(
                 parents=sorted(set(above) - {cui}),
                 definition=term.definition,
                 retired=list(dict.fromkeys(retired.get(cui, []))),
+                sources=term_sources(term, len(names)),
             )
 
 

@@ -4,11 +4,12 @@ MRCONSO is read once from top to bottom, as the NLM ships it: sorted by concept.
 in the other tables comes in step with it, so that memory does not grow with the files.
 """
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ..concepts import Concept
+from ..concepts import PLACES, Concept
 from ..errors import Errors, SapbertError
 from .checks import check_known, compile_pattern, nothing_left
 from .names import clean_name
@@ -19,6 +20,7 @@ from .rrf_filters import check_filters, make_filters, make_ranking
 from .rrf_rows import Rows
 from .rrf_sides import LookUp, insert, make_look_up, read_sides
 from .scratch import open_scratch
+from .unite import unite_names
 
 CUI_PATTERN = r"C\d{7}"
 
@@ -145,10 +147,10 @@ def add_side(
         cleaned = filter(None, map(clean_name, texts))
         concept.definition = next(cleaned, None)
     elif side == "brands":
-        names = [name for (name,) in found]
-        aliases = list(dict.fromkeys([*concept.aliases, *names]))
-        report.counts["trade names"] += len(aliases) - len(concept.aliases)
-        concept.aliases = aliases
+        own = len(concept.aliases)
+        brands = (json.loads(data) for (data,) in found)
+        unite_names([concept, *(Concept(concept.cui, **names) for names in brands)])
+        report.counts["trade names"] += len(concept.aliases) - own
     else:
         setattr(concept, side, [value for (value,) in found])
 
@@ -175,15 +177,16 @@ def sort_brand_names(
 
     scratch (sqlite3.Connection): The database, with ingredients and their brands.
     atoms (Iterator[Tuple[Concept, Rows, int, int]]): MRCONSO.
-    RETURNS (LookUp): From an ingredient to the names of its brands.
+    RETURNS (LookUp): From an ingredient to the names of its brands, each brand's with
+        their languages and sources as JSON.
     """
-    scratch.execute("CREATE TABLE brand_names (cui, brand, name)")
+    scratch.execute("CREATE TABLE brand_names (cui, brand, names)")
     order = "SELECT DISTINCT value, cui FROM brands ORDER BY value, cui"
     ingredients = make_look_up(scratch.execute(order))
     for concept, *_ in atoms:
-        names = concept.aliases
-        for (ingredient,) in ingredients(concept.cui):
-            brand = [concept.cui] * len(names)
-            insert(scratch, "brand_names", [ingredient] * len(names), brand, names)
-    order = "SELECT cui, name FROM brand_names ORDER BY cui, brand, rowid"
+        if of := [ingredient for (ingredient,) in ingredients(concept.cui)]:
+            names = {key: getattr(concept, key) for key in ("aliases", *PLACES)}
+            brand, data = [concept.cui] * len(of), [json.dumps(names)] * len(of)
+            insert(scratch, "brand_names", of, brand, data)
+    order = "SELECT cui, names FROM brand_names ORDER BY cui, brand"
     return make_look_up(scratch.execute(order))

@@ -28,6 +28,7 @@ class Atoms(NamedTuple):
     """What is taken out of rows of MRCONSO; all lists but the last two are parallel.
 
     rows (Rows): The rows.
+    languages (List[str]): Their languages; none if all have the same.
     sources (List[str]): Their sources.
     codes (List[str]): Their codes there; empty where there is none.
     names (List[str]): Their names, cleaned.
@@ -36,6 +37,7 @@ class Atoms(NamedTuple):
     """
 
     rows: Rows
+    languages: List[str]
     sources: List[str]
     codes: List[str]
     names: List[str]
@@ -66,6 +68,8 @@ def read_atoms(
         or a row that is kept is not UTF-8.
     """
     last, path = "", name_parts(parts, "MRCONSO")
+    chosen = [each.values for each in filters if each.column == "LAT"]
+    language = chosen[0][0] if chosen and len(chosen[0]) == 1 else ""
     # what the filters drop is never decoded
     blocks = read_rows(
         parts, "MRCONSO", on_error=on_error, report=report, whole="CUI", decodable=False
@@ -73,15 +77,15 @@ def read_atoms(
     for block in blocks:
         rows = drop_rows(block, filters, report)
         try:
-            atoms = take_atoms(rows)
+            atoms = take_atoms(rows, language)
         except UnicodeDecodeError:
             rows = drop_undecodable(rows, path, on_error, report)
-            atoms = take_atoms(rows)
+            atoms = take_atoms(rows, language)
         report.dropped["names without a letter or digit"] += len(rows) - len(atoms.rows)
         if not all(map(pattern.fullmatch, atoms.cuis)):
             rows = drop_malformed(atoms.rows, pattern, path, on_error, report)
-            atoms = take_atoms(rows)
-        rows, sources, codes, names, starts, cuis = atoms
+            atoms = take_atoms(rows, language)
+        rows, languages, sources, codes, names, starts, cuis = atoms
         if not all(map(lt, [last, *cuis], cuis)):
             raise SapbertError(not_sorted(rows, starts, [last, *cuis], path))
         if not cuis:
@@ -92,36 +96,48 @@ def read_atoms(
         pairs = zip(sources, codes)  # noqa: B905
         distinct = 0
         for cui, start, end, first in zip(cuis, bounds, bounds[1:], best):  # noqa: B905
+            places: Sequence[int] = ()
             if end - start == 1:
                 source, code = next(pairs)
                 by_source = {source: [code]} if code else {}
+                origins = {source: [0]}
                 aliases = [names[start]]
-                distinct += 1
             else:
-                by_source = group_codes(islice(pairs, end - start))
-                aliases = names[start:end]
+                said = aliases = names[start:end]
                 if first != start:
-                    aliases.insert(0, names[first])
+                    aliases = [names[first], *said]
                 if len(set(aliases)) < len(aliases):
                     aliases = list(dict.fromkeys(aliases))
-                distinct += len(aliases)
-            concept = Concept(cui, aliases, [], by_source, [], None, [])
+                    where = {name: place for place, name in enumerate(aliases)}
+                    places = [where[name] for name in said]
+                by_source, origins = group_atoms(islice(pairs, end - start), places)
+            distinct += len(aliases)
+            if language:
+                spoken = {language: list(range(len(aliases)))}
+            else:
+                spoken = group_languages(languages[start:end], places, len(aliases))
+            concept = Concept(
+                cui, aliases, [], by_source, [], None, [], spoken, origins
+            )
             # one by one: a list of them would cost Python's garbage collector dear
             yield concept, rows, start, end
         report.rows_kept += len(rows)
         report.dropped["repeated names"] += len(rows) - distinct
 
 
-def take_atoms(rows: Rows) -> Atoms:
+def take_atoms(rows: Rows, language: str) -> Atoms:
     """Take out what is needed of rows, and leave out names that say nothing.
 
     rows (Rows): Rows of MRCONSO.
+    language (str): The language of all of them; empty: there may be several.
     RETURNS (Atoms): The atoms that are left.
     RAISES (UnicodeDecodeError): If a row is not UTF-8.
     """
     rows, sources, codes, names = take_names(rows)
+    languages = [] if language else rows.texts("LAT")
     starts = rows.changes("CUI")
-    return Atoms(rows, sources, codes, names, starts, rows[starts].texts("CUI"))
+    cuis = rows[starts].texts("CUI")
+    return Atoms(rows, languages, sources, codes, names, starts, cuis)
 
 
 def take_names(rows: Rows) -> Tuple[Rows, List[str], List[str], List[str]]:
@@ -215,19 +231,69 @@ def not_sorted(rows: Rows, starts: np.ndarray, cuis: List[str], path: Path) -> s
     )
 
 
-def group_codes(pairs: Iterable[Tuple[str, str]]) -> Dict[str, List[str]]:
-    """Put codes together by their sources, each once.
+def group_atoms(
+    pairs: Iterable[Tuple[str, str]], places: Sequence[int]
+) -> Tuple[Dict[str, List[str]], Dict[str, List[int]]]:
+    """Put codes and places of names together by their sources, each once.
 
     pairs (Iterable[Tuple[str, str]]): Sources and codes; a code may be empty.
-    RETURNS (Dict[str, List[str]]): Codes by source.
+    places (Sequence[int]): Where the names are among those of the concept; empty: in
+        the same order.
+    RETURNS (Tuple[Dict[str, List[str]], Dict[str, List[int]]]): Codes and places by
+        source.
     """
-    grouped: Dict[str, List[str]] = {}
-    for source, code in pairs:
-        if source in grouped:
-            known = grouped[source]
-            # most concepts have a handful: looking through it is faster than a set
-            if code and code not in known:
-                known.append(code)
-        elif code:
-            grouped[source] = [code]
+    codes: Dict[str, List[str]] = {}
+    origins: Dict[str, List[int]] = {}
+    for place, (source, code) in enumerate(pairs):
+        if source not in origins:
+            origins[source] = [place]
+            if code:
+                codes[source] = [code]
+        else:
+            origins[source].append(place)
+            if code:
+                known = codes.get(source)
+                if known is None:
+                    codes[source] = [code]
+                # most concepts have a handful: looking through it beats a set
+                elif code not in known:
+                    known.append(code)
+    if places:
+        order_places(origins, places)
+    return codes, origins
+
+
+def group_languages(
+    languages: List[str], places: Sequence[int], count: int
+) -> Dict[str, List[int]]:
+    """Put places of names together by their languages, each once.
+
+    languages (List[str]): Of the atoms of a concept.
+    places (Sequence[int]): See `group_atoms`.
+    count (int): How many names there are.
+    RETURNS (Dict[str, List[int]]): Places by language.
+    """
+    if languages.count(languages[0]) == len(languages):
+        return {languages[0]: list(range(count))}
+    grouped: Dict[str, List[int]] = {}
+    for place, language in enumerate(languages):
+        if language in grouped:
+            grouped[language].append(place)
+        else:
+            grouped[language] = [place]
+    if places:
+        order_places(grouped, places)
     return grouped
+
+
+def order_places(grouped: Dict[str, List[int]], places: Sequence[int]) -> None:
+    """Put the places of names in the concept for those of its atoms, sorted.
+
+    grouped (Dict[str, List[int]]): By language or source, changed in place.
+    places (Sequence[int]): Where the name of each atom is; one may come twice.
+    """
+    for found in grouped.values():
+        if len(found) == 1:
+            found[0] = places[found[0]]
+        else:
+            found[:] = sorted({places[atom] for atom in found})

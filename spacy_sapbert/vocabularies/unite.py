@@ -4,9 +4,9 @@ import json
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
-from typing import Iterable, Iterator, List, Sequence
+from typing import Dict, Iterable, Iterator, List, Sequence, Set
 
-from ..concepts import Concept, concept_to_json
+from ..concepts import PLACES, Concept, concept_to_json
 from .scratch import open_scratch
 
 BATCH = 10_000
@@ -62,7 +62,8 @@ def unite_concepts(concepts: List[Concept]) -> Concept:
     united, *others = concepts
     if not others:
         return united
-    for field in ("aliases", "types", "parents", "retired"):
+    unite_names(concepts)
+    for field in ("types", "parents", "retired"):
         values = (value for concept in concepts for value in getattr(concept, field))
         setattr(united, field, list(dict.fromkeys(values)))
     for concept in others:
@@ -71,3 +72,23 @@ def unite_concepts(concepts: List[Concept]) -> Concept:
             known = united.codes.get(source, [])
             united.codes[source] = list(dict.fromkeys([*known, *codes]))
     return united
+
+
+def unite_names(concepts: Sequence[Concept]) -> None:
+    """Give a concept the names of others too, with their languages and sources.
+
+    concepts (Sequence[Concept]): The first is changed in place; its own names stay
+        where they are.
+    """
+    where: Dict[str, int] = {}
+    for concept in concepts:
+        for alias in concept.aliases:
+            where.setdefault(alias, len(where))
+    for field in PLACES:
+        found: Dict[str, Set[int]] = {}
+        for concept in concepts:
+            for key, places in getattr(concept, field).items():
+                moved = (where[concept.aliases[place]] for place in places)
+                found.setdefault(key, set()).update(moved)
+        setattr(concepts[0], field, {key: sorted(found[key]) for key in found})
+    concepts[0].aliases = list(where)

@@ -87,6 +87,7 @@ def test_options_of_an_ontology_reach_its_reader(tmp_path: Path, obo: Path) -> N
     assert result.exit_code == 0, result.output
     (concept,) = read_concepts(output)
     expected = Concept("C0015967", ["fever", "pyrexia", "heat"], ["T184"], {"X": ["1"]})
+    expected.sources = {"X": [0, 1, 2]}
     assert concept == expected
 
 

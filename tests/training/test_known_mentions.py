@@ -14,7 +14,7 @@ app = typer.Typer()
 app.command()(main)
 
 CONCEPTS = [
-    Concept("C1", ["Heart attack", "MI"], retired=["C8"]),
+    Concept("C1", ["Heart attack", "MI"], retired=["C8"], sources={"S": [0, 1]}),
     Concept("C2", ["Mitral insufficiency", "MI"]),
     Concept("C3", ["Fever"]),
 ]
@@ -58,7 +58,9 @@ def test_training_mentions_become_names_after_the_own_ones(
         dictionary_file, mentions_file, "--output", output, "--aliases", aliases
     )
     assert result.exit_code == 0, result.output
-    names = {concept.cui: concept.aliases for concept in read_concepts(output)}
+    concepts = list(read_concepts(output))
+    assert concepts[0].sources == {"S": [0, 1]}
+    names = {concept.cui: concept.aliases for concept in concepts}
     assert names == {
         "C1": ["Heart attack", "MI", "Coronary infarct"],
         "C2": ["Mitral insufficiency", "MI", "leak"],

@@ -45,14 +45,26 @@ def test_preprocessing_a_name_again_changes_nothing(name: str) -> None:
 
 def test_names_of_a_concept_are_distinct_and_keep_their_order() -> None:
     concepts = [
-        Concept("C1", ["---", "Heart-attack", "MI", "heart attack"], types=["T047"]),
+        Concept(
+            "C1",
+            ["---", "Heart-attack", "MI", "heart attack"],
+            types=["T047"],
+            sources={"S": [0, 2], "T": [2, 3]},
+        ),
         Concept("C2", ["..."]),
     ]
     counts: Counter[str] = Counter()
     assert list(preprocess_concepts(concepts, counts)) == [
-        Concept("C1", ["heart attack", "mi"], types=["T047"])
+        Concept(
+            "C1",
+            ["heart attack", "mi"],
+            types=["T047"],
+            sources={"S": [1], "T": [0, 1]},
+        )
     ]
-    assert concepts[0].aliases[1] == "Heart-attack"  # the given one is left alone
+    # the given one is left alone
+    assert concepts[0].aliases[1] == "Heart-attack"
+    assert concepts[0].sources == {"S": [0, 2], "T": [2, 3]}
     assert counts == {
         "concepts": 2,
         "names": 5,

@@ -65,6 +65,17 @@ def test_names_are_cleaned_and_what_is_dropped_is_counted(tmp_path: Path) -> Non
     }
 
 
+def test_languages_and_sources_stay_with_the_cleaned_names(tmp_path: Path) -> None:
+    names = ["--", " a  b ", "c", "a b", "d"]
+    places = {"languages": {"ENG": [1, 2], "FIN": [3]}, "sources": {"S": [0]}}
+    lines: List[Any] = [{"cui": "1", "aliases": names, **places}]
+    lines += [{"cui": "1", "aliases": ["e", "c"], "languages": {"FIN": [0, 1]}}]
+    (concept,), _ = read(write(tmp_path, *lines))
+    assert concept.aliases == ["a b", "c", "d", "e"]
+    assert concept.languages == {"ENG": [0, 1], "FIN": [0, 1, 3]}
+    assert concept.sources == {}
+
+
 BAD_LINES = [
     "fever",
     '{"cui": "1"',
@@ -128,7 +139,18 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 FIELDS = st.sampled_from(
-    ["cui", "name", "aliases", "types", "codes", "parents", "definition", "retired"]
+    [
+        "cui",
+        "name",
+        "aliases",
+        "types",
+        "codes",
+        "parents",
+        "definition",
+        "retired",
+        "languages",
+        "sources",
+    ]
 )
 LINES = st.one_of(
     st.text(), VALUES, st.dictionaries(FIELDS, VALUES), st.text().map(json.dumps)

@@ -64,6 +64,7 @@ def test_term_becomes_a_concept(tmp_path: Path) -> None:
         parents=["X:2"],
         definition="A fever.",
         retired=["X:9"],
+        sources={"X": [0, 1]},
     )
 
 
@@ -98,7 +99,21 @@ def test_line_ends_of_any_system_are_read(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.obo"
     text = "\ufeff" + make_term("X:1", "name: a").replace("\n", "\r\n")
     path.write_bytes(text.rstrip().encode())
-    assert read(path)[0] == [Concept("X:1", ["a"], codes={"X": ["1"]})]
+    expected = Concept("X:1", ["a"], codes={"X": ["1"]}, sources={"X": [0]})
+    assert read(path)[0] == [expected]
+
+
+@pytest.mark.parametrize("id", ["fever", "X:", ":1", "http://example.org/1"])
+def test_id_without_a_prefix_tells_no_source(tmp_path: Path, id: str) -> None:
+    path = write_obo(tmp_path, make_term(id, "name: a"))
+    assert read(path)[0][0].sources == {}
+
+
+def test_names_under_a_foreign_id_are_of_the_ontology(tmp_path: Path) -> None:
+    lines = ["name: a", 'synonym: "b" EXACT []', "xref: UMLS:C0000001"]
+    terms = [make_term("X:1", *lines), make_term("Y:1", "name: b", lines[2])]
+    (concept,) = read(write_obo(tmp_path, *terms), ids="xref")[0]
+    assert concept.sources == {"X": [0, 1], "Y": [1]}
 
 
 @pytest.mark.parametrize(

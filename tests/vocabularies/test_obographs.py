@@ -64,6 +64,7 @@ def test_class_becomes_a_concept(tmp_path: Path) -> None:
         parents=["X:2"],
         definition="A fever.",
         retired=["X:9"],
+        sources={"X": [0, 1]},
     )
 
 

@@ -3,7 +3,7 @@ import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +20,7 @@ from spacy_sapbert.vocabularies.rrf_files import COLUMNS
 SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
 HEART, FEVER, PAIN = "C0000001", "C0000002", "C0000003"
 ATORVASTATIN = "C0286651"
+ORIGIN: Any = {"languages": {"ENG": [0]}, "sources": {"SRC": [0]}}  # of one `atom`
 NO_WORD = "names without a letter or digit"
 ODD_NAMES = [
     "lone\rreturn",
@@ -100,7 +101,7 @@ def test_reader_puts_the_names_of_a_concept_together(tmp_path: Path) -> None:
 def test_reader_takes_the_file_in_place_of_the_folder(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"))
     write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
-    assert read(path)[0] == [Concept(HEART, ["Heart"], types=["T023"])]
+    assert read(path)[0] == [Concept(HEART, ["Heart"], types=["T023"], **ORIGIN)]
 
 
 def test_reader_looks_into_the_folder_meta(tmp_path: Path) -> None:
@@ -127,6 +128,26 @@ def test_repeated_names_are_counted_and_left_out(tmp_path: Path) -> None:
 def test_one_name_may_be_of_many_concepts(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "MI"), atom(FEVER, "MI"))
     assert names_of(tmp_path) == {HEART: ["MI"], FEVER: ["MI"]}
+
+
+def test_name_is_in_all_its_languages_and_sources(tmp_path: Path) -> None:
+    write_conso(
+        tmp_path,
+        atom(HEART, "Heart", SAB="B"),
+        atom(HEART, "Herz", LAT="GER", SAB="B"),
+        atom(HEART, "--", LAT="GER", SAB="D"),
+        atom(HEART, "Cor", LAT="LAT", SAB="C"),
+        atom(HEART, "Herz", LAT="DUT", SAB="A"),
+        atom(HEART, "Heart", SAB="A", ISPREF="Y", SUPPRESS="O"),
+        atom(HEART, "Cor", SAB="A", ISPREF="Y"),
+    )
+    (concept,), _ = read(tmp_path, languages=())
+    assert concept.aliases == ["Cor", "Heart", "Herz"]
+    languages = {"DUT": [2], "ENG": [0, 1], "GER": [2], "LAT": [0]}
+    assert concept.languages == languages
+    assert concept.sources == {"A": [0, 2], "B": [1, 2], "C": [0]}
+    (concept,), _ = read(tmp_path, languages=["GER"])
+    assert (concept.languages, concept.sources) == ({"GER": [0]}, {"B": [0]})
 
 
 def test_names_that_say_nothing_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -314,7 +335,7 @@ def test_empty_file_is_an_error(tmp_path: Path) -> None:
 def test_absent_tables_are_said_once(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     concepts, report = read(tmp_path, trade_names=True)
-    assert concepts[0] == Concept(HEART, ["Heart"])
+    assert concepts[0] == Concept(HEART, ["Heart"], **ORIGIN)
     assert [note.split()[0] for note in report.notes] == [
         "MRSTY.RRF",
         "MRDEF.RRF",
@@ -337,7 +358,7 @@ def test_type_of_an_unknown_concept_is_passed_over(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(FEVER, "Fever"))
     rows = [make_row("MRSTY", CUI=c, TUI=c) for c in (HEART, FEVER, PAIN)]
     write_table(tmp_path, "MRSTY", *rows)
-    assert read(tmp_path)[0] == [Concept(FEVER, ["Fever"], types=[FEVER])]
+    assert read(tmp_path)[0] == [Concept(FEVER, ["Fever"], types=[FEVER], **ORIGIN)]
 
 
 def test_definition_is_the_first_of_the_best_source(tmp_path: Path) -> None:
@@ -408,7 +429,8 @@ def test_suppressed_relation_is_left_out(tmp_path: Path) -> None:
 def test_brands_give_their_names_to_the_ingredient(tmp_path: Path) -> None:
     ids = ["C0000001", "C0000002", "C0000003"]
     rows = [atom(ids[0], "Panadol"), atom(ids[1], "paracetamol", CODE="1")]
-    write_conso(tmp_path, *rows, atom(ids[2], "Tylenol"), atom(ids[2], "Tylenol 500"))
+    tylenol = [atom(ids[2], "Tylenol", SAB="B"), atom(ids[2], "Tylenol 500")]
+    write_conso(tmp_path, *rows, *tylenol)
     write_table(
         tmp_path,
         "MRREL",
@@ -421,6 +443,9 @@ def test_brands_give_their_names_to_the_ingredient(tmp_path: Path) -> None:
         ["paracetamol", "Panadol", "Tylenol", "Tylenol 500"],
         ["Tylenol", "Tylenol 500"],
     ]
+    assert concepts[1].languages == {"ENG": [0, 1, 2, 3]}
+    assert concepts[1].sources == {"SRC": [0, 1, 3], "B": [2]}
+    assert concepts[2].sources == {"B": [0], "SRC": [1]}
     assert report.counts["trade names"] == 3
     assert report.rows["MRCONSO.RRF"] == 4
 
@@ -470,7 +495,7 @@ def test_reader_takes_compressed_tables(tmp_path: Path) -> None:
     ):
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert read(tmp_path)[0] == [Concept(HEART, ["Heart"], types=["T023"])]
+    assert read(tmp_path)[0] == [Concept(HEART, ["Heart"], types=["T023"], **ORIGIN)]
 
 
 @pytest.mark.parametrize("how", ["plain", "each", "whole"])
@@ -718,6 +743,43 @@ def test_any_names_come_back(concepts: List[List[str]]) -> None:
             assert names_of(path) == expected
         else:
             assert "[E106]" in fail(path)
+
+
+ATOMS = st.tuples(
+    st.sampled_from(["a", "b", "c", "d", " a "]),
+    st.sampled_from(["ENG", "FIN", "SWE"]),
+    st.sampled_from(["S", "T", "U"]),
+    st.sampled_from("YN"),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(ATOMS, min_size=1, max_size=6), min_size=1, max_size=4),
+    st.sampled_from([(), ("ENG",), ("FIN", "ENG")]),
+)
+def test_languages_and_sources_are_those_of_the_rows(
+    concepts: List[List[Tuple[str, str, str, str]]], languages: Sequence[str]
+) -> None:
+    rows, expected = [], {}
+    for number, atoms in enumerate(concepts):
+        cui = f"C{number:07}"
+        for name, language, source, best in atoms:
+            rows.append(atom(cui, name, LAT=language, SAB=source, ISPREF=best))
+            if language in languages or not languages:
+                for key in (language, source):
+                    expected.setdefault((cui, key), set()).add(name.strip())
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_conso(Path(folder), *rows)
+        if not expected or set(languages) - {row.split("|")[1] for row in rows}:
+            return
+        found = {}
+        for concept in read(path, languages=languages)[0]:
+            for key, places in [*concept.languages.items(), *concept.sources.items()]:
+                assert places == sorted(set(places))
+                names = {concept.aliases[place] for place in places}
+                found[concept.cui, key] = names
+    assert found == expected
 
 
 @settings(max_examples=80, deadline=None)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.concepts import Concept, write_concepts
+from spacy_sapbert.concepts import PLACES, Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies import (
     READERS,
@@ -17,6 +17,16 @@ from spacy_sapbert.vocabularies import (
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.unite import sort_concepts, unite_vocabularies
 
+PLACE = st.dictionaries(
+    st.sampled_from("ST"), st.sets(st.sampled_from([0, 1]), min_size=1).map(sorted)
+)
+CONCEPTS = st.builds(
+    Concept,
+    cui=st.just("A"),
+    aliases=st.lists(st.sampled_from("xyz"), min_size=2, max_size=3, unique=True),
+    languages=PLACE,
+    sources=PLACE,
+)
 SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
 
 
@@ -42,6 +52,36 @@ def test_first_vocabulary_gives_name_and_definition() -> None:
         definition="two",
         retired=["R"],
     )
+
+
+def test_names_keep_their_languages_and_sources() -> None:
+    both = {"languages": {"ENG": [0, 1]}, "sources": {"S": [0], "T": [1]}}
+    one = Concept("A", ["x", "y"], **both)
+    two = Concept("A", ["z", "y", "x"], languages={"FIN": [0, 2]}, sources={"S": [1]})
+    (united,) = unite_vocabularies([[one], [two], [Concept("A", ["y", "w"])]])
+    assert united.aliases == ["x", "y", "z", "w"]
+    assert united.languages == {"ENG": [0, 1], "FIN": [0, 2]}
+    assert united.sources == {"S": [0, 1], "T": [1]}
+
+
+@given(st.lists(CONCEPTS, min_size=1, max_size=4))
+def test_union_says_of_each_name_what_the_parts_say(concepts: List[Concept]) -> None:
+    expected = {
+        (field, key, concept.aliases[place])
+        for concept in concepts
+        for field in PLACES
+        for key, places in getattr(concept, field).items()
+        for place in places
+    }
+    (united,) = unite_vocabularies([[concept] for concept in concepts])
+    found = [
+        (field, key, united.aliases[place])
+        for field in PLACES
+        for key, places in getattr(united, field).items()
+        for place in places
+    ]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
 
 
 def test_vocabularies_are_read_in_step() -> None:
