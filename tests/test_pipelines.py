@@ -27,13 +27,8 @@ def test_pipelines_mentions_names_adds_the_detector_before_the_linker():
     complete_pipeline(nlp, mentions="names", k=3, threshold=0.5)
     assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
     assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
-    assert (
-        nlp.get_pipe("sapbert_linker").k,
-        nlp.get_pipe("sapbert_linker").threshold,
-    ) == (
-        3,
-        0.5,
-    )
+    options = nlp.get_pipe("sapbert_linker").options
+    assert (options.k, options.threshold) == (3, 0.5)
     with pytest.raises(SapbertError, match="E510"):
         complete_pipeline(nlp, mentions="ner")
 

@@ -257,16 +257,24 @@ def test_link_interrupted_exits_with_130_and_leaves_no_file(
     assert not (tmp_path / "linked.jsonl").exists()
 
 
-def test_link_hands_the_filter_to_the_linker(note, sample_kb, tmp_path, monkeypatch):
-    seen = []
-
-    def link(nlp, documents, *, batch_size):
-        seen.append(nlp.get_pipe("sapbert_linker").filter)
-        return iter(())
-
-    monkeypatch.setattr("spacy_sapbert.cli.link_output.link_documents", link)
-    (tmp_path / "allow.txt").write_text("C0000001\nC0000004\n")
-    options = ("--types", "T047", "--languages", "all", "--allow")
-    result = run(note, "--kb", sample_kb, *options, tmp_path / "allow.txt")
-    assert result.exit_code == 0, result.output
-    assert seen == [{"types": ["T047"], "allow": ["C0000001", "C0000004"]}]
+def test_link_filters_what_is_found(note, sample_kb, tmp_path):
+    (tmp_path / "deny.txt").write_text("# not that one\nC0000001\tInfarction\n")
+    for options, expected in (
+        ((), {"C0000001", "C0000004"}),
+        (("--types", "T184"), {"C0000004"}),
+        (("--types", "all", "--deny", tmp_path / "deny.txt"), {"C0000004"}),
+    ):
+        output = tmp_path / "linked.jsonl"
+        arguments = (note, "--kb", sample_kb, "--output", output, "--force")
+        result = run(*arguments, "--threshold", "0.999", *options)
+        assert result.exit_code == 0, result.output
+        data = json.loads(output.read_text("utf8"))
+        assert (
+            expected
+            <= {entity["cui"] for entity in data["entities"]}
+            <= {
+                *expected,
+                None,
+                "C0000002",
+            }
+        )

@@ -37,7 +37,7 @@ def test_table_shows_each_entity_in_a_row(doc):
         ["note.txt"],
         ["mention", "label", "CUI", "name", "score", "note"],
         ["aspirin", "DRUG", "C0004057", "Aspirin", "0.988"],
-        ["\ufffd[2J", "SIGN", "NIL", "below", "threshold"],
+        ["\ufffd[2J", "SIGN", "NIL", "below_threshold"],
     ]
 
 
