@@ -23,9 +23,10 @@ from wasabi import msg
 from benchmarks.machine import describe_machine
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest, write_json
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.gold_mentions import GoldMention, Lookup, read_aliases
 from spacy_sapbert.kb import load_kb
+from spacy_sapbert.writing import write_json
 from training.accuracy import LEVELS, TIES, Rank, render_mean
 from training.baselines import (
     make_exact_lookup,

@@ -23,12 +23,13 @@ from benchmarks.machine import describe_machine, machine_line
 from benchmarks.misspellings import misspell_mentions
 from spacy_sapbert.candidates import rank_entries
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_json
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.gold_mentions import GoldMention, read_aliases
 from spacy_sapbert.hybrid import Found, fuse_scores, unite_searches
 from spacy_sapbert.kb import KnowledgeBase, load_kb
 from spacy_sapbert.ngram_files import build_ngrams, iterate_names
 from spacy_sapbert.ngrams import NgramIndex, load_ngrams
+from spacy_sapbert.writing import write_json
 from training.accuracy import Answer, Rank, keep_needed
 from training.evaluate import describe_kb, describe_settings, describe_versions
 from training.judging import (

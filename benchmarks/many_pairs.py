@@ -17,7 +17,7 @@ from wasabi import msg
 from benchmarks.machine import machine_line
 from benchmarks.main_job import run_step
 from benchmarks.read_rrf import WORDS
-from spacy_sapbert.files import write_atomically
+from spacy_sapbert.writing import write_atomically
 
 
 def make_lines(pairs: int, seed: int) -> Iterator[str]:

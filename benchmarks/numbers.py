@@ -21,7 +21,7 @@ from wasabi import msg
 from benchmarks.compare_linkers import render_row
 from benchmarks.numbers_steps import Step, list_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import write_atomically
+from spacy_sapbert.writing import write_atomically
 from training.accuracy import LEVELS, TIES, render_mean
 
 LINKERS = {

@@ -19,9 +19,9 @@ from torch.nn import functional
 from wasabi import msg
 
 from benchmarks.machine import describe_machine, machine_line
-from spacy_sapbert.files import write_json
 from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
 from spacy_sapbert.pooling import POOLINGS
+from spacy_sapbert.writing import write_json
 from training import losses, mining, schedules  # noqa: F401 (registers)
 from training.batches import pad_names, prefetch, shuffled_batches
 from training.config import read_config

@@ -22,7 +22,7 @@ from .encoder import (
     tokenize_names,
 )
 from .errors import Errors, SapbertError
-from .files import check_file, file_digest, write_folder_atomically
+from .files import check_file, file_digest
 from .hf import EncoderSettings, load_encoder, read_settings, save_encoder
 from .indexes import build_index
 from .kb import load_kb
@@ -32,6 +32,7 @@ from .ngrams import FOLDER as NGRAMS_FOLDER
 from .store import FILE as STORE_FILE
 from .store import Store, name_key
 from .store_writing import Origins, add_concept, create_store, finish_store
+from .writing import write_folder_atomically
 
 CONCEPTS_AT_ONCE = 2_000  # tokenised together
 SHARD_ROWS = 8_192  # names embedded between two saves

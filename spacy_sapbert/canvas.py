@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, List, Tuple
 
 from .errors import Errors, SapbertError
-from .files import write_atomically
+from .writing import write_atomically
 
 # Okabe and Ito's, which people of all kinds of sight can tell apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

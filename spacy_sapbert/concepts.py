@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from .errors import Errors, SapbertError
-from .files import read_lines, write_atomically
+from .files import read_lines
+from .writing import write_atomically
 
 LISTS = ("aliases", "types", "parents", "retired")
 PLACES = ("languages", "sources")

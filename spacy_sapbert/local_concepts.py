@@ -10,7 +10,6 @@ import numpy as np
 from .concepts import Concept, write_concepts
 from .encoder import tokenize_names
 from .errors import Errors, SapbertError
-from .files import write_folder_atomically, write_json
 from .indexes import build_index
 from .kb import KnowledgeBase
 from .meta import FILE as META_FILE
@@ -28,6 +27,7 @@ from .store import FILE as STORE_FILE
 from .store import Store, name_key
 from .store_writing import add_concept, create_store, finish_store
 from .vocabularies.unite import unite_concepts
+from .writing import write_folder_atomically, write_json
 
 
 def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Dict, List, Tuple
 
 from .errors import Errors, SapbertError
-from .files import file_digest, write_json
+from .files import file_digest
+from .writing import write_json
 
 FILE = "meta.json"
 FORMAT = 2

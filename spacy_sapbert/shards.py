@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 from .documents import Document
 from .errors import Errors, SapbertError
-from .files import fcntl, lock_handle, write_atomically, write_json
+from .writing import fcntl, lock_handle, write_atomically, write_json
 
 STATE_FILE = "_state.json"
 FORMAT_VERSION = 1

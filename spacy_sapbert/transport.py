@@ -5,9 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Dict
 
-from .files import write_folder_atomically
 from .kb import KnowledgeBase
 from .meta import FILE, read_meta
+from .writing import write_folder_atomically
 
 
 def copy_kb(kb: KnowledgeBase, folder: Path) -> None:

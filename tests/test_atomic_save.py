@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.files import write_folder_atomically
 from spacy_sapbert.kb import load_kb
+from spacy_sapbert.writing import write_folder_atomically
 
 COPY = """
 import resource, signal, sys

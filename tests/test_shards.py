@@ -7,7 +7,7 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert import files
+from spacy_sapbert import writing
 from spacy_sapbert.documents import Document
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.shards import (
@@ -96,7 +96,7 @@ def test_shards_killed_at_any_moment_go_on_to_the_same_bytes(tmp_path, monkeypat
             return write_texts(watch(), file)
 
         folder = tmp_path / str(moment)
-        monkeypatch.setattr(files.os, "replace", replace)
+        monkeypatch.setattr(writing.os, "replace", replace)
         try:
             run(folder, write=write)
         except KilledError:

@@ -14,9 +14,10 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import check_file, file_digest, write_atomically, write_json
+from spacy_sapbert.files import check_file, file_digest
 from spacy_sapbert.gold_mentions import check_names, read_aliases
 from spacy_sapbert.hf import load_encoder
+from spacy_sapbert.writing import write_atomically, write_json
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.accuracy import LEVELS, TIES, render_mean
 from training.baselines import read_dictionary

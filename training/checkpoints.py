@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import write_folder_atomically
+from spacy_sapbert.writing import write_folder_atomically
 
 BEST_FILE = "best.safetensors"
 

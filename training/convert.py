@@ -10,8 +10,8 @@ from tqdm import tqdm
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import write_atomically
 from spacy_sapbert.formats.gold import choose_kb_id
+from spacy_sapbert.writing import write_atomically
 from training.corpora import FORMATS, GoldDocument, read_corpus
 
 if TYPE_CHECKING:

@@ -13,12 +13,8 @@ import numpy as np
 from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import (
-    file_digest,
-    open_to_read,
-    read_lines,
-    write_folder_atomically,
-)
+from spacy_sapbert.files import file_digest, open_to_read, read_lines
+from spacy_sapbert.writing import write_folder_atomically
 
 FORMAT = 1
 META_FILE = "meta.json"

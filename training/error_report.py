@@ -10,9 +10,10 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest, write_atomically, write_json
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.gold_mentions import check_names, make_resolver, read_aliases
 from spacy_sapbert.kb import KnowledgeBase, load_kb
+from spacy_sapbert.writing import write_atomically, write_json
 from training.error_page import NOTICE, render_page
 from training.evaluate import describe_kb, describe_settings, describe_versions
 from training.judging import (

@@ -12,9 +12,10 @@ from wasabi import msg
 
 import spacy_sapbert
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest, write_atomically, write_json
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.gold_mentions import make_resolver, read_aliases
 from spacy_sapbert.kb import KnowledgeBase, load_kb
+from spacy_sapbert.writing import write_atomically, write_json
 from training.accuracy import LEVELS, SCORE_DIGITS, TIES
 from training.judging import (
     EvaluationSettings,

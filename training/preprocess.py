@@ -22,8 +22,8 @@ from wasabi import msg
 from spacy_sapbert.abbreviations import find_long_forms
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import write_atomically
 from spacy_sapbert.gold_mentions import find_concepts, group_aliases, read_aliases
+from spacy_sapbert.writing import write_atomically
 from training.baselines import read_dictionary
 from training.composites import split_composite
 from training.convert import TABLE_SUFFIXES, write_table

@@ -14,12 +14,12 @@ from confection import Config
 from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import (
+from spacy_sapbert.hf import EncoderSettings, save_encoder
+from spacy_sapbert.writing import (
     remove_folder,
     write_atomically,
     write_folder_atomically,
 )
-from spacy_sapbert.hf import EncoderSettings, save_encoder
 from training.batches import prefetch
 from training.checkpoints import (
     Progress,

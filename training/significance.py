@@ -8,9 +8,10 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest, write_json
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.gold_mentions import GoldMention, Lookup, make_resolver, read_aliases
 from spacy_sapbert.kb import load_kb
+from spacy_sapbert.writing import write_json
 from training.judging import (
     EvaluationSettings,
     make_evaluation_settings,

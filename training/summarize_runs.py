@@ -10,7 +10,8 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import open_to_read, write_json
+from spacy_sapbert.files import open_to_read
+from spacy_sapbert.writing import write_json
 from training.accuracy import LEVELS, TIES, render_mean
 
 TOGETHER = "all files"

@@ -12,9 +12,9 @@ from wasabi import msg
 
 from ..concepts import write_concepts
 from ..errors import Errors, SapbertError
-from ..files import write_atomically
 from ..vocabularies import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
+from ..writing import write_atomically
 from .app import app
 
 ALL = "all"

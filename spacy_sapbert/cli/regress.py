@@ -9,9 +9,9 @@ from wasabi import msg, table
 
 from ..cases import read_cases
 from ..errors import Errors, SapbertError
-from ..files import write_atomically
 from ..pipelines import complete_pipeline, load_pipeline
 from ..regression import run_cases
+from ..writing import write_atomically
 from .app import app
 
 HEADER = ("case", "mention", "expected", "found", "name", "score", "remarks", "note")

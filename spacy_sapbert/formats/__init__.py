@@ -22,7 +22,7 @@ from typing import (
 )
 
 from ..errors import Errors, SapbertError
-from ..files import write_atomically, write_folder_atomically
+from ..writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
 
 if TYPE_CHECKING:
