@@ -46,7 +46,7 @@ def check_fusion(fusion: str, weight: float) -> None:
         raise SapbertError(Errors.E593.format(known=FUSIONS, value=fusion))
     if not 0 <= weight <= 1:
         raise SapbertError(
-            Errors.E313.format(setting="weight", low=0, high=1, value=weight)
+            Errors.E313.format(setting="ngram_weight", low=0, high=1, value=weight)
         )
 
 
