@@ -21,7 +21,7 @@ from wasabi import msg
 from benchmarks.compare_linkers import render_row
 from benchmarks.machine import describe_machine, machine_line
 from benchmarks.misspellings import misspell_mentions
-from spacy_sapbert.candidates import rank_entries
+from spacy_sapbert.candidates import iterate_hits
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import file_digest
 from spacy_sapbert.gold_mentions import GoldMention, read_aliases
@@ -88,7 +88,7 @@ def make_ranks(
             results: List[List[Answer]] = []
             for found in map(known.__getitem__, mentions):
                 fused = fuse_scores(found.cosines, found.similarities, **settings)
-                ranked = rank_entries(
+                ranked = iterate_hits(
                     found.rows.tolist(), fused.tolist(), kb.entries(found.rows)
                 )
                 answers = [

@@ -1,7 +1,18 @@
 """Rows of the index → ranked concepts."""
 
 from itertools import groupby
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from .store import Entry
 
@@ -29,43 +40,52 @@ class Hit(NamedTuple):
     order: float
 
 
-def rank_entries(
+def iterate_hits(
     rows: Sequence[int],
     scores: Sequence[float],
     entries: Dict[int, List[Entry]],
     *,
     orders: Optional[Sequence[float]] = None,
-) -> List[Hit]:
-    """Order all aliases of some rows, the best first, so that no tie is left to chance.
+) -> Iterator[Hit]:
+    """Order the aliases of some rows, the best first, so that no tie is left to chance.
 
     rows (Sequence[int]): Rows of the index. Shape: (n,).
     scores (Sequence[float]): Their cosines. Shape: (n,).
     entries (Dict[int, List[Entry]]): The aliases on each row.
     orders (Optional[Sequence[float]]): What to order them by; None = the cosines.
         Shape: (n,).
-    RETURNS (List[Hit]): In that order; among equal ones preferred names before other
-        aliases, then by smaller CUI, then by alias.
+    YIELDS (Hit): In that order; among equal ones preferred names before other aliases,
+        then by smaller CUI, then by alias.
     """
-    ranked = [
-        Hit(round(float(score), SCORE_DIGITS), entry, round(float(order), SCORE_DIGITS))
-        for row, score, order in zip(rows, scores, orders or scores, strict=True)
-        for entry in entries.get(int(row), ())
-    ]
-    ranked.sort(
-        key=lambda hit: (
-            -hit.order,
-            not hit.entry.preferred,
-            hit.entry.cui,
-            hit.entry.alias,
-        )
+    ranked = sorted(
+        (
+            (round(float(order), SCORE_DIGITS), int(row), float(score))
+            for row, score, order in zip(rows, scores, orders or scores, strict=True)
+            if int(row) in entries
+        ),
+        key=lambda item: -item[0],
     )
-    return ranked
+    for order, same in groupby(ranked, key=lambda item: item[0]):
+        hits = [
+            Hit(round(score, SCORE_DIGITS), entry, order)
+            for _, row, score in same
+            for entry in entries[row]
+        ]
+        if len(hits) > 1:
+            hits.sort(
+                key=lambda hit: (
+                    not hit.entry.preferred,
+                    hit.entry.cui,
+                    hit.entry.alias,
+                )
+            )
+        yield from hits
 
 
-def rank_concepts(ranked: Sequence[Hit], *, k: Optional[int] = None) -> List[Hit]:
+def rank_concepts(ranked: Iterable[Hit], *, k: Optional[int] = None) -> List[Hit]:
     """Keep the best alias of each concept.
 
-    ranked (Sequence[Hit]): From `rank_entries`.
+    ranked (Iterable[Hit]): From `iterate_hits`; looked at no farther than needed.
     k (Optional[int]): How many concepts, and all that equal the last of them; None =
         all.
     RETURNS (List[Hit]): The first hit of each concept, in the same order.

@@ -59,6 +59,8 @@ class Layer:
             over.
         RETURNS (Dict[int, List[Entry]]): By row of the knowledge base.
         """
+        if not self.first and not self.removed:
+            return self.store.entries(row for row in rows if row < self.rows)
         own = [int(row) - self.first for row in rows if self.has(row)]
         found: Dict[int, List[Entry]] = {}
         for row, entries in self.store.entries(own).items():

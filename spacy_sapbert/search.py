@@ -4,7 +4,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from .candidates import Hit, has_text, rank_concepts, rank_entries
+from .candidates import Hit, has_text, iterate_hits, rank_concepts
 from .filters import Filter
 from .layers import search_rows
 from .options import LinkOptions
@@ -145,7 +145,11 @@ def rank_vectors(
         find, total, most = search_admitted, len(admitted.rows), kb.rows
     results: List[List[Hit]] = [[] for _ in vectors]
     pending = np.arange(len(vectors))
-    count = min(max(FEWEST_ROWS, ROWS_PER_CONCEPT * options.k), total)
+    count = max(FEWEST_ROWS, ROWS_PER_CONCEPT * options.k)
+    if admitted is not None and find == kb.search:
+        # So that about as many are left as without a filter.
+        count = min(count * total // len(admitted.rows), most)
+    count = min(count, total)
     while len(pending) and total:
         rows, scores = find(vectors[pending], count)
         orders = scores
@@ -154,11 +158,14 @@ def rank_vectors(
             rows, scores, orders = kb.fuse(
                 some, vectors[pending], rows, scores, admitted, options
             )
-        entries = kb.entries(np.unique(rows))
+        distinct = np.unique(rows)
+        if admitted is not None:
+            distinct = np.intersect1d(distinct, admitted.rows, assume_unique=True)
+        entries = kb.entries(distinct)
         if admitted is not None:
             entries = admitted.keep(entries)
         for place, number in enumerate(pending):
-            ranked = rank_entries(
+            ranked = iterate_hits(
                 rows[place].tolist(),
                 scores[place].tolist(),
                 entries,

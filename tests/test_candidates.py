@@ -4,9 +4,9 @@ from spacy_sapbert.candidates import (
     Evidence,
     Hit,
     has_text,
+    iterate_hits,
     make_candidate,
     rank_concepts,
-    rank_entries,
     settle_ties,
 )
 from spacy_sapbert.store import Entry
@@ -21,17 +21,17 @@ ENTRIES = {
 }
 
 
-def test_rank_entries_puts_preferred_names_first_then_smaller_ids() -> None:
+def test_iterate_hits_puts_preferred_names_first_then_smaller_ids() -> None:
     entries = {
         5: [Entry(5, "C9", "x", "cold", True), Entry(5, "C4", "y", "cold", False)],
         6: [Entry(6, "C2", "z", "COLD", False), Entry(6, "C3", "w", "COLD", False)],
     }
-    ranked = rank_entries([6, 5], [0.9, 0.9 + 1e-8], entries)
+    ranked = iterate_hits([6, 5], [0.9, 0.9 + 1e-8], entries)
     assert [hit.entry.cui for hit in ranked] == ["C9", "C2", "C3", "C4"]
 
 
 def test_rank_concepts_takes_each_concept_once_by_its_best_alias() -> None:
-    ranked = rank_concepts(rank_entries([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES))
+    ranked = rank_concepts(iterate_hits([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES))
     assert [(hit.entry.cui, hit.entry.alias, hit.score) for hit in ranked] == [
         ("C2", "Mitral insufficiency", 0.9),
         ("C3", "Cold", 0.7),
@@ -43,16 +43,16 @@ def test_rank_concepts_takes_each_concept_once_by_its_best_alias() -> None:
     ("k", "cuis"), [(1, ["C2"]), (2, ["C2", "C3", "C1"]), (3, ["C2", "C3", "C1"])]
 )
 def test_rank_concepts_keeps_k_and_all_that_equal_the_last(k: int, cuis: list) -> None:
-    ranked = rank_entries([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES)
+    ranked = iterate_hits([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES)
     assert [hit.entry.cui for hit in rank_concepts(ranked, k=k)] == cuis
 
 
-def test_rank_entries_of_a_row_without_aliases_is_empty() -> None:
-    assert rank_entries([9], [1.0], ENTRIES) == []
+def test_iterate_hits_of_a_row_without_aliases_is_empty() -> None:
+    assert list(iterate_hits([9], [1.0], ENTRIES)) == []
 
 
-def test_rank_entries_can_order_by_something_else_than_the_score() -> None:
-    ranked = rank_entries([0, 2], [0.8, 0.9], ENTRIES, orders=[0.5, 0.25])
+def test_iterate_hits_can_order_by_something_else_than_the_score() -> None:
+    ranked = iterate_hits([0, 2], [0.8, 0.9], ENTRIES, orders=[0.5, 0.25])
     assert [(hit.entry.alias, hit.score) for hit in ranked] == [
         ("MI", 0.8),
         ("Mitral insufficiency", 0.9),

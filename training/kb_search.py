@@ -4,7 +4,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from spacy_sapbert.candidates import has_text, rank_entries
+from spacy_sapbert.candidates import has_text, iterate_hits
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.gold_mentions import Lookup
 from spacy_sapbert.kb import KnowledgeBase
@@ -67,7 +67,7 @@ def make_kb_search(kb: KnowledgeBase, aliases: Dict[str, str], *, k: int) -> Ran
             for place, number in enumerate(numbers):
                 results[number] = [
                     Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
-                    for score, entry, _ in rank_entries(
+                    for score, entry, _ in iterate_hits(
                         rows[place].tolist(), scores[place].tolist(), entries
                     )
                 ]

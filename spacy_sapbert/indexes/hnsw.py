@@ -1,7 +1,7 @@
 """Approximate search in a graph, by hnswlib."""
 
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 from tqdm import tqdm
@@ -12,6 +12,16 @@ FILE = "index.hnsw"
 # links of a node; candidates kept while building; while searching; of the levels
 DEFAULTS = {"M": 16, "ef_construction": 200, "ef": 100, "seed": 100}
 BLOCK_ROWS = 4096
+
+# How the file of a graph begins, and what is taken from it.
+HEADER = np.dtype(
+    {
+        "names": ["level0", "count", "node", "label", "vector"],
+        "formats": ["<u8"] * 5,
+        "offsets": [0, 16, 24, 32, 40],
+        "itemsize": 96,
+    }
+)
 
 
 def build_index(
@@ -53,14 +63,66 @@ def load_index(
     graph.load_index(str(folder / FILE), max_elements=rows)
     # Saved with the graph is everything but this.
     graph.set_ef(settings["ef"])
-    return HnswIndex(graph)
+    return HnswIndex(graph, map_vectors(folder / FILE, rows=rows, width=width))
+
+
+class NodeVectors(NamedTuple):
+    """The vectors in the file of a graph.
+
+    vectors (np.ndarray): Mapped, in the order of the nodes. Shape: (rows, width).
+    nodes (np.ndarray): The node of each row. Shape: (rows,).
+    """
+
+    vectors: np.ndarray
+    nodes: np.ndarray
+
+
+def map_vectors(path: Path, *, rows: int, width: int) -> Optional[NodeVectors]:
+    """Map the vectors in the file of a graph, because hnswlib gives them out slowly.
+
+    It makes a Python number of each value. In its file the nodes follow each other:
+    links, vector, and number of the row.
+
+    path (Path): The file, verified.
+    rows (int): How many rows it holds.
+    width (int): Of its vectors.
+    RETURNS (Optional[NodeVectors]): The vectors; None if the file is laid out in
+        another way.
+    SOURCE: hnswlib 0.8, `HierarchicalNSW::saveIndex`.
+    """
+    with open(path, "rb") as file:
+        header = np.frombuffer(file.read(HEADER.itemsize), dtype=HEADER)
+    size, start = int(header["node"][0]), int(header["vector"][0])
+    label = start + 4 * width
+    if (
+        header["level0"][0] != 0
+        or header["count"][0] != rows
+        or header["label"][0] != label
+        or size != label + 8
+        or path.stat().st_size < HEADER.itemsize + rows * size
+    ):
+        return None
+    node = np.dtype(
+        {
+            "names": ["vector", "row"],
+            "formats": [("<f4", (width,)), "<u8"],
+            "offsets": [start, label],
+            "itemsize": size,
+        }
+    )
+    mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
+    numbers = mapped["row"].astype(np.int64)
+    if not np.array_equal(np.sort(numbers), np.arange(rows)):
+        return None
+    return NodeVectors(mapped["vector"].view(np.ndarray), np.argsort(numbers))
 
 
 class HnswIndex:
     """A graph of hnswlib, guarded against what it does not check itself."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, mapped: Optional[NodeVectors] = None) -> None:
         self.graph = graph
+        self.mapped = mapped
 
     def search(self, queries: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
@@ -82,4 +144,7 @@ class HnswIndex:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
-        return np.asarray(self.graph.get_items(rows), dtype=np.float32)
+        if self.mapped is None:
+            return np.asarray(self.graph.get_items(rows), dtype=np.float32)
+        vectors, nodes = self.mapped
+        return np.array(vectors[nodes[rows]], dtype=np.float32)

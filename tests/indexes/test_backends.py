@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.indexes import BACKENDS, Index, build_index, load_backend, load_index
+from spacy_sapbert.indexes import (
+    BACKENDS,
+    Index,
+    build_index,
+    hnsw,
+    load_backend,
+    load_index,
+)
 from spacy_sapbert.indexes.exact import keep_best
 
 
@@ -122,3 +129,41 @@ def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
     kept, best = keep_best(rows, scores, 3)
     assert kept.tolist() == [[3, 4, 5]]
     assert np.allclose(best, [[0.5, 0.9, 0.5]])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_hnsw_vectors_from_the_file_are_those_that_the_library_gives(
+    tmp_path: Path, threads: int
+) -> None:
+    vectors = unit_rows(700, 24, 4)
+    settings = hnsw.DEFAULTS
+    hnsw.build_index(
+        vectors, tmp_path, settings=settings, threads=threads, progress=False
+    )
+    index = hnsw.load_index(tmp_path, settings=settings, rows=700, width=24)
+    assert index.mapped is not None
+    rows = np.array([699, 0, 5, 5, 321])
+    np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
+    np.testing.assert_array_equal(index.graph.get_items(rows), index.vectors(rows))
+    assert index.vectors(rows[:0]).shape == (0, 24)
+    # A file that is laid out in another way is left to the library.
+    index.mapped = None
+    np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
+
+
+@pytest.mark.parametrize("offset", [0, 16, 24, 32])
+def test_hnsw_map_vectors_of_another_layout_is_none(
+    tmp_path: Path, offset: int
+) -> None:
+    vectors = unit_rows(50, 8, 5)
+    hnsw.build_index(
+        vectors, tmp_path, settings=hnsw.DEFAULTS, threads=1, progress=False
+    )
+    path = tmp_path / hnsw.FILE
+    assert hnsw.map_vectors(path, rows=50, width=8) is not None
+    assert hnsw.map_vectors(path, rows=49, width=8) is None
+    assert hnsw.map_vectors(path, rows=50, width=7) is None
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+    assert hnsw.map_vectors(path, rows=50, width=8) is None
