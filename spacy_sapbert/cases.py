@@ -187,6 +187,44 @@ def parse_mapping(path: Path, yaml: Any, take: Callable[..., Any]) -> Dict[str, 
         values[key.value] = Value(content, line)
 
 
+def place_mention(
+    mention: Optional[str],
+    context: Optional[str],
+    fail: Callable[[str, str], Exception],
+) -> Tuple[str, str, int]:
+    """Find a mention in its context, and take the marks around it away.
+
+    mention (Optional[str]): The mention, if it is said besides.
+    context (Optional[str]): The text with marks, or with the mention in it, where the
+        first place counts; None = the mention alone.
+    fail (Callable[[str, str], Exception]): Makes the error of what was expected and
+        what was there instead.
+    RETURNS (Tuple[str, str, int]): The mention, the text without marks, and where the
+        mention begins in it.
+    RAISES (Exception): What `fail` makes, if there is not one place.
+    """
+    if context is None:
+        if mention is None:
+            raise fail("`mention`, or a `context` that marks it", "neither")
+        return mention, mention, 0
+    if OPENING in context or CLOSING in context:
+        before, opening, rest = context.partition(OPENING)
+        marked, closing, after = rest.partition(CLOSING)
+        if not (opening and closing and marked.strip()):
+            raise fail(f"one {OPENING}mention{CLOSING}", "half of it")
+        if any(mark in part for mark in (OPENING, CLOSING) for part in (marked, after)):
+            raise fail(f"one {OPENING}mention{CLOSING}", "several")
+        if mention not in (None, marked):
+            raise fail("the mention that the context marks", "another")
+        return marked, before + marked + after, len(before)
+    if mention is None:
+        raise fail(f"`mention`, or {OPENING}marks{CLOSING} around it", "neither")
+    start = context.find(mention)
+    if start < 0:
+        raise fail("a context with the mention in it", "another")
+    return mention, context, start
+
+
 def check_case(path: Path, line: int, values: Dict[str, Value]) -> Case:
     """Make a case of what the file says.
 
@@ -219,27 +257,12 @@ def check_case(path: Path, line: int, values: Dict[str, Value]) -> Case:
     expected = [content] if isinstance(content, str) else content
     if not expected or not all(cui.strip() for cui in expected):
         raise fail(f"an id, a list of ids, or {NIL}", "nothing", "expected")
-    mention, text = texts.get("mention"), texts.get("context")
-    if text is None:
-        if mention is None:
-            raise fail("`mention`, or a `context` that marks it", "neither")
-        text, start = mention, 0
-    elif OPENING in text or CLOSING in text:
-        before, opening, rest = text.partition(OPENING)
-        marked, closing, after = rest.partition(CLOSING)
-        if not (opening and closing and marked.strip()):
-            raise fail(f"one {OPENING}mention{CLOSING}", "half of it", "context")
-        if any(mark in part for mark in (OPENING, CLOSING) for part in (marked, after)):
-            raise fail(f"one {OPENING}mention{CLOSING}", "several", "context")
-        if mention not in (None, marked):
-            raise fail("the mention that the context marks", "another", "mention")
-        mention, text, start = marked, before + marked + after, len(before)
-    elif mention is None:
-        raise fail(f"`mention`, or {OPENING}marks{CLOSING} around it", "neither")
-    else:
-        start = text.find(mention)
-        if start < 0:
-            raise fail("a context with the mention in it", "another", "context")
+    at = "context" if "context" in texts else None
+    mention, text, start = place_mention(
+        texts.get("mention"),
+        texts.get("context"),
+        lambda expected, got: fail(expected, got, at),
+    )
     return Case(
         path=path,
         line=line,

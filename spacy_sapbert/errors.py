@@ -444,6 +444,14 @@ class Errors(metaclass=_WithCodes):
         "Expected at least one id in {path}, since no id would allow everything, but "
         "got none. Add one, or drop `--allow`."
     )
+    E540 = (
+        'Expected {expected}, but got {got}. Write it like `--context "No [[MI]] on '
+        'the echo."`.'
+    )
+    E541 = (
+        "Expected `--setting` as NAME=VALUE, but got something else. Write it like "
+        "`--setting fusion=rrf`; a value is a text, or JSON."
+    )
     E560 = (
         "Expected {path} to belong to this command, but it was begun with another "
         "{settings}. Name another `--output`, go back to the old settings, or pass "

@@ -122,6 +122,26 @@ def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def cold_kb(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base in which four concepts are called cold, with 3-grams."""
+    from spacy_sapbert.build import build_kb
+
+    concepts = [
+        Concept("C1", ["Cold temperature", "cold"], types=["T070"], sources={"B": [1]}),
+        Concept("C2", ["Common cold", "cold"], types=["T047"], sources={"A": [1]}),
+        Concept("C3", ["Chronic lung disease", "COLD"], types=["T047"], parents=["C9"]),
+        Concept("C4", ["Asthma"], types=["T047"], parents=["C9"]),
+        Concept("C6", ["cold", "Cold sensation"], types=["T184"], sources={"C": [0]}),
+        Concept("C9", ["Lung disease"], types=["T047"], retired=["C0"]),
+    ]
+    folder = tmp_path_factory.mktemp("cold")
+    write_concepts(folder / "concepts.jsonl", concepts)
+    kb = folder / "kb"
+    build_kb(folder / "concepts.jsonl", kb, str(tiny_encoder), threads=1, ngrams=True)
+    return kb
+
+
+@pytest.fixture(scope="session")
 def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
     from spacy_sapbert.build import build_kb
