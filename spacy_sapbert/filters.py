@@ -62,9 +62,14 @@ def make_filter(data: "Optional[Mapping[str, Any] | Filter]") -> Filter:
         equal.
     RAISES (SapbertError): If a field is unknown, or no list of texts.
     """
+    names = [field.name for field in fields(Filter)]
     if isinstance(data, Filter):
-        return data
-    known = [field.name for field in fields(Filter) if field.name != "label_types"]
+        # People can make one of anything, also of lists.
+        values = {name: getattr(data, name) for name in names}
+        return Filter(**{n: check_texts(f"filter.{n}", v) for n, v in values.items()})
+    known = [name for name in names if name != "label_types"]
+    if not isinstance(data, (Mapping, type(None))):
+        raise SapbertError(Errors.E330.format(known=known, got=type(data).__name__))
     clean: Dict[str, Tuple[str, ...]] = {}
     for key, values in (data or {}).items():
         if key not in known:
@@ -88,9 +93,13 @@ def check_texts(setting: str, values: Any) -> Tuple[str, ...]:
 
 
 def expand_types(types: Iterable[str]) -> Set[str]:
-    """Replace semantic groups by their types.
+    """Add the types of semantic groups.
 
-    types (Iterable[str]): Types and groups.
-    RETURNS (Set[str]): Types.
+    types (Iterable[str]): Types and groups. Another vocabulary than UMLS may have
+        types that are called like a group, or that have a blank in them.
+    RETURNS (Set[str]): The same, and the types of each group.
     """
-    return {kind for name in types for kind in GROUPS.get(name, name).split(" ")}
+    found = {*types}
+    for name in found & GROUPS.keys():
+        found |= {*GROUPS[name].split(" ")}
+    return found

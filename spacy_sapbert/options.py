@@ -14,6 +14,7 @@ CHOICES: Dict[str, Tuple[Optional[str], ...]] = {
     "fusion": (None, *FUSIONS),
 }
 RANGES = {"k": (1, 1000), "threshold": (-1, 1), "ngram_weight": (0, 1)}
+ORDERED = ("tie_evidence", "source_rank")
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,9 @@ def check_option(name: str, value: Any) -> Any:
             label: check_texts(f"label_types.{label}", types)
             for label, types in value.items()
         }
-    if name in ("tie_evidence", "source_rank"):
-        check_texts(name, value)
+    if name in ORDERED:
+        # A set has no order.
+        check_texts(name, None if isinstance(value, (set, frozenset)) else value)
         if name == "tie_evidence" and (
             unknown := [v for v in value if v not in EVIDENCE]
         ):
@@ -103,9 +105,10 @@ def check_option(name: str, value: Any) -> Any:
         raise SapbertError(
             Errors.E335.format(setting=name, known=list(CHOICES[name]), got=repr(value))
         )
-    if name in RANGES and value is not None:
+    if name in RANGES and (name, value) != ("threshold", None):
         low, high = RANGES[name]
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        kinds = int if name == "k" else (int, float)
+        number = isinstance(value, kinds) and not isinstance(value, bool)
         if not number or not low <= value <= high:
             raise SapbertError(
                 Errors.E313.format(setting=name, low=low, high=high, value=value)

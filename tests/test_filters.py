@@ -197,7 +197,23 @@ def test_groups_are_those_of_umls() -> None:
     types = [kind for kinds in GROUPS.values() for kind in kinds.split(" ")]
     assert len(types) == len({*types})
     assert len(GROUPS) == 15
-    assert expand_types(["GEOG", "X"]) == {"T083", "X"}
+    assert expand_types(["GEOG", "X"]) == {"GEOG", "T083", "X"}
+
+
+def test_types_of_other_vocabularies_may_have_blanks_or_names_of_groups(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = [
+        Concept("X1", ["heart"], types=["GENE"]),
+        Concept("X2", ["fever"], types=["Disease or Syndrome"]),
+        Concept("X3", ["pain"], types=["Disease"]),
+    ]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+    kb = load_kb(tmp_path / "kb")
+    for types, cui in ((["GENE"], "X1"), (["Disease or Syndrome"], "X2")):
+        found = kb.link(["heart"], filter={"types": types})[0].candidates
+        assert [candidate["cui"] for candidate in found] == [cui]
 
 
 @pytest.mark.parametrize(
@@ -207,9 +223,12 @@ def test_groups_are_those_of_umls() -> None:
         ({"types": "T047"}, r"E331.*`filter.types` to be a list"),
         ({"types": [47]}, "E331"),
         ({"deny": [""]}, "E331"),
+        (["T047"], r"E330.*list"),
+        ("T047", r"E330.*str"),
+        (Filter(types="T047"), "E331"),  # type: ignore[arg-type]
     ],
 )
-def test_make_filter_names_what_is_wrong(data: dict, message: str) -> None:
+def test_make_filter_names_what_is_wrong(data: Any, message: str) -> None:
     with pytest.raises(SapbertError, match=message):
         make_filter(data)
 
@@ -233,6 +252,8 @@ def test_a_filter_of_what_is_not_there_is_an_error_with_suggestions(
 def test_make_filter_makes_equal_filters_equal() -> None:
     one = make_filter({"types": ["T2", "T1", "T2"]})
     assert one == make_filter({"types": ("T1", "T2")}) == make_filter(one)
+    by_hand: Any = Filter(types=["T2", "T1"])  # type: ignore[arg-type]
+    assert make_filter(by_hand) == one
     assert not make_filter(None)
     assert not make_filter({"types": []})
 
