@@ -2,7 +2,8 @@
 
 import json
 from difflib import get_close_matches
-from typing import List, NamedTuple, Sequence
+from types import MappingProxyType
+from typing import List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -57,11 +58,15 @@ def check_known(stores: Sequence[Store], wanted: Filter) -> None:
                 )
 
 
-def apply_filter(store: Store, wanted: Filter) -> Allowed:
+def apply_filter(
+    store: Store, wanted: Filter, decided: Mapping[str, bool] = MappingProxyType({})
+) -> Allowed:
     """Find what a filter leaves.
 
     store (Store): The concepts.
     wanted (Filter): The filter; what it names need not be there.
+    decided (Mapping[str, bool]): Concepts of which somebody knows more than is here:
+        whether they are left.
     RETURNS (Allowed): What is left.
     """
     conditions: List[str] = []
@@ -81,20 +86,26 @@ def apply_filter(store: Store, wanted: Filter) -> Allowed:
         if field:
             conditions.append(f"id {word} ({named})")
             values += [json.dumps(field)] * 2
+    where = " AND ".join(conditions)
+    if conditions and decided:
+        where = f"({where}) AND cui NOT IN ({cuis}) OR cui IN ({cuis})"
+        for left in (False, True):
+            known = [cui for cui, is_left in decided.items() if is_left is left]
+            values.append(json.dumps(known))
     ((total,),) = store.query("SELECT count(*) FROM concepts")
     concepts = np.full(total, not conditions)
-    chosen = f"SELECT id FROM concepts WHERE {' AND '.join(conditions)}"
+    chosen = f"SELECT id FROM concepts WHERE {where}"
     if conditions:
-        left = (number for (number,) in store.query(chosen, values))
-        concepts[np.fromiter(left, dtype=np.int64)] = True
+        numbers = (number for (number,) in store.query(chosen, values))
+        concepts[np.fromiter(numbers, dtype=np.int64)] = True
     origins = allowed_origins(store, wanted)
-    where = ["row IS NOT NULL"]
+    of_names = ["row IS NOT NULL"]
     if conditions:
-        where.append(f"concept IN ({chosen})")
+        of_names.append(f"concept IN ({chosen})")
     if not origins.all():
-        where.append(f"origin IN ({cuis})")
+        of_names.append(f"origin IN ({cuis})")
         values.append(json.dumps(np.flatnonzero(origins).tolist()))
-    sql = f"SELECT DISTINCT row FROM aliases WHERE {' AND '.join(where)}"
+    sql = f"SELECT DISTINCT row FROM aliases WHERE {' AND '.join(of_names)}"
     rows = np.fromiter((row for (row,) in store.query(sql, values)), dtype=np.int64)
     return Allowed(np.sort(rows), concepts, origins)
 

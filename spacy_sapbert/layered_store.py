@@ -79,7 +79,12 @@ class LayeredStore:
         """
         found = [layer.concept(cui) for layer in self.layers]
         known = [concept for concept in found if concept is not None]
-        return unite_concepts(known) if known else None
+        if not known:
+            return None
+        if all(concept.cui != cui for concept in known):
+            # Only the layer that retired the id knows of it.
+            return self.concept(known[0].cui)
+        return unite_concepts([concept for concept in known if concept.cui == cui])
 
     def concepts(self) -> Iterator[Concept]:
         """Give all concepts: those that were built in the order of their ids, then
@@ -102,8 +107,7 @@ class LayeredStore:
         cui (str): Id of the concept.
         RETURNS (List[str]): Their ids.
         """
-        found = {child for layer in self.layers for child in layer.store.children(cui)}
-        return sorted(child for child in found if self.concept(child))
+        return sorted({c for layer in self.layers for c in layer.children(cui)})
 
     def cuis(self, source: str, code: str) -> List[str]:
         """Find the concepts that a code of a source means.
@@ -136,7 +140,10 @@ class LayeredStore:
         unite: Callable[[Value, Value], Value],
     ) -> Dict[str, Value]:
         """Ask all layers the same, and put their answers together by concept."""
-        first, *others = (ask(layer.store, cuis) for layer in self.layers)
+        first, *others = (
+            ask(layer.store, [cui for cui in cuis if layer.is_left(cui)])
+            for layer in self.layers
+        )
         for other in others:
             for cui, value in other.items():
                 first[cui] = unite(first[cui], value) if cui in first else value

@@ -10,6 +10,7 @@ from typing import (
     List,
     NamedTuple,
     Optional,
+    Sequence,
     Set,
     Tuple,
 )
@@ -65,13 +66,21 @@ class Layer:
         found: Dict[int, List[Entry]] = {}
         for row, entries in self.store.entries(own).items():
             kept = [
-                entry._replace(row=row + self.first)
+                self.rename(entry)._replace(row=row + self.first)
                 for entry in entries
                 if not self.is_removed(entry.cui, entry.alias)
             ]
             if kept:
                 found[row + self.first] = kept
         return found
+
+    def rename(self, entry: Entry) -> Entry:
+        """Give an alias the name that its concept has since its own was removed."""
+        if entry.name not in self.removed.get(entry.cui, ()):
+            return entry
+        concept = self.concept(entry.cui)
+        name = concept.name if concept else entry.name
+        return entry._replace(name=name, preferred=entry.alias == name)
 
     def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
         """Find which forms are names, without what is removed; see `Store`."""
@@ -95,12 +104,20 @@ class Layer:
 
     def cuis(self) -> Iterator[str]:
         """Give the ids of all concepts, in the order in which they were added."""
-        return (cui for cui in self.store.cuis() if self.removed.get(cui) != set())
+        return (cui for cui in self.store.cuis() if self.is_left(cui))
 
     def cuis_of_code(self, source: str, code: str) -> List[str]:
         """Find the concepts of a code, without what is removed."""
         found = self.store.cuis_of_code(source, code)
-        return [cui for cui in found if self.removed.get(cui) != set()]
+        return [cui for cui in found if self.is_left(cui)]
+
+    def children(self, cui: str) -> List[str]:
+        """Give the ids one step down of a concept, without what is removed."""
+        return [child for child in self.store.children(cui) if self.is_left(child)]
+
+    def is_left(self, cui: str) -> bool:
+        """Tell whether a concept of this layer has a name that is not removed."""
+        return cui not in self.removed or self.concept(cui) is not None
 
     def has(self, row: int) -> bool:
         """Tell whether a row of the knowledge base is one of this layer."""
@@ -169,6 +186,12 @@ class Admitted(NamedTuple):
         return kept
 
 
+def current_ids(layers: Iterable[Layer], cuis: Sequence[str]) -> Tuple[str, ...]:
+    """Add to ids those of the concepts that they were retired for, in any layer."""
+    now = [layer.store.current_cuis(cuis).values() for layer in layers]
+    return (*cuis, *(cui for found in now for cui in found))
+
+
 def admit(layers: Iterable[Layer], wanted: Filter) -> Admitted:
     """Find what a filter leaves of all layers.
 
@@ -176,7 +199,22 @@ def admit(layers: Iterable[Layer], wanted: Filter) -> Admitted:
     wanted (Filter): The filter.
     RETURNS (Admitted): What is left.
     """
-    parts = [(layer, apply_filter(layer.store, wanted)) for layer in layers]
+    layers = list(layers)
+    wanted = replace(
+        wanted,
+        allow=current_ids(layers, wanted.allow),
+        deny=current_ids(layers, wanted.deny),
+    )
+    # What was added to a concept since counts for the names that it had before; what
+    # was added knows all types of its concept, and so decides.
+    decided: Dict[str, bool] = {}
+    parts: List[Tuple[Layer, Allowed]] = []
+    for layer in reversed(layers):
+        allowed = apply_filter(layer.store, wanted, decided)
+        parts.insert(0, (layer, allowed))
+        if layer is not layers[0]:
+            own = zip(layer.store.cuis(), allowed.concepts.tolist(), strict=True)
+            decided.update(own)
     rows = np.concatenate([allowed.rows + layer.first for layer, allowed in parts])
     return Admitted(rows, parts)
 

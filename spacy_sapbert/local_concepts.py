@@ -12,6 +12,7 @@ from .encoder import tokenize_names
 from .errors import Errors, SapbertError
 from .indexes import build_index
 from .kb import KnowledgeBase
+from .layers import Layer, without_aliases
 from .meta import FILE as META_FILE
 from .meta import OVERLAY_FOLDER, describe_files, read_meta
 from .ngram_files import build_ngrams, iterate_names
@@ -45,6 +46,8 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> int:
     count = 0
     for concept in concepts:
         count += 1
+        if there := kb.concept(concept.cui):
+            concept = replace(concept, cui=there.cui)  # it may be a retired id
         known = united.get(concept.cui)
         both = [known, concept] if known else [concept]
         united[concept.cui] = unite_concepts(
@@ -86,11 +89,9 @@ def remove_concepts(
             raise SapbertError(Errors.E337.format(cui=cui))
         if concept.cui not in removed or removed[concept.cui]:
             removed.setdefault(concept.cui, set()).add(alias)
-        if local := united.pop(concept.cui, None):
-            left = [name for name in local.aliases if name != alias]
-            if left:
-                # The places of languages and sources moved; nobody asks for them here.
-                united[cui] = replace(local, aliases=left, languages={}, sources={})
+        local = united.pop(concept.cui, None)
+        if local and (left := without_aliases(local, {alias})):
+            united[left.cui] = left
     write_overlay(kb, [united[cui] for cui in sorted(united)], removed)
     return count
 
@@ -148,7 +149,10 @@ def write_layer(
     RETURNS (int): How many rows the index has.
     RAISES (SapbertError): If the encoder cannot read any name of a concept.
     """
-    built = kb.layers[0]
+    base = kb.layers[0]
+    built = Layer(
+        base.folder, base.open_index, first=0, rows=base.rows, removed=removed
+    )
     rows: Dict[bytes, int] = {}
     names: List[Tuple[int, ...]] = []
     origins: Dict[Any, int] = {}
@@ -164,31 +168,21 @@ def write_layer(
                 taken.append(rows[name_key(ids)] if ids else None)
             if not any(pieces):
                 raise SapbertError(Errors.E339.format(cui=concept.cui))
-            whole = None if removed.get(concept.cui) == set() else concept.cui
-            known = whole and built.concept(whole)
-            if known:
-                # It is called what it was called; that name has its row already.
-                rest = [name for name in concept.aliases if name != known.name]
-                taken = [
-                    None,
-                    *(
-                        row
-                        for name, row in zip(concept.aliases, taken, strict=True)
-                        if name != known.name
-                    ),
-                ]
+            if known := built.concept(concept.cui):
+                # It is called what it was called; that name has a row already.
+                by_name = dict(zip(concept.aliases, taken, strict=True))
                 concept = unite_concepts(
-                    [
-                        Concept(known.cui, [known.name], types=known.types),
-                        replace(concept, aliases=rest),
-                    ]
+                    [Concept(known.cui, [known.name], types=known.types), concept]
                 )
+                taken = [by_name.get(name) for name in concept.aliases]
             add_concept(connection, number, concept, taken, origins)
         finish_store(connection, rows, origins)
     finally:
         connection.close()
     if names:
         vectors = np.ascontiguousarray(kb.embed(names), dtype="<f4")
+        if not np.isfinite(vectors).all():
+            raise SapbertError(Errors.E315)
         build_index(vectors, folder, backend="exact", settings={})
         if kb.meta.get("ngrams"):
             texts = iterate_names(Store(folder), len(names))

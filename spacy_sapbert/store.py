@@ -218,6 +218,14 @@ class Store:
             row = self.query(sql, [cui]).fetchone()
         return None if row is None else self.numbered_concept(row[0])
 
+    def current_cuis(self, cuis: Iterable[str]) -> Dict[str, str]:
+        """Find which ids were retired, and for which concepts."""
+        sql = (
+            "SELECT retired.cui, concepts.cui FROM retired "
+            "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
+        )
+        return dict(self.query_many(sql, cuis))
+
     def concepts(self) -> Iterator[Concept]:
         """Give all concepts, in the order in which they were added."""
         for (number,) in self.query("SELECT id FROM concepts ORDER BY id").fetchall():

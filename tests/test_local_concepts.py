@@ -3,8 +3,9 @@
 import json
 import shutil
 from pathlib import Path
-from typing import List
+from typing import Any, List
 
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
@@ -196,3 +197,121 @@ def test_commands_add_and_remove(own_kb: Path, tmp_path: Path) -> None:
     for wrong in ([], ["--cui", "L1"], [str(path), "--cui", "L1", "--alias", "x"]):
         done = run.invoke(app, ["kb", "add", kb, *wrong])
         assert (done.exit_code, "E341" in done.output) == (1, True)
+
+
+def found(kb: KnowledgeBase, mention: str, **settings: Any) -> List[str]:
+    """The ids that a mention finds."""
+    candidates = kb.link([mention], k=8, **settings)[0].candidates
+    return [candidate["cui"] for candidate in candidates]
+
+
+def test_a_type_added_to_a_concept_counts_for_all_its_names(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000001", ["STEMI"], types=["T184"])])
+    for opened in (kb, load_kb(own_kb)):
+        settings: Any = {"filter": {"types": ["T184"]}}
+        best = opened.link(["heart attack"], **settings)[0].candidates[0]
+        assert (best["alias"], best["types"]) == ("Heart attack", ["T047", "T184"])
+        # Both of what the filter and the label want, of the concept as a whole.
+        settings |= {"labels": ["X"], "label_types": {"X": ["T047"]}}
+        assert found(opened, "heart attack", **settings) == ["C0000001"]
+
+
+def test_a_retired_id_in_a_filter_means_all_names_of_its_concept(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(
+        kb,
+        [
+            Concept("C0000001", ["STEMI"]),
+            Concept("C0000004", ["hot"], retired=["L4"]),
+        ],
+    )
+    for cui, retired, names in (
+        ("C0000001", "C9999999", ["STEMI", "Heart attack"]),
+        ("C0000004", "L4", ["hot", "Fever"]),
+    ):
+        for name in names:
+            for id_ in (cui, retired):
+                assert cui not in found(kb, name, filter={"deny": [id_]})
+                best = kb.link([name], filter={"allow": [id_]})[0].candidates
+                assert [(c["cui"], c["alias"]) for c in best] == [(cui, name)]
+
+
+def test_a_retired_id_is_its_concept_with_all_that_was_added(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000001", ["STEMI"])])
+    add_concepts(kb, [Concept("C9999999", ["NSTEMI"])])
+    for opened in (kb, load_kb(own_kb)):
+        assert opened.concept("C9999999") == opened.concept("C0000001")
+        assert opened["C0000001"].aliases[-2:] == ["STEMI", "NSTEMI"]
+    remove_concepts(kb, ["C9999999"], alias="STEMI")
+    assert kb["C0000001"].aliases[-2:] == ["Infarction, Myocardial", "NSTEMI"]
+
+
+def test_a_concept_that_retires_another_does_not_take_its_names(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    before = kb["C0000002"]
+    add_concepts(kb, [Concept("L1", ["leak"], retired=["C0000002"])])
+    assert kb["C0000002"] == before
+    assert kb["L1"].aliases == ["leak"]
+
+
+def test_sources_of_added_names_hold_beside_the_preferred_one(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    names = ["Fever", "hot", "Fever, hot"]
+    sources = {"LOCAL": [0, 2], "OTHER": [1]}
+    add_concepts(kb, [Concept("C0000004", names, sources=sources)])
+    for opened in (kb, load_kb(own_kb)):
+        for name, source in zip(names, ["LOCAL", "OTHER", "LOCAL"], strict=True):
+            linked = opened.link([name], filter={"sources": [source]})[0]
+            assert linked.candidates[0]["alias"] == name
+        assert opened["C0000004"].aliases[0] == "Fever"
+        assert len(opened["C0000004"].aliases) == 6
+    remove_concepts(kb, ["C0000004"], alias="hot")
+    assert kb["C0000004"].sources == {"LOCAL": [0, 4]}
+    linked = kb.link(["Fever, hot"], filter={"sources": ["LOCAL"]})[0]
+    assert linked.candidates[0]["alias"] == "Fever, hot"
+
+
+def test_a_removed_preferred_name_is_nobodys_name(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000004", ["hot"])])
+    remove_concepts(kb, ["C0000004"], alias="Fever")
+    for opened in (kb, load_kb(own_kb)):
+        assert opened["C0000004"].aliases == ["FEVER", "Pyrexia", "febrile", "hot"]
+        assert opened.spellings(["fever"]) == {"fever": ["FEVER"]}
+        for mention in ("pyrexia", "hot", "fever"):
+            assert first(opened, mention)[:2] == ["C0000004", "FEVER"]
+    add_concepts(kb, [Concept("C0000004", ["Fever"])])
+    assert first(kb, "pyrexia")[1] == kb["C0000004"].name == "Fever"
+
+
+def test_a_concept_that_is_added_again_has_nothing_of_what_it_was(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    assert kb.children("C0000003") == ["C0000001"]
+    remove_concepts(kb, ["C0000001"])
+    add_concepts(kb, [Concept("C0000001", ["Heart attack"], types=["T184"])])
+    for opened in (kb, load_kb(own_kb)):
+        best = opened.link(["heart attack"])[0].candidates[0]
+        assert (best["types"], best["codes"]) == (["T184"], {})
+        assert opened["C0000001"].types == ["T184"]
+        assert opened.children("C0000003") == []
+        assert opened.cuis("ICD10CM", "I21") == []
+        assert "C0000001" not in found(opened, "mi", filter={"types": ["T047"]})
+
+
+def test_names_that_have_no_finite_vector_are_refused(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = load_kb(own_kb)
+    nothing = np.full((2, 32), np.nan, dtype=np.float32)
+    monkeypatch.setattr(KnowledgeBase, "embed", lambda self, pieces: nothing)
+    with pytest.raises(SapbertError, match="E315"):
+        add_concepts(kb, [NEW])
+    assert load_kb(own_kb).meta == kb.meta
