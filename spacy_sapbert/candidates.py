@@ -54,8 +54,8 @@ def iterate_hits(
     entries (Dict[int, List[Entry]]): The aliases on each row.
     orders (Optional[Sequence[float]]): What to order them by; None = the cosines.
         Shape: (n,).
-    YIELDS (Hit): In that order; among equal ones preferred names before other aliases,
-        then by smaller CUI, then by alias.
+    YIELDS (Hit): In that order; among equal ones by cosine, then preferred names before
+        other aliases, then by smaller CUI, then by alias.
     """
     ranked = sorted(
         (
@@ -74,6 +74,7 @@ def iterate_hits(
         if len(hits) > 1:
             hits.sort(
                 key=lambda hit: (
+                    -hit.score,
                     not hit.entry.preferred,
                     hit.entry.cui,
                     hit.entry.alias,
@@ -113,7 +114,8 @@ def settle_ties(
         evidence, or "id"; None for a concept whose score no other has.
     """
     settled: List[Tuple[Hit, Optional[str]]] = []
-    for _, group in groupby(hits, key=lambda hit: hit.order):
+    # Fused, two may share their order and not their cosine, which then decides.
+    for _, group in groupby(hits, key=lambda hit: (hit.order, hit.score)):
         tied = [
             ([value(hit.entry) for _, value in evidence], hit.entry.cui, hit)
             for hit in group

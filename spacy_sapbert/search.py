@@ -1,5 +1,6 @@
 """Vectors → ranked concepts, as if the index held only what may be found."""
 
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -76,41 +77,20 @@ def find_concepts(
                 missed.append(number)
             found[text, wanted] = Found(hits, note)
         if wanted and missed:
-            note_filtered(kb, texts, vectors, missed, threshold, found, wanted)
+            missing = [texts[number] for number in missed]
+            free = rank_vectors(
+                kb, missing, vectors[missed], replace(options, k=1), Filter()
+            )
+            for text, hits in zip(missing, free, strict=True):
+                # It would have a concept but for the filter.
+                if not is_below(hits, threshold):
+                    found[text, wanted] = found[text, wanted]._replace(note="filtered")
     return found
 
 
 def is_below(hits: Sequence[Hit], threshold: Optional[float]) -> bool:
     """Tell whether hits are too far from the mention, or none at all."""
     return not hits or (threshold is not None and hits[0].score < threshold)
-
-
-def note_filtered(
-    kb: Searched,
-    texts: Sequence[str],
-    vectors: np.ndarray,
-    missed: Sequence[int],
-    threshold: Optional[float],
-    found: Dict[Asked, Found],
-    wanted: Filter,
-) -> None:
-    """Find the mentions that would have a concept but for the filter.
-
-    kb (Searched): Where.
-    texts (Sequence[str]): All mentions.
-    vectors (np.ndarray): Theirs. Shape: (n, width).
-    missed (Sequence[int]): Those that have none.
-    threshold (Optional[float]): Cosine under which none counts.
-    found (Dict[Asked, Found]): Changed: their note becomes "filtered".
-    wanted (Filter): The filter.
-    """
-    free = rank_vectors(
-        kb, [texts[n] for n in missed], vectors[missed], LinkOptions(k=1), Filter()
-    )
-    for number, hits in zip(missed, free, strict=True):
-        if not is_below(hits, threshold):
-            key = (texts[number], wanted)
-            found[key] = found[key]._replace(note="filtered")
 
 
 def rank_vectors(

@@ -9,11 +9,13 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.build import build_kb
+from spacy_sapbert.candidates import rank_concepts, rank_entries, settle_ties
 from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import KnowledgeBase, load_kb
 from spacy_sapbert.local_concepts import add_concepts
 from spacy_sapbert.options import LinkOptions, change_options
+from spacy_sapbert.store import Entry
 
 CONCEPTS = [
     Concept("C1", ["Cold temperature", "cold"], types=["T070"], sources={"B": [1]}),
@@ -128,6 +130,44 @@ def test_fusion_sees_local_concepts(folder: Path, tmp_path: Path) -> None:
     add_concepts(kb, [Concept("L1", ["zyqrx"])])
     found = kb.link(["zyqrxx"], fusion="weighted", ngram_weight=0.9)[0].candidates
     assert found[0]["cui"] == "L1"
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_filtered_is_no_reason_where_the_filter_takes_nothing_away(
+    kb: KnowledgeBase, fusion: str
+) -> None:
+    # By characters "asthma" is first, though others have a higher cosine.
+    settings: Any = {"fusion": fusion, "ngram_weight": 1.0, "k": 7}
+    mentions = ["astma", "snows", "lung", "chronic", "temperature"]
+    for mention in mentions:
+        best, *others = kb.link([mention], **settings)[0].candidates
+        higher = max(candidate["score"] for candidate in others)
+        if best["score"] >= higher:
+            continue
+        settings["threshold"] = higher
+        notes = [
+            kb.link([mention], filter=wanted, **settings)[0].note
+            for wanted in ({}, {"deny": ["X1"]})
+        ]
+        assert notes == ["below_threshold"] * 2
+        return
+    pytest.fail("no mention whose best concept has not the highest cosine")
+
+
+def test_equal_fused_scores_are_a_tie_only_with_equal_cosines() -> None:
+    entries = {
+        row: [Entry(row, cui, cui, cui, preferred)]
+        for row, cui, preferred in ((0, "A", True), (1, "B", False), (2, "C", False))
+    }
+    ranked = rank_entries(
+        [0, 1, 2], [0.5, 0.6, 0.6], entries, orders=[0.03, 0.03, 0.03]
+    )
+    settled = settle_ties(rank_concepts(ranked, k=1), [])
+    assert [(hit.entry.cui, tie) for hit, tie in settled] == [
+        ("B", "id"),
+        ("C", "id"),
+        ("A", None),
+    ]
 
 
 def test_fusion_without_ngrams_is_an_error_that_says_how(sample_kb: Path) -> None:
