@@ -18,28 +18,21 @@ from typing import (
 
 import numpy as np
 
-from .allowed import check_known
 from .concepts import Concept
+from .contents import Contents
 from .errors import Errors, SapbertError, Warnings
-from .filters import Filter
 from .hf import EncoderSettings
-from .hybrid import order_found, unite_searches
 from .indexes import Index, load_index
 from .installed import find_kb
 from .layered_store import LayeredStore
-from .layers import Admitted, Layer, admit, search_layers
+from .layers import Layer
 from .linking import Linked, link_mentions
 from .meta import read_meta, verify_files
-from .ngrams import FOLDER as NGRAMS_FOLDER
-from .ngrams import NgramLayers, load_ngrams
 from .options import DEFAULT_OPTIONS, LinkOptions, change_options
-from .overlay import open_overlay, read_removed
-from .store import Entry, name_key
+from .store import Entry
 
 if TYPE_CHECKING:
     from .encoder import NameModel, Wordpieces
-
-FILTERS_KEPT = 16  # filters whose rows are remembered
 
 
 def load_kb(
@@ -76,7 +69,7 @@ class KnowledgeBase:
         encoder: "Optional[NameModel]" = None,
     ) -> None:
         self.folder = folder
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # while index or encoder are loaded
         self.given_encoder = encoder
         self.loaded_encoder: Optional[NameModel] = None
         self.loaded_index: Optional[Index] = None
@@ -87,29 +80,31 @@ class KnowledgeBase:
 
         meta (Dict[str, Any]): Of this folder, verified.
         """
-        self.meta = meta
-        rows = meta["counts"]["rows"]
-        built = Layer(
+        self.contents = Contents(
             self.folder,
-            lambda: self.index,
-            first=0,
-            rows=rows,
-            removed=read_removed(self.folder, meta),
+            meta,
+            open_index=lambda: self.index,
+            open_encoder=lambda: self.encoder,
         )
-        added = open_overlay(self.folder, meta, first=rows)
-        self.layers = [built, *([added] if added else [])]
-        self.loaded_ngrams: Optional[NgramLayers] = None
-        self.filters: Dict[Filter, Admitted] = {}
-        self.store = LayeredStore(self.layers)
+
+    @property
+    def meta(self) -> Dict[str, Any]:
+        """What meta.json says."""
+        return self.contents.meta
+
+    @property
+    def layers(self) -> List[Layer]:
+        """What was built, and what was added since."""
+        return self.contents.layers
+
+    @property
+    def store(self) -> LayeredStore:
+        """The concepts of all layers."""
+        return self.contents.store
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # A process that gets it opens the same folder; nothing native is copied.
         return load_kb, (self.folder,)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are to search."""
-        return sum(layer.rows for layer in self.layers)
 
     @property
     def encoder(self) -> "NameModel":
@@ -162,52 +157,26 @@ class KnowledgeBase:
         vectors: np.ndarray = self.encoder.predict(list(names))
         return vectors
 
-    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows.
+    @property
+    def rows(self) -> int:
+        """How many rows there are to search."""
+        return self.contents.rows
 
-        vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
-        k (int): How many rows.
-        RETURNS (Tuple[np.ndarray, np.ndarray]): Rows and cosines, the best first.
-            Shape: (n, up to k) each.
-        """
-        return search_layers(self.layers, vectors, min(k, self.rows))
+    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+        """Find the nearest rows; see `Contents.search`."""
+        return self.contents.search(vectors, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Give what the index holds.
-
-        rows (np.ndarray): Numbers of rows. Shape: (n,).
-        RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
-        """
-        rows = np.asarray(rows, dtype=np.int64)
-        if len(self.layers) == 1:
-            return self.index.vectors(rows)
-        found = np.empty((len(rows), self.meta["encoder"]["width"]), dtype=np.float32)
-        for layer in self.layers:
-            own = (rows >= layer.first) & (rows < layer.first + layer.rows)
-            if own.any():
-                found[own] = layer.open_index().vectors(rows[own] - layer.first)
-        return found
+        """Give what the index holds; see `Contents.vectors`."""
+        return self.contents.vectors(rows)
 
     def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
         """Give every alias of every concept on some rows; see `Store.entries`."""
         return self.store.entries(rows)
 
-    def admitted(self, wanted: Filter) -> Admitted:
-        """Find what a filter leaves; the last few are remembered.
-
-        wanted (Filter): The filter.
-        RETURNS (Admitted): What is left.
-        RAISES (SapbertError): If no concept or name has such a type, source or
-            language.
-        """
-        if wanted not in self.filters:
-            check_known([layer.store for layer in self.layers], wanted)
-            found = admit(self.layers, wanted)
-            with self.lock:
-                while len(self.filters) >= FILTERS_KEPT:
-                    self.filters.pop(next(iter(self.filters)))
-                self.filters[wanted] = found
-        return self.filters[wanted]
+    def embed(self, pieces: Sequence["Wordpieces"]) -> np.ndarray:
+        """Embed tokenised names; see `Contents.embed`."""
+        return self.contents.embed(pieces)
 
     def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
         """Find which normalised forms are names; see `Store.spellings`."""
@@ -286,77 +255,5 @@ class KnowledgeBase:
         """
         options = change_options(options, settings)
         return link_mentions(
-            self, mentions, options, labels=labels, documents=documents
+            self.contents, mentions, options, labels=labels, documents=documents
         )
-
-    def embed(self, pieces: Sequence["Wordpieces"]) -> np.ndarray:
-        """Embed tokenised names; those that are rows of the index cost nothing.
-
-        pieces (Sequence[Wordpieces]): From `tokenize_names`.
-        RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
-        """
-        from .encoder import encode_wordpieces
-
-        distinct = {name_key(ids): ids for ids in pieces}
-        rows = self.store.rows_of_keys(distinct)
-        new = [key for key in distinct if key not in rows]
-        place = {key: i for i, key in enumerate([*rows, *new])}
-        known = self.vectors(np.fromiter(rows.values(), dtype=np.int64))
-        computed = encode_wordpieces(self.encoder, [distinct[key] for key in new])
-        vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
-        return vectors[[place[name_key(ids)] for ids in pieces]]
-
-    def fuse(
-        self,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        rows: np.ndarray,
-        scores: np.ndarray,
-        admitted: Optional[Admitted],
-        options: LinkOptions,
-    ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Search by the likeness of characters too; see `hybrid.unite_searches`.
-
-        texts (Sequence[str]): Mentions.
-        vectors (np.ndarray): Their unit vectors in float32. Shape: (n, width).
-        rows (np.ndarray): Rows that were found by them. Shape: (n, m).
-        scores (np.ndarray): Their cosines. Shape: (n, m).
-        admitted (Optional[Admitted]): What may be found; None = everything.
-        options (LinkOptions): How the two are put together.
-        RETURNS (Tuple[np.ndarray, np.ndarray, np.ndarray]): Rows, cosines, and what to
-            order them by, in any order; row −1 is none. Shape: (n, k) each.
-        RAISES (SapbertError): If the knowledge base was built without.
-        """
-        mask = None
-        if admitted is not None:
-            mask = np.zeros(self.rows, dtype=bool)
-            mask[admitted.rows] = True
-        found = unite_searches(
-            texts,
-            vectors,
-            (rows, scores),
-            self,
-            self.ngrams,
-            k=rows.shape[1],
-            allowed=mask,
-        )
-        return order_found(
-            found, fusion=str(options.fusion), weight=options.ngram_weight
-        )
-
-    @property
-    def ngrams(self) -> NgramLayers:
-        """The character 3-grams of all names, mapped when first asked for."""
-        if self.loaded_ngrams is None:
-            if not self.meta.get("ngrams"):
-                raise SapbertError(Errors.E340)
-            self.loaded_ngrams = NgramLayers(
-                [
-                    (
-                        layer.first,
-                        load_ngrams(layer.folder / NGRAMS_FOLDER, rows=layer.rows),
-                    )
-                    for layer in self.layers
-                ]
-            )
-        return self.loaded_ngrams

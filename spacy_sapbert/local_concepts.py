@@ -133,7 +133,8 @@ def write_overlay(kb: KnowledgeBase, concepts: List[Concept], removed: Removed) 
     write_json(kb.folder / META_FILE, meta)
     kb.read_layers(read_meta(kb.folder))
     for path in kb.folder.iterdir():
-        if OVERLAY_FOLDER.fullmatch(path.name) and path != new:
+        # A search that began before may still read the one that this one replaces.
+        if OVERLAY_FOLDER.fullmatch(path.name) and path not in (new, old):
             shutil.rmtree(path, ignore_errors=True)
 
 

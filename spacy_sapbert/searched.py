@@ -12,7 +12,7 @@ from .store import Entry
 
 
 class Searched(Protocol):
-    """A knowledge base; see `kb.KnowledgeBase` for what each of these does."""
+    """A knowledge base; see `contents.Contents` for what each of these does."""
 
     meta: Dict[str, Any]
     store: LayeredStore

@@ -137,7 +137,7 @@ def test_kb_gives_no_concept_for_a_vector_that_is_no_number(
 ) -> None:
     kb = load_kb(sample_kb)
     bad = np.full((2, 32), np.nan, dtype=np.float32)
-    monkeypatch.setattr(kb, "embed", lambda pieces: bad)
+    monkeypatch.setattr(kb.contents, "embed", lambda pieces: bad)
     assert kb.link(["one", "two"]) == [([], "no_vector")] * 2
 
 
