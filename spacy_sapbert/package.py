@@ -11,6 +11,7 @@ from . import __version__
 from .errors import Errors, SapbertError
 from .installed import ENTRY_POINTS
 from .kb import load_kb
+from .transport import copy_files
 
 INIT = '''"""A knowledge base for spacy-sapbert; `folder` is where it lies."""
 
@@ -26,7 +27,7 @@ setup(
     version={version!r},
     description={description!r},
     packages=[{module!r}],
-    package_data={{{module!r}: ["kb/*", "kb/*/*"]}},
+    package_data={{{module!r}: ["kb/**/*"]}},
     install_requires=["spacy-sapbert>={minimum}"],
     entry_points={{{group!r}: ["{name} = {module}:folder"]}},
 )
@@ -48,12 +49,12 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
         raise SapbertError(Errors.E316.format(name=name))
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise SapbertError(Errors.E317.format(version=version))
-    meta = load_kb(kb).meta
-    counts = meta["counts"]
+    opened = load_kb(kb)
+    counts = opened.meta["counts"]
     module = f"sapbert_kb_{name}"
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)
-        shutil.copytree(kb, root / module / "kb")
+        copy_files(opened.folder, root / module / "kb")
         (root / module / "__init__.py").write_text(INIT, "utf8")
         (root / "setup.py").write_text(
             SETUP.format(

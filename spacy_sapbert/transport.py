@@ -3,10 +3,11 @@
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Dict
+from typing import Dict, List, Set
 
 from .kb import KnowledgeBase
-from .meta import FILE, read_meta
+from .meta import FILE, OVERLAY_FOLDER, read_meta
+from .overlay import overlay_folder
 from .writing import write_folder_atomically
 
 
@@ -20,7 +21,25 @@ def copy_kb(kb: KnowledgeBase, folder: Path) -> None:
     if kb.folder.resolve() == folder.resolve():
         return
     with write_folder_atomically(folder) as part:
-        shutil.copytree(kb.folder, part, dirs_exist_ok=True)
+        copy_files(kb.folder, part)
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """Copy the files of a knowledge base, without what is left of changing it.
+
+    source (Path): Its folder.
+    target (Path): Where to; it may be there, and empty.
+    """
+    overlay = overlay_folder(source, read_meta(source))
+
+    def find_leftovers(place: str, names: List[str]) -> Set[str]:
+        if Path(place) != source:
+            return set()
+        old = {n for n in names if OVERLAY_FOLDER.fullmatch(n)}
+        parts = {n for n in names if n.startswith(".") and n.endswith(".tmp")}
+        return (old | parts) - {overlay.name if overlay else ""}
+
+    shutil.copytree(source, target, ignore=find_leftovers, dirs_exist_ok=True)
 
 
 def kb_to_files(kb: KnowledgeBase) -> Dict[str, bytes]:
@@ -29,7 +48,9 @@ def kb_to_files(kb: KnowledgeBase) -> Dict[str, bytes]:
     kb (KnowledgeBase): The knowledge base.
     RETURNS (Dict[str, bytes]): By relative path.
     """
-    return {name: (kb.folder / name).read_bytes() for name in (FILE, *kb.meta["files"])}
+    # What lies there now, which may be newer than what is open.
+    names = read_meta(kb.folder)["files"]
+    return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
 
 
 def unpack_kb(files: Dict[str, bytes]) -> TemporaryDirectory:

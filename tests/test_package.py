@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from spacy_sapbert.build import build_kb
+from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import load_kb
+from spacy_sapbert.local_concepts import add_concepts
+from spacy_sapbert.meta import describe_files
 from spacy_sapbert.package import package_kb
+from spacy_sapbert.transport import copy_kb
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +32,27 @@ def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
             if name.startswith("sapbert_kb_tiny/kb/")
         }
     assert inside == {"meta.json", *load_kb(sample_kb).meta["files"]}
+
+
+def test_wheel_has_what_was_added_since_and_no_leftovers(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kb"
+    build_kb(concepts_file, folder, str(tiny_encoder), ngrams=True)
+    kb = load_kb(folder)
+    for number in range(2):
+        add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
+    (folder / ".overlay-3.1.tmp").mkdir()
+    (folder / ".meta.json.1.tmp").write_text("{", "utf8")
+    wheel = package_kb(folder, tmp_path, name="local", version="1.0")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
+    copy_kb(kb, tmp_path / "copy")
+    for other in (installed, tmp_path / "copy"):
+        assert {*describe_files(other)} == {*kb.meta["files"]}
+        found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates
+        assert found[0]["cui"] == "L1"
 
 
 def test_an_installed_kb_is_found_by_its_name_and_alone(
