@@ -92,8 +92,7 @@ def write_store(
     origins: Origins = {}
     counts = {"concepts": 0, "aliases": 0, "rows": 0, "unreadable": 0}
     path.unlink(missing_ok=True)
-    connection = create_store(path)
-    try:
+    with create_store(path) as connection:
         stream = iter(concepts)
         while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
             aliases = [alias for concept in batch for alias in concept.aliases]
@@ -108,8 +107,6 @@ def write_store(
         if not names.rows:
             raise SapbertError(Errors.E311.format(concepts=counts["concepts"]))
         finish_store(connection, names.rows, origins)
-    finally:
-        connection.close()
     counts["rows"] = len(names.rows)
     return names, counts
 

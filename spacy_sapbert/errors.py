@@ -452,6 +452,10 @@ class Errors(metaclass=_WithCodes):
         "Expected `--setting` as NAME=VALUE, but got something else. Write it like "
         "`--setting fusion=rrf`; a value is a text, or JSON."
     )
+    E550 = (
+        "Expected nobody else to be changing {path}, but somebody is. Repeat the "
+        "command when they have finished."
+    )
     E560 = (
         "Expected {path} to belong to this command, but it was begun with another "
         "{settings}. Name another `--output`, go back to the old settings, or pass "

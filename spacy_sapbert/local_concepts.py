@@ -14,7 +14,7 @@ from .indexes import build_index
 from .kb import KnowledgeBase
 from .layers import Layer, without_aliases
 from .meta import FILE as META_FILE
-from .meta import OVERLAY_FOLDER, describe_files, read_meta
+from .meta import OVERLAY_FOLDER, describe_files, hold_kb, read_meta
 from .ngram_files import build_ngrams, iterate_names
 from .ngrams import FOLDER as NGRAMS_FOLDER
 from .overlay import (
@@ -102,40 +102,41 @@ def write_overlay(kb: KnowledgeBase, concepts: List[Concept], removed: Removed) 
     kb (KnowledgeBase): The knowledge base.
     concepts (List[Concept]): What is added, sorted by id.
     removed (Removed): What is gone of what was built.
-    RAISES (SapbertError): If somebody changed the knowledge base meanwhile, or the
-        folder cannot be written.
+    RAISES (SapbertError): If somebody changed the knowledge base meanwhile or is
+        changing it, or the folder cannot be written.
     """
-    if read_meta(kb.folder) != kb.meta:
-        raise SapbertError(Errors.E338.format(path=kb.folder))
-    old = overlay_folder(kb.folder, kb.meta)
-    number = int(old.name.partition("-")[2]) + 1 if old else 1
-    new = kb.folder / f"overlay-{number}"
-    with write_folder_atomically(new) as part:
-        write_concepts(part / CONCEPTS_FILE, concepts)
-        gone = {cui: sorted(removed[cui]) for cui in sorted(removed)}
-        write_json(part / REMOVED_FILE, gone)
-        rows = write_layer(kb, concepts, part, removed)
-    files = {
-        name: entry
-        for name, entry in kb.meta["files"].items()
-        if not OVERLAY_FOLDER.match(name)
-    }
-    files.update(
-        {f"{new.name}/{name}": entry for name, entry in describe_files(new).items()}
-    )
-    described = {
-        "folder": new.name,
-        "concepts": len(concepts),
-        "rows": rows,
-        "removed": len(removed),
-    }
-    meta = {**kb.meta, "overlay": described, "files": files}
-    write_json(kb.folder / META_FILE, meta)
-    kb.read_layers(read_meta(kb.folder))
-    for path in kb.folder.iterdir():
-        # A search that began before may still read the one that this one replaces.
-        if OVERLAY_FOLDER.fullmatch(path.name) and path not in (new, old):
-            shutil.rmtree(path, ignore_errors=True)
+    with hold_kb(kb.folder):
+        if read_meta(kb.folder) != kb.meta:
+            raise SapbertError(Errors.E338.format(path=kb.folder))
+        old = overlay_folder(kb.folder, kb.meta)
+        number = int(old.name.partition("-")[2]) + 1 if old else 1
+        new = kb.folder / f"overlay-{number}"
+        with write_folder_atomically(new) as part:
+            write_concepts(part / CONCEPTS_FILE, concepts)
+            gone = {cui: sorted(removed[cui]) for cui in sorted(removed)}
+            write_json(part / REMOVED_FILE, gone)
+            rows = write_layer(kb, concepts, part, removed)
+        files = {
+            name: entry
+            for name, entry in kb.meta["files"].items()
+            if not OVERLAY_FOLDER.match(name)
+        }
+        files.update(
+            {f"{new.name}/{name}": entry for name, entry in describe_files(new).items()}
+        )
+        described = {
+            "folder": new.name,
+            "concepts": len(concepts),
+            "rows": rows,
+            "removed": len(removed),
+        }
+        meta = {**kb.meta, "overlay": described, "files": files}
+        write_json(kb.folder / META_FILE, meta)
+        kb.read_layers(read_meta(kb.folder))
+        for path in kb.folder.iterdir():
+            # A search that began before may still read the one that this one replaces.
+            if OVERLAY_FOLDER.fullmatch(path.name) and path not in (new, old):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def write_layer(
@@ -157,8 +158,7 @@ def write_layer(
     rows: Dict[bytes, int] = {}
     names: List[Tuple[int, ...]] = []
     origins: Dict[Any, int] = {}
-    connection = create_store(folder / STORE_FILE)
-    try:
+    with create_store(folder / STORE_FILE) as connection:
         for number, concept in enumerate(concepts):
             pieces, _ = tokenize_names(kb.encoder, concept.aliases)
             taken: List[Optional[int]] = []
@@ -178,8 +178,6 @@ def write_layer(
                 taken = [by_name.get(name) for name in concept.aliases]
             add_concept(connection, number, concept, taken, origins)
         finish_store(connection, rows, origins)
-    finally:
-        connection.close()
     if names:
         vectors = np.ascontiguousarray(kb.embed(names), dtype="<f4")
         if not np.isfinite(vectors).all():

@@ -5,12 +5,13 @@ import json
 import math
 import os
 import re
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from .errors import Errors, SapbertError
 from .files import file_digest
-from .writing import write_json
+from .writing import fcntl, lock_handle, write_json
 
 FILE = "meta.json"
 FORMAT = 2
@@ -189,22 +190,42 @@ def check_writable(folder: Path) -> None:
         raise SapbertError(Errors.E586.format(path=folder))
 
 
+@contextmanager
+def hold_kb(folder: Path) -> Iterator[None]:
+    """Keep others from changing a knowledge base, where the system has locks.
+
+    folder (Path): Of the knowledge base.
+    RAISES (SapbertError): If somebody is changing it.
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if not lock_handle(handle):
+            raise SapbertError(Errors.E550.format(path=folder))
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_calibration(folder: Path, calibration: Dict[str, Any]) -> Dict[str, Any]:
     """Put a threshold and its evidence into meta.json; other files stay as they are.
 
     folder (Path): Of the knowledge base.
     calibration (Dict[str, Any]): With the fields of `CALIBRATION_FIELDS`.
     RETURNS (Dict[str, Any]): What meta.json says now.
-    RAISES (SapbertError): If the knowledge base is read-only, damaged, or the system
-        refuses. Then meta.json is as it was.
+    RAISES (SapbertError): If the knowledge base is read-only or damaged, somebody else
+        is changing it, or the system refuses. Then meta.json is as it was.
     """
     check_writable(folder)
     check_calibration(calibration)
-    meta = read_meta(folder)
-    files = meta.pop("files")  # long, and so the last
-    meta.update(threshold=calibration["threshold"], calibration=calibration)
-    write_json(folder / FILE, {**meta, "files": files})
-    return read_meta(folder)
+    with hold_kb(folder):
+        meta = read_meta(folder)
+        files = meta.pop("files")  # long, and so the last
+        meta.update(threshold=calibration["threshold"], calibration=calibration)
+        write_json(folder / FILE, {**meta, "files": files})
+        return read_meta(folder)
 
 
 def verify_files(folder: Path, meta: Dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """concepts.db, written: from an empty file to one that is only read from then on."""
 
 import sqlite3
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from .concepts import Concept
 from .errors import Errors, SapbertError
@@ -70,18 +71,28 @@ def number_origins(concept: Concept, origins: Origins) -> List[int]:
     ]
 
 
-def create_store(path: Path) -> sqlite3.Connection:
+@contextmanager
+def create_store(path: Path) -> Iterator[sqlite3.Connection]:
     """Begin a concepts.db that is filled from an empty file.
 
     path (Path): The file to create.
-    RETURNS (sqlite3.Connection): Open, with the tables, inside a transaction.
+    YIELDS (sqlite3.Connection): Open, with the tables, inside a transaction.
+    RAISES (SapbertError): If the system refuses, e.g. a full disk.
     """
-    connection = sqlite3.connect(path)
-    # The file takes its final name only when it is whole, so no journal is needed.
-    connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-    connection.executescript(SCHEMA)
-    connection.execute("BEGIN")
-    return connection
+    try:
+        connection = sqlite3.connect(path)
+        try:
+            # The file takes its name only when it is whole, so no journal is needed.
+            connection.executescript(
+                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+            )
+            connection.executescript(SCHEMA)
+            connection.execute("BEGIN")
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise SapbertError(Errors.E004.format(path=path, reason=error)) from error
 
 
 def add_concept(
@@ -137,7 +148,7 @@ def add_concept(
 def finish_store(
     connection: sqlite3.Connection, keys: Iterable[bytes], origins: Origins
 ) -> None:
-    """Write the keys of the rows, the origins and the indices, and close the file.
+    """Write the keys of the rows, the origins and the indices.
 
     connection (sqlite3.Connection): From `create_store`.
     keys (Iterable[bytes]): The key of row 0, row 1, …
@@ -156,4 +167,3 @@ def finish_store(
     for statement in INDICES.strip().splitlines():
         connection.execute(statement)
     connection.execute("COMMIT")
-    connection.close()

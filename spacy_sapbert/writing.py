@@ -108,7 +108,7 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
         sync_folder(path.parent)
     except OSError as error:
         raise SapbertError(
-            Errors.E004.format(path=path, reason=error.strerror)
+            Errors.E004.format(path=path, reason=error.strerror or error)
         ) from error
     finally:
         with suppress(OSError):
@@ -147,7 +147,7 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
         lock = os.open(part, os.O_RDONLY)
         lock_handle(lock)
         yield part
-        for file in sorted(part.rglob("*")):
+        for file in (*sorted(part.rglob("*")), part):
             handle = os.open(file, os.O_RDONLY)
             try:
                 os.fsync(handle)
@@ -160,7 +160,7 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
     except OSError as error:
         raise SapbertError(
-            Errors.E004.format(path=path, reason=error.strerror)
+            Errors.E004.format(path=path, reason=error.strerror or error)
         ) from error
     finally:
         if lock >= 0:

@@ -17,14 +17,14 @@ from spacy_sapbert.store_writing import (
 
 @pytest.fixture
 def store(few_concepts: List[Concept], tmp_path: Path) -> Store:
-    connection = create_store(tmp_path / FILE)
     row = 0
     origins: Origins = {}
-    for number, concept in enumerate(few_concepts):
-        rows = list(range(row, row + len(concept.aliases)))
-        add_concept(connection, number, concept, rows, origins)
-        row += len(rows)
-    finish_store(connection, (bytes([number]) for number in range(row)), origins)
+    with create_store(tmp_path / FILE) as connection:
+        for number, concept in enumerate(few_concepts):
+            rows = list(range(row, row + len(concept.aliases)))
+            add_concept(connection, number, concept, rows, origins)
+            row += len(rows)
+        finish_store(connection, (bytes([number]) for number in range(row)), origins)
     return Store(tmp_path)
 
 
@@ -86,10 +86,18 @@ def test_store_answers_from_several_threads(store: Store) -> None:
 def test_store_refuses_a_concept_that_comes_twice(
     few_concepts: List[Concept], tmp_path: Path
 ) -> None:
-    connection = create_store(tmp_path / FILE)
-    add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3], {})
-    with pytest.raises(SapbertError, match="C0000001 comes twice"):
-        add_concept(connection, 1, few_concepts[0], [0, 1, 2, 3], {})
+    with create_store(tmp_path / FILE) as connection:
+        add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3], {})
+        with pytest.raises(SapbertError, match="C0000001 comes twice"):
+            add_concept(connection, 1, few_concepts[0], [0, 1, 2, 3], {})
+
+
+def test_store_that_the_system_refuses_is_a_named_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SapbertError, match=r"E004.*missing"),
+        create_store(tmp_path / "missing" / FILE),
+    ):
+        pass
 
 
 def test_store_cannot_be_written_to(store: Store) -> None:
