@@ -68,7 +68,8 @@ candidates_attr = "candidates"
 note_attr = "link_note"
 # a list of (cui, score) as scispaCy has it, for example in "kb_ents"; null = none
 kb_ents_attr = null
-# the long form of an abbreviation, looked up in its place where a component set it
+# the long form of an abbreviation, looked up in its place where a component set it;
+# null = it never is
 long_form_attr = "long_form"
 
 # what may be found, e.g. types = ["DISO"]; types, sources, languages, allow, deny
@@ -117,7 +118,7 @@ def make_sapbert_linker(
     candidates_attr: str,
     note_attr: str,
     kb_ents_attr: Optional[str],
-    long_form_attr: str,
+    long_form_attr: Optional[str],
     filter: Dict[str, List[str]],
     label_types: Dict[str, List[str]],
     encoder: Model,
@@ -163,7 +164,8 @@ class SapbertLinker(Pipe):
     spans_key (Optional[str]): Of a span group.
     attrs (Attrs): Names of the attributes for CUI, candidates and note.
     kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
-    long_form_attr (str): Name of the attribute that says what an abbreviation means.
+    long_form_attr (Optional[str]): Name of the attribute that says what an
+        abbreviation means.
     encoder (Model[List[str], Floats2d]): Runs the encoder of the knowledge base.
     scorer (Optional[Callable]): Scores examples.
     RAISES (SapbertError): If a number is out of its range.
@@ -179,7 +181,7 @@ class SapbertLinker(Pipe):
         spans_key: Optional[str],
         attrs: Attrs,
         kb_ents_attr: Optional[str],
-        long_form_attr: str,
+        long_form_attr: Optional[str],
         encoder: Model,
         scorer: Optional[Callable[..., Dict[str, Any]]],
     ) -> None:

@@ -139,6 +139,19 @@ def write_overlay(kb: KnowledgeBase, concepts: List[Concept], removed: Removed) 
                 shutil.rmtree(path, ignore_errors=True)
 
 
+def name_again(known: Concept, added: Concept) -> Concept:
+    """Give what a filter has to know of a concept where names are added to it.
+
+    known (Concept): As it was built.
+    added (Concept): What is added.
+    RETURNS (Concept): Its types, its preferred name, and those of its names that are
+        added once more, with their languages and sources.
+    """
+    others = {*known.aliases} - {known.name, *added.aliases}
+    left = without_aliases(known, others) or known
+    return replace(left, codes={}, parents=[], definition=None, retired=[])
+
+
 def write_layer(
     kb: KnowledgeBase, concepts: List[Concept], folder: Path, removed: Removed
 ) -> int:
@@ -170,11 +183,8 @@ def write_layer(
             if not any(pieces):
                 raise SapbertError(Errors.E339.format(cui=concept.cui))
             if known := built.concept(concept.cui):
-                # It is called what it was called; that name has a row already.
                 by_name = dict(zip(concept.aliases, taken, strict=True))
-                concept = unite_concepts(
-                    [Concept(known.cui, [known.name], types=known.types), concept]
-                )
+                concept = unite_concepts([name_again(known, concept), concept])
                 taken = [by_name.get(name) for name in concept.aliases]
             add_concept(connection, number, concept, taken, origins)
         finish_store(connection, rows, origins)

@@ -11,8 +11,9 @@ import spacy
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
+from spacy_sapbert.build import build_kb
 from spacy_sapbert.cli import app
-from spacy_sapbert.concepts import Concept
+from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import KnowledgeBase, load_kb
 from spacy_sapbert.local_concepts import add_concepts, remove_concepts
@@ -315,3 +316,18 @@ def test_names_that_have_no_finite_vector_are_refused(
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])
     assert load_kb(own_kb).meta == kb.meta
+
+
+def test_a_name_given_again_has_the_sources_of_both(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    built = [Concept("C1", ["leak", "drip"], languages={"ENG": [1]})]
+    write_concepts(tmp_path / "concepts.jsonl", built)
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+    kb = load_kb(tmp_path / "kb")
+    add_concepts(kb, [Concept("C1", ["drip"], sources={"LOCAL": [0]})])
+    wanted: Any = {"languages": ["ENG"], "sources": ["LOCAL"]}
+    assert found(kb, "drip", filter=wanted) == ["C1"]
+    assert kb["C1"] == Concept(
+        "C1", ["leak", "drip"], languages={"ENG": [1]}, sources={"LOCAL": [1]}
+    )
