@@ -1,8 +1,10 @@
 """What the linker writes into a Doc."""
 
-from typing import TYPE_CHECKING, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 from spacy.tokens import Doc, Span
+
+from .errors import Errors, SapbertError
 
 if TYPE_CHECKING:
     from .linking import Linked
@@ -18,16 +20,18 @@ def set_extensions(attrs: Attrs, kb_ents_attr: Optional[str] = None) -> None:
 
     attrs (Attrs): Their names.
     kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
+    RAISES (SapbertError): If two have one name, or somebody computes one of them.
     """
-    cui, candidates, note = attrs
-    for attr, default in (
-        (cui, None),
-        (candidates, []),
-        (note, None),
-        (kb_ents_attr, []),
-    ):
-        if attr is not None and not Span.has_extension(attr):
+    names = [name for name in (*attrs, kb_ents_attr) if name is not None]
+    defaults: Tuple[Any, ...] = (None, [], None, [])
+    for attr, default in zip(names, defaults, strict=False):
+        if names.count(attr) > 1:
+            raise SapbertError(Errors.E552.format(attr=attr, reason="named twice"))
+        if not Span.has_extension(attr):
             Span.set_extension(attr, default=default)
+        elif any(Span.get_extension(attr)[1:]):
+            reason = "computed by another component"
+            raise SapbertError(Errors.E552.format(attr=attr, reason=reason))
 
 
 def chosen_cui(result: "Linked") -> Optional[str]:

@@ -456,6 +456,16 @@ class Errors(metaclass=_WithCodes):
         "Expected nobody else to be changing {path}, but somebody is. Repeat the "
         "command when they have finished."
     )
+    E551 = (
+        "Expected labels in `label_types` that a config file can hold, without `:` or "
+        "`=` and with a letter or digit first, but got {label!r}. Rename the label, or "
+        "pass `label_types` with each call."
+    )
+    E552 = (
+        "Expected an attribute of spans for each of CUI, candidates, note and pairs, "
+        "but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr` and `kb_ents_attr`."
+    )
     E560 = (
         "Expected {path} to belong to this command, but it was begun with another "
         "{settings}. Name another `--output`, go back to the old settings, or pass "

@@ -1,5 +1,6 @@
 """The component: finds the concept of every entity that an earlier one detected."""
 
+import re
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 OPENING = threading.Lock()  # a component is pickled, and a lock in it could not be
 
 MOST_MENTIONS = 1_000_000
+KEY = re.compile(r"\w([^:=\r\n]*[^\s:=])?")  # what a config file can hold
 DEFAULT_CONFIG = """
 [components]
 
@@ -125,6 +127,14 @@ def make_sapbert_linker(
     scorer: Optional[Callable[..., Dict[str, Any]]],
 ) -> "SapbertLinker":
     """Make the component; see `DEFAULT_CONFIG` for its settings."""
+    for label in label_types:
+        # These would be lost, or read as something else, when the config is saved.
+        if (
+            set(":=\n\r") & {*label}
+            or label != label.strip()
+            or not label[:1].isalnum()
+        ):
+            raise SapbertError(Errors.E551.format(label=label))
     options = change_options(
         DEFAULT_OPTIONS,
         {

@@ -15,7 +15,8 @@ from spacy.training import Example
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.linker import DEFAULT_CONFIG
+from spacy_sapbert.linker import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.options import change_options
 from spacy_sapbert.scoring import score_links
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
@@ -277,11 +278,88 @@ def test_linker_opens_its_kb_in_initialize(sample_kb: Path) -> None:
         ({"batch_size": 0}, "batch_size"),
         ({"kbb": "x"}, "kbb"),
         ({"encoder": {"precision": "int8"}}, "precision"),
+        *(
+            ({"label_types": {x: []}}, "E551")
+            for x in ("a:b", "a = b", "#x", "[x]", "")
+        ),
+        ({"cui_attr": "candidates"}, "E552.*candidates` is named twice"),
+        ({"kb_ents_attr": "cui"}, "E552.*cui` is named twice"),
     ],
 )
 def test_wrong_settings_are_errors_that_name_them(config: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         spacy.blank("en").add_pipe("sapbert_linker", config=config)
+
+
+def test_an_attribute_that_somebody_computes_is_an_error() -> None:
+    Span.set_extension("computed", getter=len)
+    try:
+        with pytest.raises(SapbertError, match="E552.*computed` is computed"):
+            spacy.blank("en").add_pipe(
+                "sapbert_linker", config={"cui_attr": "computed"}
+            )
+    finally:
+        Span.remove_extension("computed")
+
+
+OTHER_SETTINGS = {
+    "k": 3,
+    "threshold": 0.5,
+    "ambiguous": "nil",
+    "tie_evidence": ["coherence", "source"],
+    "source_rank": ["SNOMED CT", "MSH"],
+    "label_types_use": "evidence",
+    "fusion": "rrf",
+    "ngram_weight": 0.25,
+    "batch_size": 7,
+    "spans_key": "sc",
+    "cui_attr": "other_cui",
+    "candidates_attr": "other_candidates",
+    "note_attr": "other_note",
+    "kb_ents_attr": "other_kb_ents",
+    "long_form_attr": None,
+    "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},
+    "label_types": {"DISEASE": ["T047"], "Ä.b 1": ["CHEM"]},
+    "encoder": {"names_per_pass": 3},
+}
+
+
+def described(linker: Any) -> List[Any]:
+    state = {**linker.__dict__}
+    for name in ("encoder", "scorer", "source", "opened"):
+        state.pop(name)
+    return [state, linker.encoder.attrs["names_per_pass"]]
+
+
+def test_all_settings_survive_the_config_and_a_saved_pipeline(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    assert {*OTHER_SETTINGS, "factory", "kb", "scorer"} == {*DEFAULTS}
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe(
+        "sapbert_linker", config={**OTHER_SETTINGS, "kb": str(own_kb)}
+    )
+    read = Config().from_str(nlp.config.to_str())
+    again = spacy.util.load_model_from_config(read)
+    nlp.to_disk(tmp_path / "saved")
+    for other in (again, spacy.load(tmp_path / "saved")):
+        assert described(other.get_pipe("sapbert_linker")) == described(linker)
+        assert other.config["components"] == nlp.config["components"]
+
+
+def test_a_pickled_linker_has_the_options_that_were_changed(nlp: Language) -> None:
+    linker = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
+    changes: Any = {
+        "k": 1,
+        "filter": {"types": ["T047"]},
+        "label_types": {"X": ["DISO"]},
+    }
+    linker.options = change_options(linker.options, changes)
+    again = pickle.loads(pickle.dumps(linker))
+    assert again.options == linker.options
+    found = results(again(make_doc(nlp)))
+    assert found == results(linker(make_doc(nlp)))
+    assert [len(entry[4]) for entry in found] == [1, 1, 0]
 
 
 def test_threshold_makes_mentions_nil(sample_kb: Path) -> None:
