@@ -60,7 +60,7 @@ setup(
         "spacy_factories": [
             "sapbert_abbreviations = "
             "spacy_sapbert.abbreviation_detector:make_sapbert_abbreviations",
-            "sapbert_linker = spacy_sapbert.linker:make_sapbert_linker",
+            "sapbert_linker = spacy_sapbert.linker_factory:make_sapbert_linker",
             "sapbert_mentions = spacy_sapbert.mentions:make_sapbert_mentions",
         ],
         "spacy_scorers": [

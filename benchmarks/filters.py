@@ -44,7 +44,7 @@ def search_all(
     start = time.perf_counter()
     for first in range(0, len(texts), MENTIONS_AT_ONCE):
         part = slice(first, first + MENTIONS_AT_ONCE)
-        found += rank_vectors(kb, texts[part], vectors[part], options, wanted)
+        found += rank_vectors(kb.contents, texts[part], vectors[part], options, wanted)
     return found, time.perf_counter() - start
 
 
@@ -89,7 +89,7 @@ def measure(
         chosen = random.Random(seed).sample(cuis, count)
         wanted = Filter() if share == 1 else Filter(allow=tuple(sorted(chosen)))
         start = time.perf_counter()
-        rows = kb.admitted(wanted).rows if wanted else np.arange(kb.rows)
+        rows = kb.contents.admitted(wanted).rows if wanted else np.arange(kb.rows)
         prepared = time.perf_counter() - start
         found, seconds = search_all(kb, texts, vectors, wanted, k)
         results.append(

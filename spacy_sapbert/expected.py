@@ -205,7 +205,7 @@ def count_nearer(
     """
     assert lookup.vector is not None
     wanted = lookup.wanted
-    admitted = lookup.kb.admitted(wanted) if wanted else None
+    admitted = lookup.kb.contents.admitted(wanted) if wanted else None
     cosines = searched.cosines(lookup.vector)
     rows = np.flatnonzero(cosines > nearest.score + SLACK)
     if admitted is not None:

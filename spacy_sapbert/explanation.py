@@ -155,7 +155,9 @@ def list_candidates(lookup: Lookup) -> List[Dict[str, Any]]:
         }
         if lookup.options.fusion is not None:
             row = np.array([hit.entry.row])
-            (alike,) = lookup.kb.ngrams.similarity([lookup.question.text], [row])
+            (alike,) = lookup.kb.contents.ngrams.similarity(
+                [lookup.question.text], [row]
+            )
             more.update(
                 order=hit.order, characters=round(float(alike[0]), SCORE_DIGITS)
             )
@@ -184,7 +186,7 @@ def describe_tie(lookup: Lookup) -> Optional[Dict[str, Any]]:
     best = lookup.best
     if best is None or best["tie"] is None:
         return None
-    facts = Facts(lookup.kb, [hit.entry for hit in lookup.hits])
+    facts = Facts(lookup.kb.contents, [hit.entry for hit in lookup.hits])
     close = doubtless_concepts(lookup)
     places = {c["cui"]: c["rank"] for c in lookup.linked.candidates}
     order = next(hit.order for hit in lookup.hits if hit.entry.cui == best["cui"])

@@ -95,7 +95,7 @@ class Lookup(NamedTuple):
         """
         key = (self.question.text, wanted)
         options = replace(self.options, fusion=None)
-        return find_concepts(kb or self.kb, [key], options)[key].hits
+        return find_concepts(kb or self.kb.contents, [key], options)[key].hits
 
 
 def ask_linker(
@@ -141,7 +141,7 @@ def look_up(kb: "KnowledgeBase", question: Question, options: LinkOptions) -> Lo
         wordpieces=pieces,
         cut=cut,
         vector=vector,
-        hits=find_concepts(kb, [key], options)[key].hits,
+        hits=find_concepts(kb.contents, [key], options)[key].hits,
         linked=linked,
         others=others,
     )
@@ -163,7 +163,7 @@ def rejecting_fields(kb: "KnowledgeBase", wanted: Filter, entry: "Entry") -> Lis
     return [
         name
         for name in named_fields(wanted)
-        if not kb.admitted(Filter(**{name: getattr(wanted, name)})).keep(
+        if not kb.contents.admitted(Filter(**{name: getattr(wanted, name)})).keep(
             {entry.row: [entry]}
         )
     ]
@@ -180,7 +180,7 @@ class ExactSearch:
         self.compared: Dict[bytes, np.ndarray] = {}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.kb, name)
+        return getattr(self.kb.contents, name)
 
     def cosines(self, vector: np.ndarray) -> np.ndarray:
         """Compare a vector with all rows.

@@ -135,13 +135,13 @@ def test_what_the_index_misses_is_found_by_comparing_all(
 ) -> None:
     kb = load_kb(sample_kb)
     assert explain(kb, "pyrexia")["index"] == {"compared": True, "missed": []}
-    search = kb.search
+    search = kb.contents.search
 
     def miss_the_first(vectors: np.ndarray, k: int) -> Any:
         rows, scores = search(vectors, k + 1)
         return rows[:, 1:], scores[:, 1:]
 
-    monkeypatch.setattr(kb, "search", miss_the_first)
+    monkeypatch.setattr(kb.contents, "search", miss_the_first)
     told = explain(kb, "pyrexia", k=2)
     assert [(hit["alias"], hit["score"]) for hit in told["index"]["missed"]] == [
         ("Pyrexia", 1.0)

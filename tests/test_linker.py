@@ -15,7 +15,7 @@ from spacy.training import Example
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.linker import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.linker_factory import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.options import change_options
 from spacy_sapbert.scoring import score_links
 
@@ -401,7 +401,7 @@ def test_linker_asks_an_error_handler(nlp: Language) -> None:
 
 def test_importing_the_component_is_light() -> None:
     code = (
-        "import sys, spacy_sapbert.linker, spacy_sapbert.encoder;"
+        "import sys, spacy_sapbert.linker_factory, spacy_sapbert.encoder;"
         "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

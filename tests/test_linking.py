@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.build import build_kb
-from spacy_sapbert.candidates import rank_concepts, rank_entries, settle_ties
+from spacy_sapbert.candidates import iterate_hits, rank_concepts, settle_ties
 from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import KnowledgeBase, load_kb
@@ -159,7 +159,7 @@ def test_equal_fused_scores_are_a_tie_only_with_equal_cosines() -> None:
         row: [Entry(row, cui, cui, cui, preferred)]
         for row, cui, preferred in ((0, "A", True), (1, "B", False), (2, "C", False))
     }
-    ranked = rank_entries(
+    ranked = iterate_hits(
         [0, 1, 2], [0.5, 0.6, 0.6], entries, orders=[0.03, 0.03, 0.03]
     )
     settled = settle_ties(rank_concepts(ranked, k=1), [])

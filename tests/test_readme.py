@@ -11,7 +11,7 @@ import pytest
 import srsly
 from weasel.cli.document import project_document
 
-from spacy_sapbert.linker import DEFAULT_CONFIG
+from spacy_sapbert.linker_factory import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf8")
