@@ -28,12 +28,16 @@ PAGE_START = """<!DOCTYPE html>
 <html>
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
 <title>Linked entities</title>
 <style>
 body { font: 16px -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif;
   max-width: 60rem; margin: 0 auto; padding: 2rem; }
 figure { margin: 0 0 3rem; }
 figcaption { color: #666; }
+mark { -webkit-box-decoration-break: clone; box-decoration-break: clone;
+  -webkit-print-color-adjust: exact; print-color-adjust: exact;
+  overflow-wrap: anywhere; }
 mark a { color: inherit; }
 .concept { font-weight: normal; margin-left: 0.5em; }
 </style>

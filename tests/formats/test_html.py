@@ -82,6 +82,17 @@ def test_html_is_one_page_of_all_documents(doc):
     assert page.tags.count("figure") == 2
 
 
+def test_html_entities_that_run_over_a_line_end_are_drawn_whole(doc):
+    file = io.BytesIO()
+    write_docs([(0, doc)], file)
+    page = file.getvalue().decode()
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    rule = re.search(r"^mark \{(.*?)\}", style, re.DOTALL | re.MULTILINE).group(1)
+    assert "box-decoration-break: clone;" in rule
+    assert "overflow-wrap: anywhere;" in rule
+    assert 'name="viewport"' in page
+
+
 def test_html_loads_nothing_from_outside(doc):
     markup = write([("n1", doc)])
     assert not {"script", "link", "img", "iframe"} & set(Page(markup).tags)

@@ -1,0 +1,108 @@
+"""What `linker_options` measured → Markdown."""
+
+from typing import Any, Dict, List
+
+from benchmarks.compare_linkers import render_row
+
+
+def render_p(p: float) -> str:
+    """Write how likely a difference is by chance."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def render_change(row: Dict[str, Any]) -> str:
+    """Write the difference of two lines, in points.
+
+    row (Dict[str, Any]): From `describe_row`.
+    RETURNS (str): With how likely it is by chance; a dash for the first line.
+    """
+    if "difference" not in row:
+        return "–"
+    if not row["better"] and not row["worse"]:
+        return "0"
+    return f"{100 * row['difference']:+.2f}, {render_p(row['p'])}"
+
+
+def render_accuracy(data: Dict[str, Any]) -> List[str]:
+    """Write a table of all files by which nothing was chosen.
+
+    data (Dict[str, Any]): What linker_options.json says.
+    RETURNS (List[str]): Lines of Markdown.
+    """
+    files = {n: file for n, file in data["files"].items() if not file["chosen_on"]}
+    titles = [title for name in files for title in (name, "change", "Acc@5")]
+    lines = [
+        render_row(["Options", *titles]),
+        render_row(["---", *["---:"] * len(titles)]),
+    ]
+    for name in data["rows"]:
+        cells = [f"**{name}**" if name in data["steps"] else name]
+        for file in files.values():
+            row = file["rows"][name]
+            cells += [f"{row['acc@1']:.4f}", render_change(row), f"{row['acc@5']:.4f}"]
+        lines.append(render_row(cells))
+    return lines
+
+
+def render_ties(name: str, file: Dict[str, Any]) -> List[str]:
+    """Write down what decides ties, and how well.
+
+    name (str): Of the file.
+    file (Dict[str, Any]): What was measured on it.
+    RETURNS (List[str]): Lines of Markdown.
+    """
+    ties, judged = file["ties"]["ties"], file["judged"]
+    share = f"{100 * ties / judged:.1f} %"
+    lines = [
+        "",
+        f"**{name}**: {ties:,} of {judged:,} mentions ({share}) have a first answer "
+        f"that shares its score. One of those that share it is right for "
+        f"{file['ties']['possible']:,}.",
+        "",
+        render_row(
+            ["Options", "decides", "right there", "by id there", "right of all"]
+        ),
+        render_row(["---", *["---:"] * 4]),
+    ]
+    for row, line in file["ties"]["lines"].items():
+        counts = (f"{count:,}" for count in line.values())
+        lines.append(render_row([row, *counts]))
+    return lines
+
+
+def render_results(data: Dict[str, Any]) -> str:
+    """Write what was measured down.
+
+    data (Dict[str, Any]): What linker_options.json says.
+    RETURNS (str): Markdown.
+    """
+    machine, kb = data["machine"], data["kb"]
+    versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
+    lines = [
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['platform']}; "
+        f"{versions}.",
+        f"{kb['folder']}: {kb['counts']['concepts']:,} concepts, encoder "
+        f"{kb['encoder']['base']}.",
+        "",
+    ]
+    for name, file in data["files"].items():
+        unknown = file["mentions"] - file["without_id"] - file["judged"]
+        coverage = file["judged"] / (file["mentions"] - file["without_id"])
+        use = "to choose on" if file["chosen_on"] else "measured"
+        lines.append(
+            f"- {name} ({use}): {file['documents']:,} documents, {file['judged']:,} of "
+            f"{file['mentions']:,} mentions judged; left out: {file['without_id']:,} "
+            f"without an id, {unknown:,} whose id the knowledge base lacks (coverage "
+            f"{coverage:.3f}); {file['widened']:,} of all widened to whole tokens."
+        )
+    lines += [
+        "",
+        "Acc@1 in the order of the linker; change: in points, against the plain "
+        "linker, of the bold lines against the one before; p by McNemar's exact test.",
+        "",
+        *render_accuracy(data),
+    ]
+    for name, file in data["files"].items():
+        if not file["chosen_on"]:
+            lines += render_ties(name, file)
+    return "\n".join(lines)

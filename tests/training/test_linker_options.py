@@ -1,0 +1,203 @@
+import json
+from pathlib import Path
+from typing import Any, List, Optional
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from benchmarks.linker_options import main
+from benchmarks.option_judging import (
+    Outcome,
+    describe_row,
+    describe_ties,
+    judge_mention,
+)
+from benchmarks.option_rows import PLAIN, choose_steps, list_options, mean_gains
+from benchmarks.option_table import render_change, render_p
+
+app = typer.Typer()
+app.command()(main)
+
+TITLE = "Fever, mitral insufficiency (MI), and acetylsalicylic acid."
+PLACES = [
+    ("Fever", "Disease", "C0000004"),
+    ("mitral insufficiency", "Disease", "C0000002"),
+    ("MI", "Disease", "C0000002"),
+    ("acetylsalicylic acid", "Chemical", "C0000006"),
+    ("acid", "Chemical", "-1"),
+    ("insufficiency", "Disease", "C7654321"),
+]
+
+
+def write_corpus(path: Path, documents: int = 1) -> Path:
+    lines: List[str] = []
+    for number in range(1, documents + 1):
+        lines += [f"{number}|t|{TITLE}", f"{number}|a|None."]
+        for mention, label, cui in PLACES:
+            start = TITLE.index(mention)
+            place = f"{start}\t{start + len(mention)}\t{mention}"
+            lines.append(f"{number}\t{place}\t{label}\t{cui}")
+        lines.append("")
+    path.write_text("\n".join(lines), "utf8")
+    return path
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def candidate(cui: str, score: float, tie: Optional[str] = None) -> Any:
+    return {"cui": cui, "score": score, "tie": tie}
+
+
+def test_options_alone_change_one_thing_each() -> None:
+    rows = list_options([["MSH", "CTD"]])
+    assert next(iter(rows)) == PLAIN
+    assert rows[PLAIN].base is None
+    assert rows["source: MSH > CTD"].settings == {
+        "tie_evidence": ("source",),
+        "source_rank": ["MSH", "CTD"],
+    }
+    assert [name for name, row in rows.items() if row.abbreviations] == [
+        "abbreviations"
+    ]
+    assert rows["label as filter"].settings["tie_evidence"] == ()
+    without = [*list_options([], ngrams=False)]
+    assert [name for name in rows if name not in without] == [
+        "source: MSH > CTD",
+        "fusion weighted, 0.1",
+        "fusion weighted, 0.2",
+        "fusion rrf",
+    ]
+
+
+def test_steps_put_together_what_helps_the_best_first() -> None:
+    rows = list_options([["A", "B"], ["B", "A"]])
+    gains = {
+        "preferred": 0.01,
+        "label": 0.02,
+        "label as filter": 0.01,
+        "source: A > B": 0.001,
+        "source: B > A": 0.003,
+        "coherence": 0.0,
+        "abbreviations": 0.1,
+        "fusion weighted, 0.1": 0.02,
+        "fusion weighted, 0.2": 0.03,
+        "fusion rrf": -0.1,
+    }
+    steps = choose_steps(rows, gains)
+    assert [*steps] == [
+        "ties: label, preferred, source",
+        "+ abbreviations",
+        "+ fusion weighted, 0.2",
+    ]
+    first, second, third = steps.values()
+    assert first.settings["source_rank"] == ["B", "A"]
+    assert first.settings["label_types_use"] == "evidence"
+    assert (first.base, first.abbreviations) == (PLAIN, False)
+    assert (second.base, second.abbreviations) == ([*steps][0], True)
+    assert second.settings == first.settings
+    assert third.settings == {
+        **first.settings,
+        "fusion": "weighted",
+        "ngram_weight": 0.2,
+    }
+    assert third.abbreviations
+
+
+def test_steps_take_the_better_use_of_labels() -> None:
+    gains = {"label": 0.01, "label as filter": 0.02, "preferred": 0.001}
+    steps = choose_steps(list_options([]), gains)
+    assert [*steps] == ["ties: preferred", "+ label as filter"]
+    assert steps["+ label as filter"].settings["label_types_use"] == "filter"
+    assert steps["+ label as filter"].settings["tie_evidence"] == ("preferred",)
+
+
+def test_steps_of_nothing_that_helps_are_none() -> None:
+    assert choose_steps(list_options([]), {"label": 0, "abbreviations": -0.1}) == {}
+
+
+def test_gains_are_means_over_files() -> None:
+    files = [
+        {"rows": {PLAIN: {"acc@1": 0.5}, "label": {"difference": gain}}}
+        for gain in (0.1, 0.3)
+    ]
+    assert mean_gains(files) == {"label": pytest.approx(0.2)}
+
+
+def test_judging_counts_the_order_of_the_linker_and_what_a_tie_could_give() -> None:
+    found = [candidate("C1", 1.0, "id"), candidate("C2", 1.0, "id")]
+    found.append(candidate("C3", 0.5))
+    assert judge_mention(found, [{"C1"}], {}) == ([True, True], "id", True)
+    assert judge_mention(found, [{"C2"}], {}) == ([False, True], "id", True)
+    assert judge_mention(found, [{"C3"}], {}) == ([False, True], "id", False)
+    assert judge_mention(found, [{"C9"}], {"C1": "C9"}) == ([True, True], "id", True)
+    assert judge_mention(found, [{"C1"}, {"C3"}], {}) == ([False, True], "id", False)
+    assert judge_mention([], [{"C1"}], {}) == ([False, False], None, False)
+
+
+def outcome(right: List[int], decided: List[Optional[str]]) -> Outcome:
+    hits = np.array([[one, 1] for one in right], dtype=bool)
+    return Outcome(hits, decided, np.ones(len(right), dtype=bool))
+
+
+def test_rows_are_compared_mention_by_mention() -> None:
+    one = outcome([1, 0, 0, 0], [None] * 4)
+    other = outcome([0, 1, 1, 0], [None] * 4)
+    row = describe_row(other, one)
+    assert (row["acc@1"], row["acc@5"], row["difference"]) == (0.5, 1.0, 0.25)
+    assert (row["better"], row["worse"], row["p"]) == (2, 1, 1.0)
+    assert render_change(row) == "+25.00, p = 1.000"
+    assert render_change(describe_row(one, None)) == "–"
+    assert render_change(describe_row(one, one)) == "0"
+    assert render_p(0.0001) == "p < 0.001"
+
+
+def test_ties_say_what_decides_and_how_well() -> None:
+    plain = outcome([1, 0, 0], ["id", "id", None])
+    label = outcome([1, 1, 0], ["id", "label", None])
+    ties = describe_ties({PLAIN: plain, "label": label})
+    assert (ties["ties"], ties["possible"]) == (2, 2)
+    assert ties["lines"]["label"] == {
+        "decides": 1,
+        "right_where_it_decides": 1,
+        "right_there_by_id": 0,
+        "right": 2,
+    }
+    assert ties["lines"][PLAIN]["right"] == 1
+
+
+def test_linker_options_measures_all_in_the_pipeline(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    dev = write_corpus(tmp_path / "dev.txt")
+    train = write_corpus(tmp_path / "train.txt", documents=3)
+    output = tmp_path / "options.json"
+    arguments = ["--kb", sample_kb, "--train", train, "--output", output]
+    result = run(dev, *arguments, "--limit", 2)
+    assert result.exit_code == 0, result.output
+    data = json.loads(output.read_text("utf8"))
+    file = data["files"]["dev.txt"]
+    assert (file["mentions"], file["without_id"], file["judged"]) == (6, 1, 4)
+    assert data["files"]["train.txt"]["documents"] == 2
+    assert data["files"]["train.txt"]["chosen_on"] is True
+    assert file["rows"][PLAIN]["acc@1"] == 0.75  # MI is the infarction, by its id
+    assert file["rows"]["abbreviations"]["acc@1"] == 1.0
+    assert file["rows"]["label as filter"]["acc@1"] == 0.75
+    assert "+ abbreviations" in data["steps"]
+    assert file["ties"]["ties"] == 1
+    assert file["ties"]["possible"] == 1
+    assert "| **+ abbreviations** | 1.0000 |" in result.output
+    assert "4 of 6 mentions judged" in result.output
+    assert "insufficiency" not in result.output
+
+
+def test_linker_options_needs_ids_that_the_kb_has(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    dev = write_corpus(tmp_path / "dev.txt")
+    result = run(dev, "--kb", sample_kb, "--prefix", "MESH:")
+    assert result.exit_code == 1
+    assert "E730" in result.output
