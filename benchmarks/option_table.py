@@ -14,13 +14,15 @@ def render_change(row: Dict[str, Any]) -> str:
     """Write the difference of two lines, in points.
 
     row (Dict[str, Any]): From `describe_row`.
-    RETURNS (str): With how likely it is by chance; a dash for the first line.
+    RETURNS (str): With how many mentions it gets right and how many wrong that were not
+        before, and how likely that is by chance; a dash for the first line.
     """
     if "difference" not in row:
         return "–"
     if not row["better"] and not row["worse"]:
         return "0"
-    return f"{100 * row['difference']:+.2f}, {render_p(row['p'])}"
+    mentions = f"+{row['better']:,} −{row['worse']:,}"
+    return f"{100 * row['difference']:+.2f} ({mentions}), {render_p(row['p'])}"
 
 
 def render_accuracy(data: Dict[str, Any]) -> List[str]:
@@ -44,13 +46,14 @@ def render_accuracy(data: Dict[str, Any]) -> List[str]:
     return lines
 
 
-def render_ties(name: str, file: Dict[str, Any]) -> List[str]:
+def render_ties(name: str, data: Dict[str, Any]) -> List[str]:
     """Write down what decides ties, and how well.
 
     name (str): Of the file.
-    file (Dict[str, Any]): What was measured on it.
+    data (Dict[str, Any]): What linker_options.json says.
     RETURNS (List[str]): Lines of Markdown.
     """
+    file = data["files"][name]
     ties, judged = file["ties"]["ties"], file["judged"]
     share = f"{100 * ties / judged:.1f} %"
     lines = [
@@ -65,8 +68,9 @@ def render_ties(name: str, file: Dict[str, Any]) -> List[str]:
         render_row(["---", *["---:"] * 4]),
     ]
     for row, line in file["ties"]["lines"].items():
-        counts = (f"{count:,}" for count in line.values())
-        lines.append(render_row([row, *counts]))
+        way = data["rows"][row]
+        if not way["abbreviations"] and not way["settings"].get("fusion"):
+            lines.append(render_row([row, *(f"{count:,}" for count in line.values())]))
     return lines
 
 
@@ -97,12 +101,13 @@ def render_results(data: Dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "Acc@1 in the order of the linker; change: in points, against the plain "
-        "linker, of the bold lines against the one before; p by McNemar's exact test.",
+        "Acc@1 in the order of the linker. Change: in points, with mentions that "
+        "become right and wrong, against the plain linker, of the bold lines against "
+        "the one before; p by McNemar's exact test.",
         "",
         *render_accuracy(data),
     ]
     for name, file in data["files"].items():
         if not file["chosen_on"]:
-            lines += render_ties(name, file)
+            lines += render_ties(name, data)
     return "\n".join(lines)

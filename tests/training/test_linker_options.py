@@ -149,7 +149,7 @@ def test_rows_are_compared_mention_by_mention() -> None:
     row = describe_row(other, one)
     assert (row["acc@1"], row["acc@5"], row["difference"]) == (0.5, 1.0, 0.25)
     assert (row["better"], row["worse"], row["p"]) == (2, 1, 1.0)
-    assert render_change(row) == "+25.00, p = 1.000"
+    assert render_change(row) == "+25.00 (+2 −1), p = 1.000"
     assert render_change(describe_row(one, None)) == "–"
     assert render_change(describe_row(one, one)) == "0"
     assert render_p(0.0001) == "p < 0.001"
@@ -191,6 +191,9 @@ def test_linker_options_measures_all_in_the_pipeline(
     assert file["ties"]["possible"] == 1
     assert "| **+ abbreviations** | 1.0000 |" in result.output
     assert "4 of 6 mentions judged" in result.output
+    ties = result.output.partition("1 of 4 mentions (25.0 %)")[2]
+    assert "| preferred | 0 | 0 | 0 | 0 |" in ties
+    assert "abbreviations" not in ties
     assert "insufficiency" not in result.output
 
 
