@@ -5,7 +5,8 @@
 
 The gold mentions go through the pipeline as its entities: abbreviations, linker. Each
 option is measured alone; those that help on the files of `--train` are then put
-together, step by step. The other files only show what that brings.
+together, and last of all the fusion that helps most with them. The other files only
+show what that brings.
 """
 
 import sys
@@ -28,8 +29,15 @@ from benchmarks.option_judging import (
     describe_row,
     describe_ties,
     judge_row,
+    mean_gains,
 )
-from benchmarks.option_rows import choose_steps, list_options, mean_gains
+from benchmarks.option_rows import (
+    Row,
+    choose_fusion,
+    choose_steps,
+    list_fusions,
+    list_options,
+)
 from benchmarks.option_table import render_results
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest
@@ -90,35 +98,50 @@ def measure_options(
     check_names([*train, *paths])
     linker: Any = nlp.get_pipe("sapbert_linker")
     resolve = make_resolver(make_kb_lookup(linker.kb), aliases)
-    rows = list_options(orders, ngrams=bool(linker.kb.meta.get("ngrams")))
-    steps: List[str] = []
-    files: Dict[str, Any] = {}
+    files: Dict[Path, Any] = {}
     for path in [*train, *paths]:
-        if train and path == paths[0]:
-            chosen = choose_steps(rows, mean_gains(list(files.values())))
-            steps, rows = list(chosen), {**rows, **chosen}
         docs = read_documents(path, nlp, format, limit)
-        golds, counts = choose_golds(docs, resolve, prefix)
-        outcomes: Dict[str, Outcome] = {}
-        for name, row in rows.items():
-            title = f"{path.name}: {name}"
-            outcomes[name] = judge_row(
-                nlp, docs, golds, row, aliases, name=title, progress=progress
-            )
-        files[path.name] = {
+        files[path] = (docs, *choose_golds(docs, resolve, prefix))
+    outcomes: Dict[Path, Dict[str, Outcome]] = {path: {} for path in files}
+
+    def measure(some: Sequence[Path], lines: Dict[str, Row]) -> Dict[str, float]:
+        for path in some:
+            docs, golds, _ = files[path]
+            for name, row in lines.items():
+                title = f"{path.name}: {name}"
+                outcomes[path][name] = judge_row(
+                    nlp, docs, golds, row, aliases, name=title, progress=progress
+                )
+        return mean_gains([outcomes[path] for path in some], lines)
+
+    rows = list_options(orders, ngrams=bool(linker.kb.meta.get("ngrams")))
+    steps: Dict[str, Row] = {}
+    tried = dict(rows)
+    if train:
+        steps = choose_steps(rows, measure(train, rows))
+        fusions = list_fusions(rows, steps)
+        tried.update(steps, **fusions)
+        measure(train, steps)
+        steps.update(choose_fusion(fusions, measure(train, fusions)))
+    rows.update(steps)
+    measure(paths, rows)
+    described: Dict[str, Any] = {}
+    for path, found in outcomes.items():
+        lines = tried if path in train else rows
+        described[path.name] = {
             "sha256": file_digest(path),
             "chosen_on": path in train,
-            **counts,
+            **files[path][2],
             "rows": {
-                name: describe_row(outcomes[name], outcomes.get(row.base or ""))
-                for name, row in rows.items()
+                name: describe_row(found[name], found.get(row.base or ""))
+                for name, row in lines.items()
             },
-            "ties": describe_ties(outcomes),
+            "ties": describe_ties(found),
         }
     return {
         "rows": {name: row._asdict() for name, row in rows.items()},
-        "steps": steps,
-        "files": files,
+        "steps": list(steps),
+        "files": described,
     }
 
 

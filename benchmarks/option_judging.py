@@ -1,5 +1,6 @@
 """Documents + a line of the table of `linker_options` → how much of it is right."""
 
+from statistics import fmean
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -175,6 +176,26 @@ def describe_row(outcome: Outcome, base: Optional[Outcome]) -> Dict[str, Any]:
             p=mcnemar_p(worse, better),
         )
     return found
+
+
+def mean_gains(
+    files: Sequence[Dict[str, Outcome]], rows: Dict[str, Row]
+) -> Dict[str, float]:
+    """Average what lines of the table bring over files.
+
+    files (Sequence[Dict[str, Outcome]]): By the names of the lines.
+    rows (Dict[str, Row]): The lines.
+    RETURNS (Dict[str, float]): By name, the mean difference of Acc@1 from the line that
+        it is compared with.
+    """
+    return {
+        name: fmean(
+            float(file[name].right[:, 0].mean() - file[row.base].right[:, 0].mean())
+            for file in files
+        )
+        for name, row in rows.items()
+        if row.base is not None
+    }
 
 
 def describe_ties(outcomes: Dict[str, Outcome]) -> Dict[str, Any]:

@@ -1,7 +1,6 @@
 """The lines of the table of `linker_options`: options alone, and put together."""
 
-from statistics import fmean
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 # What the labels of NCBI disease and BC5CDR mean.
 LABEL_TYPES = {
@@ -12,6 +11,7 @@ LABEL_TYPES = {
     "Chemical": ("CHEM",),
 }
 PLAIN = "plain"
+NOT_CHOSEN = " (not chosen)"
 LABEL, LABEL_FILTER = "label", "label as filter"
 ABBREVIATIONS = "abbreviations"
 FUSIONS: Dict[str, Dict[str, Any]] = {
@@ -62,24 +62,11 @@ def list_options(
     return rows
 
 
-def mean_gains(files: Sequence[Dict[str, Any]]) -> Dict[str, float]:
-    """Average what options bring over files.
-
-    files (Sequence[Dict[str, Any]]): Each with `rows`, from `describe_row`.
-    RETURNS (Dict[str, float]): The mean difference of Acc@1 by line.
-    """
-    lines = [name for name, row in files[0]["rows"].items() if "difference" in row]
-    return {
-        name: fmean(file["rows"][name]["difference"] for file in files)
-        for name in lines
-    }
-
-
 def choose_steps(rows: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row]:
-    """Put the options together that help, one after the other.
+    """Put the options together that help, one after the other, but for fusion.
 
-    Evidence that helps orders ties, what helps most first; of the two uses of labels,
-    of several orders of vocabularies and of fusions the best is taken.
+    Evidence that helps orders ties, what helps most first; of the two uses of labels
+    and of several orders of vocabularies the best is taken.
 
     rows (Dict[str, Row]): From `list_options`.
     gains (Dict[str, float]): What each adds to Acc@1, by its name.
@@ -98,20 +85,49 @@ def choose_steps(rows: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row
     steps: Dict[str, Row] = {}
     if settings["tie_evidence"]:
         steps[f"ties: {', '.join(settings['tie_evidence'])}"] = Row(settings)
-
-    def add_step(name: str, more: Dict[str, Any], abbreviations: bool) -> None:
-        base = list(steps)[-1] if steps else PLAIN
-        before = steps.get(base, rows[PLAIN])
-        kept = {**before.settings, **more}
-        steps[f"+ {name}"] = Row(kept, before.abbreviations or abbreviations, base)
-
     if as_filter:
         used = rows[LABEL_FILTER].settings
-        names = ("label_types", "label_types_use")
-        add_step(LABEL_FILTER, {name: used[name] for name in names}, False)
+        more = {name: used[name] for name in ("label_types", "label_types_use")}
+        base, before = last_row(rows, steps)
+        settings = {**before.settings, **more}
+        steps[f"+ {LABEL_FILTER}"] = Row(settings, base=base)
     if ABBREVIATIONS in helping:
-        add_step(ABBREVIATIONS, {}, True)
-    best = next((name for name in helping if name in FUSIONS), None)
-    if best is not None:
-        add_step(best, FUSIONS[best], False)
+        base, before = last_row(rows, steps)
+        steps[f"+ {ABBREVIATIONS}"] = Row(before.settings, True, base)
     return steps
+
+
+def last_row(rows: Dict[str, Row], steps: Dict[str, Row]) -> Tuple[str, Row]:
+    """Give the last step with its name, or what the first one builds on."""
+    return ([(PLAIN, rows[PLAIN]), *steps.items()])[-1]
+
+
+def list_fusions(rows: Dict[str, Row], steps: Dict[str, Row]) -> Dict[str, Row]:
+    """List what fusion may add to the steps.
+
+    Which of them helps is asked for with what goes before: a short form that is
+    expanded is nothing that characters could be wrong about.
+
+    rows (Dict[str, Row]): From `list_options`.
+    steps (Dict[str, Row]): From `choose_steps`.
+    RETURNS (Dict[str, Row]): A line for each fusion.
+    """
+    base, before = last_row(rows, steps)
+    return {
+        f"+ {name}": Row({**before.settings, **fusion}, before.abbreviations, base)
+        for name, fusion in FUSIONS.items()
+        if name in rows
+    }
+
+
+def choose_fusion(fusions: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row]:
+    """Choose the last step.
+
+    fusions (Dict[str, Row]): From `list_fusions`.
+    gains (Dict[str, float]): What each adds to Acc@1, by its name.
+    RETURNS (Dict[str, Row]): The best one, also if it does not help: its name says so.
+    """
+    if not fusions:
+        return {}
+    best = max(fusions, key=lambda name: gains[name])
+    return {best if gains[best] > 0 else f"{best}{NOT_CHOSEN}": fusions[best]}

@@ -102,8 +102,9 @@ def render_results(data: Dict[str, Any]) -> str:
     lines += [
         "",
         "Acc@1 in the order of the linker. Change: in points, with mentions that "
-        "become right and wrong, against the plain linker, of the bold lines against "
-        "the one before; p by McNemar's exact test.",
+        "become right and wrong, against the plain linker, of the bold lines, which "
+        "were put together by the files to choose on, against the one before; p by "
+        "McNemar's exact test.",
         "",
         *render_accuracy(data),
     ]

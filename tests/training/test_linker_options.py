@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any, List, Optional
 
 import numpy as np
-import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -13,8 +12,16 @@ from benchmarks.option_judging import (
     describe_row,
     describe_ties,
     judge_mention,
+    mean_gains,
 )
-from benchmarks.option_rows import PLAIN, choose_steps, list_options, mean_gains
+from benchmarks.option_rows import (
+    PLAIN,
+    Row,
+    choose_fusion,
+    choose_steps,
+    list_fusions,
+    list_options,
+)
 from benchmarks.option_table import render_change, render_p
 
 app = typer.Typer()
@@ -83,28 +90,15 @@ def test_steps_put_together_what_helps_the_best_first() -> None:
         "source: B > A": 0.003,
         "coherence": 0.0,
         "abbreviations": 0.1,
-        "fusion weighted, 0.1": 0.02,
-        "fusion weighted, 0.2": 0.03,
-        "fusion rrf": -0.1,
     }
     steps = choose_steps(rows, gains)
-    assert [*steps] == [
-        "ties: label, preferred, source",
-        "+ abbreviations",
-        "+ fusion weighted, 0.2",
-    ]
-    first, second, third = steps.values()
+    assert [*steps] == ["ties: label, preferred, source", "+ abbreviations"]
+    first, second = steps.values()
     assert first.settings["source_rank"] == ["B", "A"]
     assert first.settings["label_types_use"] == "evidence"
     assert (first.base, first.abbreviations) == (PLAIN, False)
     assert (second.base, second.abbreviations) == ([*steps][0], True)
     assert second.settings == first.settings
-    assert third.settings == {
-        **first.settings,
-        "fusion": "weighted",
-        "ngram_weight": 0.2,
-    }
-    assert third.abbreviations
 
 
 def test_steps_take_the_better_use_of_labels() -> None:
@@ -119,12 +113,27 @@ def test_steps_of_nothing_that_helps_are_none() -> None:
     assert choose_steps(list_options([]), {"label": 0, "abbreviations": -0.1}) == {}
 
 
-def test_gains_are_means_over_files() -> None:
-    files = [
-        {"rows": {PLAIN: {"acc@1": 0.5}, "label": {"difference": gain}}}
-        for gain in (0.1, 0.3)
-    ]
-    assert mean_gains(files) == {"label": pytest.approx(0.2)}
+def test_fusions_come_on_top_of_the_steps() -> None:
+    rows = list_options([])
+    steps = choose_steps(rows, {"label": 0.1, "abbreviations": 0.1})
+    fusions = list_fusions(rows, steps)
+    for row in fusions.values():
+        assert (row.base, row.abbreviations) == ("+ abbreviations", True)
+        assert row.settings["tie_evidence"] == ("label",)
+    assert fusions["+ fusion weighted, 0.2"].settings["ngram_weight"] == 0.2
+    assert [row.base for row in list_fusions(rows, {}).values()] == [PLAIN] * 3
+    assert list_fusions(list_options([], ngrams=False), steps) == {}
+
+
+def test_fusion_is_shown_also_if_it_does_not_help() -> None:
+    rows = list_options([])
+    fusions = list_fusions(rows, {})
+    gains = dict.fromkeys(fusions, -0.1)
+    better = {**gains, "+ fusion rrf": 0.1}
+    assert [*choose_fusion(fusions, better)] == ["+ fusion rrf"]
+    worse = {**gains, "+ fusion weighted, 0.1": 0.0}
+    assert [*choose_fusion(fusions, worse)] == ["+ fusion weighted, 0.1 (not chosen)"]
+    assert choose_fusion({}, {}) == {}
 
 
 def test_judging_counts_the_order_of_the_linker_and_what_a_tie_could_give() -> None:
@@ -141,6 +150,14 @@ def test_judging_counts_the_order_of_the_linker_and_what_a_tie_could_give() -> N
 def outcome(right: List[int], decided: List[Optional[str]]) -> Outcome:
     hits = np.array([[one, 1] for one in right], dtype=bool)
     return Outcome(hits, decided, np.ones(len(right), dtype=bool))
+
+
+def test_gains_are_means_over_files() -> None:
+    rows = {PLAIN: Row({}, base=None), "label": Row({})}
+    plain = outcome([1, 0, 0, 0], [None] * 4)
+    first = {PLAIN: plain, "label": outcome([1, 1, 0, 0], [None] * 4)}
+    second = {PLAIN: plain, "label": outcome([1, 1, 1, 1], [None] * 4)}
+    assert mean_gains([first, second], rows) == {"label": 0.5}
 
 
 def test_rows_are_compared_mention_by_mention() -> None:
