@@ -8,7 +8,7 @@ from typing import List, Mapping, NamedTuple, Sequence
 import numpy as np
 
 from .errors import Errors, SapbertError
-from .filters import GROUPS, Filter, expand_types
+from .filters import GROUPS, UNTYPED, Filter, expand_types
 from .store import Entry, Store
 
 
@@ -40,7 +40,8 @@ def check_known(stores: Sequence[Store], wanted: Filter) -> None:
     sql = "SELECT DISTINCT type FROM types"
     types = {kind for store in stores for (kind,) in store.query(sql)}
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}
-    known = {"types": types | groups, "label_types": types | groups}
+    named = types | groups | {UNTYPED}
+    known = {"types": named, "label_types": named}
     for kind in ("language", "source"):
         origins = (found for store in stores for found in store.origins(kind).values())
         known[f"{kind}s"] = {value for values in origins for value in values}
@@ -75,6 +76,8 @@ def apply_filter(
     for types in (wanted.types, wanted.label_types):
         if types:
             sql = f"id IN (SELECT concept FROM types WHERE type IN ({cuis}))"
+            if UNTYPED in types:
+                sql = f"({sql} OR id NOT IN (SELECT concept FROM types))"
             conditions.append(sql)
             values.append(json.dumps(sorted(expand_types(types))))
     # An id that was retired stands for the concept that has it now.

@@ -28,12 +28,15 @@ GROUPS: Dict[str, str] = {
     "PROC": "T058 T059 T060 T061 T062 T063 T065",
 }
 
+UNTYPED = "untyped"  # among types: concepts of which nobody has said a type
+
 
 @dataclass(frozen=True)
 class Filter:
     """What a search may find; an empty field allows everything.
 
-    types (Tuple[str, ...]): Semantic types, or groups of `GROUPS`, that a concept has.
+    types (Tuple[str, ...]): Semantic types, or groups of `GROUPS`, that a concept has;
+        `UNTYPED` for those that have none.
     sources (Tuple[str, ...]): Vocabularies that the name comes from.
     languages (Tuple[str, ...]): Languages that the name is in.
     allow (Tuple[str, ...]): Ids of concepts; no other is found.

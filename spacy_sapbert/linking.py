@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 from .calibration import score_probability
 from .candidates import BY_ID, Candidate, Evidence, Hit, make_candidate, settle_ties
-from .filters import Filter, expand_types
+from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
 from .search import Asked, Found, find_concepts
 from .searched import Searched
@@ -185,7 +185,9 @@ class Facts:
             return min((ranks.get(s, len(ranks)) for s in sources), default=len(ranks))
 
         values: Dict[str, Callable[[Entry], Any]] = {
-            "label": lambda entry: wanted.isdisjoint(self.types.get(entry.cui, ())),
+            "label": lambda entry: wanted.isdisjoint(
+                self.types.get(entry.cui, (UNTYPED,))
+            ),
             "preferred": lambda entry: not entry.preferred,
             "source": source_rank,
             "coherence": lambda entry: self.distance(entry.cui, close or set()),

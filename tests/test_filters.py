@@ -216,6 +216,23 @@ def test_types_of_other_vocabularies_may_have_blanks_or_names_of_groups(
         assert [candidate["cui"] for candidate in found] == [cui]
 
 
+def test_untyped_allows_concepts_of_which_nobody_said_a_type(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+
+    def found(*types: str, **settings: Any) -> set:
+        wanted = {"filter": {"types": [*types]}} if types else {}
+        return {
+            candidate["cui"]
+            for candidate in kb.link(["head"], k=8, **wanted, **settings)[0].candidates
+        }
+
+    assert found("untyped") == {"C0000007"}
+    assert found("T061", "untyped") == {"C0000007", "C0000008"}
+    labels: Any = {"labels": ["X"], "label_types": {"X": ["T061", "untyped"]}}
+    assert found(**labels) == {"C0000007", "C0000008"}
+    assert found("T061", **labels) == {"C0000008"}
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -162,7 +162,7 @@ def test_what_the_index_misses_is_tried_with_more_candidates(
     sample_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = load_kb(sample_kb)
-    search = kb.search
+    search = kb.contents.search
     every = kb.entries(range(kb.rows)).items()
     rows = [row for row, entries in every if entries[0].cui == BEST]
 
@@ -171,5 +171,5 @@ def test_what_the_index_misses_is_tried_with_more_candidates(
         kept = ~np.isin(near, rows)[0]
         return near[:, kept][:, :k], scores[:, kept][:, :k]
 
-    monkeypatch.setattr(kb, "search", miss)
+    monkeypatch.setattr(kb.contents, "search", miss)
     assert has(mends(kb, "pyrexia", BEST), "The index passed it over", False)

@@ -167,6 +167,8 @@ def test_parts_interrupted_say_so_and_go_on(lines, sample_kb, tmp_path):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background has them ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     process.stdin.write(b"".join(data.splitlines(keepends=True)[:5]))
     process.stdin.flush()

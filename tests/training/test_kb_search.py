@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ class ForgetfulKb:
     def __init__(self, vectors: np.ndarray, forgotten: List[int]) -> None:
         self.matrix = vectors
         self.forgotten = forgotten
-        self.meta: Dict[str, Any] = {"counts": {"rows": len(vectors)}}
+        self.rows = len(vectors)
 
     def encode(self, names: List[str]) -> np.ndarray:
         return self.matrix[[int(name) for name in names]]

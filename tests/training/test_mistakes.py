@@ -27,10 +27,8 @@ class VectorsKb:
     def __init__(self, rows: int, backend: str = "hnsw") -> None:
         vectors = np.random.default_rng(0).normal(size=(rows, 8)).astype(np.float32)
         self.matrix = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        self.meta: Dict[str, Any] = {
-            "counts": {"rows": rows},
-            "index": {"backend": backend},
-        }
+        self.rows = rows
+        self.meta: Dict[str, Any] = {"index": {"backend": backend}}
 
     def encode(self, names: List[str]) -> np.ndarray:
         return self.matrix[[int(name) for name in names]]
