@@ -65,7 +65,8 @@ def apply_filter(
     """Find what a filter leaves.
 
     store (Store): The concepts.
-    wanted (Filter): The filter; what it names need not be there.
+    wanted (Filter): The filter; what it names need not be there, and retired ids say
+        nothing here: `layers.admit` adds those that replaced them.
     decided (Mapping[str, bool]): Concepts of which somebody knows more than is here:
         whether they are left.
     RETURNS (Allowed): What is left.
@@ -80,15 +81,10 @@ def apply_filter(
                 sql = f"({sql} OR id NOT IN (SELECT concept FROM types))"
             conditions.append(sql)
             values.append(json.dumps(sorted(expand_types(types))))
-    # An id that was retired stands for the concept that has it now.
-    named = (
-        f"SELECT id FROM concepts WHERE cui IN ({cuis}) UNION "
-        f"SELECT concept FROM retired WHERE cui IN ({cuis})"
-    )
     for field, word in ((wanted.allow, "IN"), (wanted.deny, "NOT IN")):
         if field:
-            conditions.append(f"id {word} ({named})")
-            values += [json.dumps(field)] * 2
+            conditions.append(f"cui {word} ({cuis})")
+            values.append(json.dumps(field))
     where = " AND ".join(conditions)
     if conditions and decided:
         where = f"({where}) AND cui NOT IN ({cuis}) OR cui IN ({cuis})"

@@ -86,7 +86,7 @@ class Contents:
         RETURNS (Tuple[np.ndarray, np.ndarray]): Rows and cosines, the best first.
             Shape: (n, up to k) each.
         """
-        return search_layers(self.layers, vectors, min(k, self.rows))
+        return search_layers(self.layers, vectors, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Give what the index holds.

@@ -90,25 +90,6 @@ def fuse_scores(
     return 1 / (rank_offset + find_ranks(cosines)) + by_similarity
 
 
-def fuse(
-    cosines: np.ndarray,
-    similarities: np.ndarray,
-    *,
-    fusion: str = "weighted",
-    weight: float = WEIGHT,
-    rank_offset: int = RANK_OFFSET,
-) -> np.ndarray:
-    """Order rows by both of their scores; see `fuse_scores`.
-
-    RETURNS (np.ndarray): Places in the arrays, the best first; those of equal scores
-        by cosine, then as they came. Shape: (n,).
-    """
-    fused = fuse_scores(
-        cosines, similarities, fusion=fusion, weight=weight, rank_offset=rank_offset
-    )
-    return np.lexsort((-cosines, -np.round(fused, 2 * SCORE_DIGITS)))
-
-
 def unite_searches(
     texts: Sequence[str],
     vectors: np.ndarray,

@@ -18,7 +18,7 @@ from typing import (
 import numpy as np
 
 from .allowed import Allowed, apply_filter
-from .concepts import Concept
+from .concepts import Concept, change_names
 from .filters import Filter
 from .indexes import Index, best_first
 from .store import Entry, Store
@@ -130,7 +130,7 @@ class Layer:
 
     def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
         """See `Index.search`; rows are those of the knowledge base."""
-        rows, scores = self.open_index().search(vectors, min(k, self.rows))
+        rows, scores = self.open_index().search(vectors, k)
         return rows + self.first, scores
 
 
@@ -142,24 +142,9 @@ def without_aliases(concept: Concept, gone: Set[str]) -> Optional[Concept]:
     RETURNS (Optional[Concept]): What is left, the places of languages and sources
         moved; None if no name is.
     """
-    kept = [n for n, alias in enumerate(concept.aliases) if alias not in gone]
-    moved = {old: new for new, old in enumerate(kept)}
-
-    def move(places: Dict[str, List[int]]) -> Dict[str, List[int]]:
-        left = {
-            value: [moved[place] for place in old if place in moved]
-            for value, old in places.items()
-        }
-        return {value: new for value, new in left.items() if new}
-
-    if not kept:
-        return None
-    return replace(
-        concept,
-        aliases=[concept.aliases[place] for place in kept],
-        languages=move(concept.languages),
-        sources=move(concept.sources),
-    )
+    left = replace(concept)
+    change_names(left, ["" if name in gone else name for name in concept.aliases])
+    return left if left.aliases else None
 
 
 class Admitted(NamedTuple):
@@ -247,14 +232,7 @@ def search_rows(
     k (int): How many.
     RETURNS (Tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
     """
-    from .indexes.exact import keep_best
+    from .indexes.exact import search_blocks
 
-    found = np.empty((len(vectors), 0), dtype=np.int64)
-    scores = np.empty((len(vectors), 0), dtype=np.float32)
-    for start in range(0, len(rows), EXACT_BLOCK):
-        part = rows[start : start + EXACT_BLOCK]
-        block = vectors @ read_vectors(part).T  # (n, part)
-        found = np.concatenate([found, np.broadcast_to(part, block.shape)], axis=1)
-        scores = np.concatenate([scores, block], axis=1)
-        found, scores = keep_best(found, scores, k)
-    return best_first(found, scores)
+    parts = (rows[at : at + EXACT_BLOCK] for at in range(0, len(rows), EXACT_BLOCK))
+    return search_blocks(((part, read_vectors(part)) for part in parts), vectors, k)

@@ -1,7 +1,7 @@
 """Vectors → ranked concepts, as if the index held only what may be found."""
 
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ MENTIONS_AT_ONCE = 256  # compared with the index together: memory, not results
 EXACT_ROWS = 20_000  # a filter that leaves fewer rows is searched exactly
 
 Asked = Tuple[str, Filter]  # mention, and what it may find
-Find = Callable[[np.ndarray, int], Tuple[np.ndarray, np.ndarray]]
 
 
 class Found(NamedTuple):
@@ -115,23 +114,25 @@ def rank_vectors(
     """
     admitted = kb.admitted(wanted) if wanted else None
 
-    def search_admitted(queries: np.ndarray, count: int) -> Any:
-        assert admitted is not None
-        return search_rows(kb.vectors, admitted.rows, queries, count)
-
-    find: Find = kb.search
-    total, most = kb.rows, MOST_ROWS
-    if admitted is not None and len(admitted.rows) <= EXACT_ROWS:
-        find, total, most = search_admitted, len(admitted.rows), kb.rows
+    left = kb.rows if admitted is None else len(admitted.rows)
+    exact = admitted is not None and left <= EXACT_ROWS
+    most = left if exact else min(kb.rows, MOST_ROWS)
     results: List[List[Hit]] = [[] for _ in vectors]
     pending = np.arange(len(vectors))
     count = max(FEWEST_ROWS, ROWS_PER_CONCEPT * options.k)
-    if admitted is not None and find == kb.search:
+    if not exact:
         # So that about as many are left as without a filter.
-        count = min(count * total // len(admitted.rows), most)
-    count = min(count, total)
-    while len(pending) and total:
-        rows, scores = find(vectors[pending], count)
+        count = count * kb.rows // left
+    count = min(count, most)
+    while len(pending) and left:
+        if exact:
+            assert admitted is not None
+            rows, scores = search_rows(
+                kb.vectors, admitted.rows, vectors[pending], count
+            )
+        else:
+            rows, scores = kb.search(vectors[pending], count)
+        ended = count >= most or (not exact and rows.shape[1] < count)
         orders = scores
         if options.fusion is not None:
             some = [texts[int(number)] for number in pending]
@@ -155,10 +156,10 @@ def rank_vectors(
         pending = np.array(
             [i for i in pending if len(results[i]) < options.k], dtype=int
         )
-        if count >= min(total, most) or (find == kb.search and rows.shape[1] < count):
-            if admitted is None or find == search_admitted:
+        if ended:
+            if admitted is None or exact:
                 break
             # The graph cannot be asked for more.
-            find, total, most = search_admitted, len(admitted.rows), kb.rows
-        count = min(count * 4, total, most)
+            exact, most = True, left
+        count = min(count * 4, most)
     return results

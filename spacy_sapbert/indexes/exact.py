@@ -1,7 +1,7 @@
 """Exact search: every query against every row, from a memory-mapped file."""
 
 from pathlib import Path
-from typing import Dict, Tuple
+from typing import Dict, Iterable, Tuple
 
 import numpy as np
 from tqdm import tqdm
@@ -47,20 +47,36 @@ class ExactIndex:
     def search(self, queries: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_width(queries, self.matrix.shape[1])
-        rows = np.empty((len(queries), 0), dtype=np.int64)
-        scores = np.empty((len(queries), 0), dtype=np.float32)
-        for start in range(0, len(self.matrix), BLOCK_ROWS):
-            block = queries @ self.matrix[start : start + BLOCK_ROWS].T  # (n, block)
-            numbers = np.arange(start, start + block.shape[1])
-            numbers = np.broadcast_to(numbers, block.shape)
-            rows = np.concatenate([rows, numbers], axis=1)
-            scores = np.concatenate([scores, block], axis=1)
-            rows, scores = keep_best(rows, scores, k)
-        return best_first(rows, scores)
+        starts = range(0, len(self.matrix), BLOCK_ROWS)
+        parts = ((start, self.matrix[start : start + BLOCK_ROWS]) for start in starts)
+        blocks = ((np.arange(start, start + len(part)), part) for start, part in parts)
+        return search_blocks(blocks, queries, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
         return np.array(self.matrix[rows], dtype=np.float32)
+
+
+def search_blocks(
+    blocks: Iterable[Tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Compare every query with every row, block by block.
+
+    blocks (Iterable[Tuple[np.ndarray, np.ndarray]]): Rows, ascending over all blocks,
+        and their vectors. Shape: (m,) and (m, width) each.
+    queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    k (int): How many to find.
+    RETURNS (Tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
+    """
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    for numbers, vectors in blocks:
+        cosines = queries @ vectors.T  # (n, m)
+        numbers = np.broadcast_to(numbers, cosines.shape)
+        rows = np.concatenate([rows, numbers], axis=1)
+        scores = np.concatenate([scores, cosines], axis=1)
+        rows, scores = keep_best(rows, scores, k)
+    return best_first(rows, scores)
 
 
 def keep_best(
