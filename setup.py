@@ -38,6 +38,7 @@ setup(
     extras_require={
         "package": ["build>=1", "setuptools>=70.1"],
         "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
+        "openvino": ["openvino>=2024.4"],
         "parquet": ["pyarrow>=15"],
         "bioc": ["bioc>=2.1", "lxml>=5"],
         "test": [
@@ -46,6 +47,7 @@ setup(
             "pytest>=8",
             "hypothesis>=6.100",
             "lxml>=5",
+            "openvino>=2024.4",
             "pytorch-metric-learning>=2.4",
             "scikit-learn>=1.3",
             "build>=1",
@@ -67,6 +69,8 @@ setup(
             "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.scoring:make_linker_scorer",
         ],
         "spacy_architectures": [
+            "spacy-sapbert.OpenVinoEncoder.v1 = "
+            "spacy_sapbert.encoder:create_openvino_encoder",
             "spacy-sapbert.TransformerEncoder.v1 = "
             "spacy_sapbert.encoder:create_transformer_encoder",
         ],

@@ -16,12 +16,14 @@ from . import __version__
 from .concepts import Concept, read_concepts
 from .encoder import (
     NameModel,
-    create_transformer_encoder,
+    create_encoder,
     encode_wordpieces,
     open_encoder,
     tokenize_names,
 )
+from .engines.openvino_engine import FOLDER as EXPORT_FOLDER
 from .errors import Errors, SapbertError
+from .export import export_encoder
 from .files import check_file, file_digest
 from .hf import EncoderSettings, load_encoder, read_settings, save_encoder
 from .indexes import build_index
@@ -159,7 +161,7 @@ def embed_shard(
     RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
     RAISES (SapbertError): If one is not finite.
     """
-    size = model.attrs["names_per_pass"]
+    _, size, _ = model.attrs["run"]
     parts: List[np.ndarray] = []
     for start in range(0, len(rows), size):
         batch = rows[start : start + size]
@@ -229,6 +231,7 @@ def build_kb(
     backend_settings: Optional[Dict[str, int]] = None,
     threshold: Optional[float] = None,
     sources: Sequence[str] = (),
+    engine: str = "torch",
     names_per_pass: int = 64,
     precision: str = "float32",
     threads: int = 0,
@@ -246,6 +249,8 @@ def build_kb(
     backend_settings (Optional[Dict[str, int]]): Those that differ from the defaults.
     threshold (Optional[float]): Cosine under which a mention has no concept.
     sources (Sequence[str]): The vocabularies and their releases, for people.
+    engine (str): What runs the encoder; see `create_encoder`. With "openvino" the
+        encoder is exported for it, and the linker may use it too.
     names_per_pass (int): Names that go through the encoder at once.
     precision (str): Of the encoder, "float32" or "bf16".
     threads (int): For the index, 0 = all; with 1 the bytes are always the same.
@@ -262,6 +267,7 @@ def build_kb(
         raise SapbertError(
             Errors.E313.format(setting="threshold", low=-1, high=1, value=threshold)
         )
+    model = create_encoder(engine, names_per_pass, precision)
     work = output.with_name(f".{output.name}.build")
     settings = prepare_encoder(encoder, work / "encoder", settings)
     fingerprint = encoder_fingerprint(describe_files(work / "encoder"))
@@ -269,12 +275,15 @@ def build_kb(
         "concepts_sha256": file_digest(concepts_path),
         "fingerprint": fingerprint,
         "settings": asdict(settings),
+        "engine": engine,
         "precision": precision,
         "names_per_pass": names_per_pass,
         "shard_rows": SHARD_ROWS,
     }
     begin_work(work, plan)
-    model = create_transformer_encoder(names_per_pass, precision)
+    if engine == "openvino":
+        (work / "encoder" / EXPORT_FOLDER).mkdir()
+        export_encoder(work / "encoder", work / "encoder" / EXPORT_FOLDER, settings)
     open_encoder(model, work / "encoder", settings=settings)
     concepts: Iterator[Concept] = iter(
         tqdm(
@@ -308,6 +317,7 @@ def build_kb(
                     "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
                     "fingerprint": fingerprint,
                     "width": int(matrix.shape[1]),
+                    "engine": engine,
                     "precision": precision,
                     **asdict(settings),
                 },

@@ -1,59 +1,73 @@
 """Names → unit vectors: the one function that embeds mentions and aliases alike."""
 
 import threading
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from thinc.api import Model
 
-from .adapters import attach_adapter, has_adapter
-from .errors import Errors, SapbertError
-from .hf import (
-    EncoderSettings,
-    check_encoder_name,
-    find_base,
-    find_tokenizer,
-    read_settings,
-)
-
-if TYPE_CHECKING:
-    from spacy_transformers.data_classes import WordpieceBatch
+from .engines import Engine, check_engine, open_engine
+from .hf import EncoderSettings, read_settings
 
 NameModel = Model[List[str], np.ndarray]
 Wordpieces = Tuple[int, ...]
 LONGEST_NAME = 1000  # characters that are looked at; 25 wordpieces are far fewer
 
 
-def create_transformer_encoder(
-    names_per_pass: int = 64, precision: str = "float32"
+def create_encoder(
+    engine: str = "torch", names_per_pass: int = 64, precision: str = "float32"
 ) -> NameModel:
     """Describe how an encoder is run; `open_encoder` gives it one to run.
 
-    The encoder runs where spaCy runs: call `spacy.prefer_gpu()` first for a GPU.
-
+    engine (str): What runs it, "torch" or "openvino".
     names_per_pass (int): Names that go through the encoder at once.
     precision (str): "float32", or "bf16" on machines that are faster in it; scores
         then move in the third digit.
     RETURNS (Model[List[str], Floats2d]): Names to unit vectors.
-    RAISES (SapbertError): If the precision is another.
+    RAISES (SapbertError): If there is no such engine or precision.
     """
-    if precision not in ("float32", "bf16"):
-        raise SapbertError(Errors.E204.format(precision=precision))
+    check_engine(engine, precision)
     return Model(
         "sapbert_encoder",
         forward,
         attrs={
-            "names_per_pass": names_per_pass,
-            "precision": precision,
+            "run": (engine, names_per_pass, precision),
+            "engine": None,
             "settings": EncoderSettings(),
-            # The tokenizer and the switch between training and evaluation inside
-            # spacy-transformers are not made for several threads.
+            # Engines are not made for several threads.
             "lock": threading.Lock(),
         },
         dims={"nO": None},
     )
+
+
+def create_transformer_encoder(
+    names_per_pass: int = 64, precision: str = "float32"
+) -> NameModel:
+    """Run an encoder in PyTorch, where spaCy runs.
+
+    Call `spacy.prefer_gpu()` first for a GPU.
+
+    names_per_pass (int): See `create_encoder`.
+    precision (str): See `create_encoder`.
+    RETURNS (Model[List[str], Floats2d]): Names to unit vectors.
+    RAISES (SapbertError): If the precision is another.
+    """
+    return create_encoder("torch", names_per_pass, precision)
+
+
+def create_openvino_encoder(
+    names_per_pass: int = 64, precision: str = "float32"
+) -> NameModel:
+    """Run an encoder that was exported for OpenVINO: the fastest on a CPU.
+
+    names_per_pass (int): See `create_encoder`.
+    precision (str): See `create_encoder`.
+    RETURNS (Model[List[str], Floats2d]): Names to unit vectors.
+    RAISES (SapbertError): If the precision is another.
+    """
+    return create_encoder("openvino", names_per_pass, precision)
 
 
 def open_encoder(
@@ -64,50 +78,28 @@ def open_encoder(
 ) -> None:
     """Load an encoder into the model that runs it.
 
-    model (Model[List[str], Floats2d]): From `create_transformer_encoder`.
+    model (Model[List[str], Floats2d]): From `create_encoder`.
     source (Union[str, Path]): A folder, or the hub id of an encoder. If the folder has
         an adapter, the encoder runs with it.
     settings (Optional[EncoderSettings]): How to run it; None = as the folder says.
-    RAISES (SapbertError): If there is no such encoder, its weights are pickled, or its
-        adapter does not fit.
-    SOURCE: spacy-transformers' TransformerModel: tokenizer, device, forward pass.
+    RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
+        adapter does not fit, or the engine cannot run it.
     """
-    from spacy_transformers.layers import TransformerModel
-    from transformers import AutoTokenizer
-    from transformers.utils import logging
+    engine, _, precision = model.attrs["run"]
+    settings = settings or read_settings(Path(source))
+    use_engine(model, open_engine(engine, source, settings, precision), settings)
 
-    folder = Path(source)
-    check_encoder_name(str(source))
-    base, tokens = find_base(str(source)), find_tokenizer(str(source))
-    transformer = TransformerModel(
-        base,
-        get_spans=list,
-        tokenizer_config={"trust_remote_code": False},
-        transformer_config={"trust_remote_code": False},
-    )
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        transformer.initialize()
-        if tokens != base:
-            # TransformerModel loads both from one place.
-            loaded = transformer.layers[0].shims[0]._hfmodel
-            loaded.tokenizer = AutoTokenizer.from_pretrained(
-                tokens, trust_remote_code=False
-            )
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E203.format(name=source, reason=reason)) from error
-    finally:
-        logging.set_verbosity(verbosity)
-    if not transformer.tokenizer.is_fast:
-        raise SapbertError(Errors.E205.format(name=source))
-    if has_adapter(folder):
-        attach_adapter(transformer.transformer, folder)
-    model.attrs["settings"] = settings or read_settings(folder)
-    model.layers.clear()
-    model.layers.append(transformer)
-    model.set_dim("nO", transformer.get_dim("nO"), force=True)
+
+def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> None:
+    """Put an opened encoder into the model that runs it.
+
+    model (Model[List[str], Floats2d]): From `create_encoder`.
+    engine (Engine): The encoder.
+    settings (EncoderSettings): How it is run.
+    """
+    model.attrs["settings"] = settings
+    model.attrs["engine"] = engine
+    model.set_dim("nO", engine.width, force=True)
 
 
 def forward(
@@ -138,19 +130,15 @@ def tokenize_names(
     """
     if not names:
         return [], []
-    settings: EncoderSettings = model.attrs["settings"]
-    transformer: Any = model.layers[0]
-    tokenizer = transformer.tokenizer
+    engine: Engine = model.attrs["engine"]
     texts = [" ".join(name[:LONGEST_NAME].split()) for name in names]
-    if settings.lowercase:
+    if model.attrs["settings"].lowercase:
         texts = [text.lower() for text in texts]
     # A lone surrogate is no text to the tokenizer.
     texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
     with model.attrs["lock"]:
-        encodings = tokenizer(
-            texts, truncation=True, max_length=settings.max_length
-        ).encodings
-    nothing = {*tokenizer.all_special_ids}
+        encodings = engine.tokenizer.pieces.encode_batch(texts)
+    nothing = engine.tokenizer.special_ids
     pieces = [tuple(encoding.ids) for encoding in encodings]
     cut = [
         bool(encoding.overflowing) or len(name) > LONGEST_NAME
@@ -171,7 +159,7 @@ def encode_wordpieces(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndar
     order = sorted(
         (i for i, ids in enumerate(pieces) if ids), key=lambda i: len(pieces[i])
     )
-    size = model.attrs["names_per_pass"]
+    _, size, _ = model.attrs["run"]
     for start in range(0, len(order), size):
         rows = order[start : start + size]
         vectors[rows] = encode_batch(model, [pieces[row] for row in rows])
@@ -189,39 +177,29 @@ def encode_batch(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndarray:
 
     from .pooling import POOLINGS
 
-    transformer: Any = model.layers[0]
-    batch = pad_wordpieces(pieces, transformer.tokenizer.pad_token_id or 0)
-    device = transformer.transformer.device
-    fast = model.attrs["precision"] == "bf16"
-    autocast = torch.autocast(device.type, torch.bfloat16) if fast else nullcontext()
-    with model.attrs["lock"], autocast:
-        # The inner layer takes wordpieces as they are; the outer one would tokenise
-        # again, and cut long names without leaving their [SEP].
-        states = transformer.layers[0].predict(batch).last_hidden_state
-    mask = torch.from_numpy(batch.attention_mask).to(device)
-    pooled = POOLINGS[model.attrs["settings"].pooling](states.float(), mask)
-    return torch.nn.functional.normalize(pooled, dim=1).cpu().numpy()
+    engine: Engine = model.attrs["engine"]
+    pool = POOLINGS[model.attrs["settings"].pooling]
+    ids, mask = pad_wordpieces(pieces, engine.tokenizer.pad_id)
+    with model.attrs["lock"], torch.inference_mode():
+        states = engine.states(ids, mask)
+        pooled = pool(states, torch.from_numpy(mask).to(states.device))
+        return torch.nn.functional.normalize(pooled, dim=1).cpu().numpy()
 
 
-def pad_wordpieces(pieces: Sequence[Wordpieces], pad: int) -> "WordpieceBatch":
+def pad_wordpieces(
+    pieces: Sequence[Wordpieces], pad: int
+) -> Tuple[np.ndarray, np.ndarray]:
     """Lay tokenised names side by side.
 
     pieces (Sequence[Wordpieces]): The names.
     pad (int): The id to fill up with.
-    RETURNS (WordpieceBatch): Ids and mask. Shape: (n, length of the longest) each.
+    RETURNS (Tuple[np.ndarray, np.ndarray]): Ids and mask, int64.
+        Shape: (n, length of the longest) each.
     """
-    from spacy_transformers.data_classes import WordpieceBatch
-
-    lengths = [len(ids) for ids in pieces]
-    ids = np.full((len(pieces), max(lengths)), pad, dtype=np.int64)
-    mask = np.zeros(ids.shape, dtype=np.int64)
-    for row, wordpieces in enumerate(pieces):
-        ids[row, : len(wordpieces)] = wordpieces
-        mask[row, : len(wordpieces)] = 1
-    return WordpieceBatch(
-        strings=[[] for _ in pieces],
-        input_ids=ids,
-        attention_mask=mask,
-        lengths=lengths,
-        token_type_ids=None,
+    lengths = np.array([len(ids) for ids in pieces])
+    mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+    ids = np.full(mask.shape, pad, dtype=np.int64)
+    ids[mask.astype(bool)] = np.fromiter(
+        (id for one in pieces for id in one), dtype=np.int64, count=lengths.sum()
     )
+    return ids, mask

@@ -174,6 +174,30 @@ class Errors(metaclass=_WithCodes):
         "the adapter was trained in."
     )
 
+    E220 = (
+        "Expected an engine among {known}, but got {engine!r}. Correct the engine of "
+        "the encoder."
+    )
+    E221 = (
+        "Expected OpenVINO for this encoder, but it is not installed. Run "
+        '`pip install spacy-sapbert[openvino]`, or choose the engine "torch".'
+    )
+    E222 = (
+        "Expected an encoder exported for OpenVINO in {path}, but found none. Run "
+        "`spacy sapbert kb export` on the knowledge base, or choose the engine "
+        '"torch".'
+    )
+    E223 = (
+        "{path}: Expected an encoder that OpenVINO can run, but: {reason} Export it "
+        "again with the version of OpenVINO that is installed here, or choose the "
+        'engine "torch".'
+    )
+    E224 = (
+        "Expected vectors like the encoder's own from OpenVINO (cosine above {least}), "
+        'but the least cosine is {cosine:.4f}. Use the engine "torch" for this '
+        "encoder."
+    )
+
     # --- knowledge base and index ---
     E301 = (
         "Expected queries of width {width}, as the index has, but got {got}. Encode "

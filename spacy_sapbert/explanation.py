@@ -100,17 +100,17 @@ def describe_text(lookup: Lookup) -> Dict[str, Any]:
         `defined` the one that the document has; whether it was `cut`; its `wordpieces`,
         and how many of them are `unknown`; whether a name has the same ones.
     """
-    transformer: Any = lookup.kb.encoder.layers[0]
-    tokenizer = transformer.tokenizer
-    tokens = tokenizer.convert_ids_to_tokens(list(lookup.wordpieces))
-    frame = {*tokenizer.all_special_tokens} - {tokenizer.unk_token}
+    tokenizer = lookup.kb.encoder.attrs["engine"].tokenizer
+    unknown = tokenizer.unknown_id
+    frame = tokenizer.special_ids - {unknown}
+    ids = [number for number in lookup.wordpieces if number not in frame]
     return {
         "text": lookup.question.text,
         "long_form": lookup.question.long_form,
         "defined": lookup.question.defined,
         "cut": lookup.cut,
-        "wordpieces": [token for token in tokens if token not in frame],
-        "unknown": tokens.count(tokenizer.unk_token),
+        "wordpieces": [tokenizer.pieces.id_to_token(number) for number in ids],
+        "unknown": ids.count(unknown),
         "is_name": is_name(lookup),
     }
 

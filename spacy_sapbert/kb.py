@@ -27,7 +27,7 @@ from .installed import find_kb
 from .layered_store import LayeredStore
 from .layers import Layer
 from .linking import Linked, link_mentions
-from .meta import read_meta, verify_files
+from .meta import list_engines, read_meta, verify_files
 from .options import DEFAULT_OPTIONS, LinkOptions, change_options
 from .store import Entry
 
@@ -42,7 +42,7 @@ def load_kb(
 
     name (Union[str, Path, None]): See `find_kb`.
     encoder (Optional[Model[List[str], Floats2d]]): How to run its encoder; None = the
-        defaults of `create_transformer_encoder`.
+        defaults of `create_encoder`.
     RETURNS (KnowledgeBase): Ready to be asked; index and encoder are loaded when
         first used.
     RAISES (SapbertError): If there is none, or it is damaged or of another version.
@@ -132,15 +132,19 @@ class KnowledgeBase:
         """Open the encoder that lies in the folder.
 
         RETURNS (Model[List[str], Floats2d]): The model that runs it.
-        RAISES (SapbertError): If its vectors are not as wide as those of the index.
+        RAISES (SapbertError): If its vectors are not as wide as those of the index, or
+            it is not there for the engine that is to run it.
         """
-        from .encoder import create_transformer_encoder, open_encoder
+        from .encoder import create_encoder, open_encoder
 
-        model = self.given_encoder or create_transformer_encoder()
+        model = self.given_encoder or create_encoder()
         described = self.meta["encoder"]
         settings = EncoderSettings(
             described["pooling"], described["max_length"], described["lowercase"]
         )
+        engine, _, _ = model.attrs["run"]
+        if engine not in list_engines(self.meta):
+            raise SapbertError(Errors.E222.format(path=self.folder / "encoder"))
         open_encoder(model, self.folder / "encoder", settings=settings)
         if model.get_dim("nO") != described["width"]:
             raise SapbertError(

@@ -259,24 +259,22 @@ class SapbertLinker(Pipe):
     def __reduce__(self) -> Tuple[Any, ...]:
         # What is opened stays in this process; the other opens the same folder.
         state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
-        attrs = self.encoder.attrs
-        run = (attrs["names_per_pass"], attrs["precision"])
-        return restore_linker, (self.name, state, run)
+        return restore_linker, (self.name, state, self.encoder.attrs["run"])
 
 
-def restore_linker(name: str, state: Dict[str, Any], run: Tuple[int, str]) -> Any:
+def restore_linker(name: str, state: Dict[str, Any], run: Tuple[str, int, str]) -> Any:
     """Make a component of what a pickle holds.
 
     name (str): Of the component.
     state (Dict[str, Any]): Its attributes.
-    run (Tuple[int, str]): The settings of its encoder.
+    run (Tuple[str, int, str]): How its encoder is run; see `create_encoder`.
     RETURNS (SapbertLinker): The component.
     """
-    from .encoder import create_transformer_encoder
+    from .encoder import create_encoder
 
     linker = SapbertLinker.__new__(SapbertLinker)
     linker.__dict__.update(state)
     linker.name = name
-    linker.encoder = create_transformer_encoder(*run)
+    linker.encoder = create_encoder(*run)
     set_extensions(linker.attrs, linker.kb_ents_attr)
     return linker

@@ -15,6 +15,8 @@ from .writing import fcntl, lock_handle, write_json
 
 FILE = "meta.json"
 FORMAT = 2
+# What an export to another engine leaves when it is killed; nothing opens it.
+UNFINISHED = re.compile(r"encoder/(openvino/|\.openvino\.).*")
 OVERLAY_FOLDER = re.compile(r"overlay-\d+")
 LARGEST_META = 1 << 24  # bytes; a real one has a few thousand
 
@@ -246,7 +248,7 @@ def verify_files(folder: Path, meta: Dict[str, Any]) -> None:
             raise SapbertError(Errors.E306.format(path=folder / name, reason=problem))
     # A file that nobody knows would be opened with the encoder all the same.
     for name in sorted(present):
-        if name.startswith("encoder/"):
+        if name.startswith("encoder/") and not UNFINISHED.fullmatch(name):
             reason = "it was not there then"
             raise SapbertError(Errors.E306.format(path=folder / name, reason=reason))
 
@@ -266,6 +268,16 @@ def find_damage(path: "Path | None", entry: Dict[str, Any]) -> str:
     if file_digest(path) != entry["sha256"]:
         return "its sha256 is another"
     return ""
+
+
+def list_engines(meta: Dict[str, Any]) -> List[str]:
+    """Tell what can run the encoder of a knowledge base.
+
+    meta (Dict[str, Any]): From `read_meta`.
+    RETURNS (List[str]): Names of engines; PyTorch can in any case.
+    """
+    exported = any(name.startswith("encoder/openvino/") for name in meta["files"])
+    return ["torch", *(["openvino"] if exported else [])]
 
 
 def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
@@ -288,6 +300,7 @@ def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
         ("Index", f"{index['backend']} ({settings})" if settings else index["backend"]),
         ("Character 3-grams", "yes" if meta.get("ngrams") else "no"),
         ("Encoder", f"{encoder['base']} ({encoder['fingerprint']})"),
+        ("Engines", ", ".join(list_engines(meta))),
         ("Vectors", f"{encoder['width']} wide, {encoder['pooling']} pooling"),
         ("Threshold", "none" if meta["threshold"] is None else meta["threshold"]),
         *describe_calibration(meta.get("calibration")),

@@ -228,7 +228,8 @@ def test_the_tokenizer_of_the_adapters_folder_comes_first(
     assert len(tokenizer("fever").input_ids) > 3
     model: Any = create_transformer_encoder()
     open_encoder(model, tmp_path / "apart")
-    assert model.layers[0].tokenizer("fever") == tokenizer("fever")
+    pieces = model.attrs["engine"].tokenizer.pieces
+    assert pieces.encode("fever").ids == tokenizer("fever").input_ids
 
 
 def test_plain_hugging_face_reads_the_base_of_an_encoder_saved_whole(
