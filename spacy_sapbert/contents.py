@@ -1,6 +1,5 @@
 """What a knowledge base holds at one moment, and how that is searched."""
 
-import threading
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -19,6 +18,7 @@ import numpy as np
 from .allowed import check_known
 from .errors import Errors, SapbertError
 from .filters import Filter
+from .forks import ProcessLock
 from .hybrid import order_found, unite_searches
 from .indexes import Index
 from .layered_store import LayeredStore
@@ -64,7 +64,7 @@ class Contents:
         added = open_overlay(folder, meta, first=rows)
         self.layers = [built, *([added] if added else [])]
         self.store = LayeredStore(self.layers)
-        self.lock = threading.Lock()
+        self.lock = ProcessLock()
         self.loaded_ngrams: Optional[NgramLayers] = None
         self.filters: Dict[Filter, Admitted] = {}
 

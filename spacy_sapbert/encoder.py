@@ -1,6 +1,5 @@
 """Names → unit vectors: the one function that embeds mentions and aliases alike."""
 
-import threading
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
@@ -8,6 +7,7 @@ import numpy as np
 from thinc.api import Model
 
 from .engines import Engine, check_engine, open_engine
+from .forks import ProcessLock, guard_encoder
 from .hf import EncoderSettings, read_settings
 
 NameModel = Model[List[str], np.ndarray]
@@ -36,7 +36,7 @@ def create_encoder(
             "engine": None,
             "settings": EncoderSettings(),
             # Engines are not made for several threads.
-            "lock": threading.Lock(),
+            "lock": ProcessLock(),
         },
         dims={"nO": None},
     )
@@ -85,6 +85,7 @@ def open_encoder(
     RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
         adapter does not fit, or the engine cannot run it.
     """
+    guard_encoder()
     engine, _, precision = model.attrs["run"]
     settings = settings or read_settings(Path(source))
     use_engine(model, open_engine(engine, source, settings, precision), settings)

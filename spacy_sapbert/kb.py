@@ -1,6 +1,5 @@
 """KnowledgeBase: a folder of concepts, index and encoder, verified and searched."""
 
-import threading
 import warnings
 from pathlib import Path
 from typing import (
@@ -21,6 +20,7 @@ import numpy as np
 from .concepts import Concept
 from .contents import Contents
 from .errors import Errors, SapbertError, Warnings
+from .forks import ProcessLock
 from .hf import EncoderSettings
 from .indexes import Index, load_index
 from .installed import find_kb
@@ -69,7 +69,7 @@ class KnowledgeBase:
         encoder: "Optional[NameModel]" = None,
     ) -> None:
         self.folder = folder
-        self.lock = threading.Lock()  # while index or encoder are loaded
+        self.lock = ProcessLock()  # while index or encoder are loaded
         self.given_encoder = encoder
         self.loaded_encoder: Optional[NameModel] = None
         self.loaded_index: Optional[Index] = None

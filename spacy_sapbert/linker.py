@@ -1,8 +1,6 @@
 """The component: finds the concept of every entity that an earlier one detected."""
 
-import threading
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,13 +24,14 @@ from thinc.api import Model
 
 from .annotations import Attrs, set_extensions, write_links
 from .errors import Errors, SapbertError
+from .forks import OwnFolder, ProcessLock
 from .long_forms import long_form_text
 from .options import LinkOptions, change_options
 
 if TYPE_CHECKING:
     from .kb import KnowledgeBase
 
-OPENING = threading.Lock()  # a component is pickled, and a lock in it could not be
+OPENING = ProcessLock()  # a component is pickled, and a lock in it could not be
 
 MOST_MENTIONS = 1_000_000
 
@@ -86,7 +85,7 @@ class SapbertLinker(Pipe):
         self.encoder = encoder
         self.scorer = scorer
         self.opened: Optional[KnowledgeBase] = None
-        self.unpacked: Optional[TemporaryDirectory] = None
+        self.unpacked: Optional[OwnFolder] = None
         set_extensions(self.attrs, self.kb_ents_attr)
 
     @property
@@ -252,7 +251,7 @@ class SapbertLinker(Pipe):
         if "kb" in exclude or not files:
             return self
         unpacked = unpack_kb(files)
-        self.source, self.opened = Path(unpacked.name), None
+        self.source, self.opened = unpacked.path, None
         self.unpacked = unpacked
         return self
 

@@ -1,6 +1,5 @@
 """The names of the knowledge base as mentions, for those who have no NER model."""
 
-import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import (
@@ -26,6 +25,7 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from .errors import Errors, SapbertError
+from .forks import ProcessLock
 from .forms import list_windows, means_name
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LINKER = "sapbert_linker"
 SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key")
 SETTINGS_FILE = "settings.json"
 FORMS_AT_ONCE = 20_000  # bounds memory for a very long Doc
-OPENING = threading.Lock()  # a component is pickled, and a lock in it could not be
+OPENING = ProcessLock()  # a component is pickled, and a lock in it could not be
 
 
 @Language.factory(

@@ -2,9 +2,9 @@
 
 import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Dict, List, Set
 
+from .forks import OwnFolder
 from .kb import KnowledgeBase
 from .meta import FILE, OVERLAY_FOLDER, read_meta
 from .overlay import overlay_folder
@@ -53,16 +53,16 @@ def kb_to_files(kb: KnowledgeBase) -> Dict[str, bytes]:
     return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
 
 
-def unpack_kb(files: Dict[str, bytes]) -> TemporaryDirectory:
+def unpack_kb(files: Dict[str, bytes]) -> OwnFolder:
     """Write the files of a knowledge base into a temporary folder.
 
     files (Dict[str, bytes]): From `kb_to_files`; what meta.json does not name is left
         out, and it names no place outside of the folder.
-    RETURNS (TemporaryDirectory): The folder, which lasts as long as this object.
+    RETURNS (OwnFolder): The folder, which lasts as long as this object.
     RAISES (SapbertError): If meta.json is missing or damaged.
     """
-    temporary: TemporaryDirectory = TemporaryDirectory(prefix="sapbert-kb-")
-    folder = Path(temporary.name)
+    temporary = OwnFolder(prefix="sapbert-kb-")
+    folder = temporary.path
     if FILE in files:
         (folder / FILE).write_bytes(files[FILE])
     for name in read_meta(folder)["files"]:

@@ -65,38 +65,6 @@ def test_linker_pipe_equals_calls_in_any_batch(nlp: Language, sample_kb: Path) -
         assert results(found[1]) == []
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-def test_linker_in_two_processes_equals_one(
-    method: str, nlp: Language, sample_kb: Path
-) -> None:
-    # In a process of its own: a fork of one that has used torch may hang.
-    code = f"""
-import multiprocessing, spacy
-from spacy.tokens import Doc, Span
-if __name__ == "__main__":
-    multiprocessing.set_start_method({method!r})
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker", config={{"kb": {str(sample_kb)!r}, "k": 3}})
-    docs = []
-    for _ in range(4):
-        doc = Doc(nlp.vocab, words={WORDS!r})
-        doc.ents = [Span(doc, 3, 5, "X"), Span(doc, 6, 7, "X"), Span(doc, 7, 8, "X")]
-        docs.append(doc)
-    for doc in nlp.pipe(docs, n_process=2, batch_size=2):
-        print([(e.text, e.kb_id_, e._.cui, e._.link_note, e._.candidates)
-               for e in doc.ents])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    expected = str(results(nlp(make_doc(nlp))))
-    assert done.stdout.splitlines() == [expected] * 4, done.stderr
-
-
 def test_linker_answers_the_same_in_threads(nlp: Language) -> None:
     expected = results(nlp(make_doc(nlp)))
     found: List[Any] = []
