@@ -750,6 +750,14 @@ class Errors(metaclass=_WithCodes):
         "Expected at least one name with more than punctuation, but got none in "
         "{concepts} concepts. Name the concepts.jsonl of a vocabulary."
     )
+    E732 = (
+        "Expected {setting} as KEY=VALUE with dots between sections, but got "
+        "{value!r}. Write it like `{setting} encoder.precision=bf16`."
+    )
+    E733 = (
+        "Expected {folder} to be made of this dictionary and encoder, but {setting} "
+        "differs. Name another `--out`, or remove it."
+    )
     E750 = (
         "Expected the tables `every`, `grid` and `runs` in {path}, but it could not be "
         "read so: {reason}. Compare it with `training/configs/ablations/losses.toml`."

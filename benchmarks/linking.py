@@ -1,0 +1,273 @@
+"""Documents + a dictionary → scispaCy's linker and ours, side by side in one table.
+
+    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz assets/medic.jsonl
+    --out results/linking-medic --encoder models/minilm --pooling mean --label Disease
+    --scispacy-python .venv-scispacy/bin/python
+
+Both link the gold mentions of the same documents with the same dictionary through
+`nlp.pipe`, on the same cores, each in processes of its own that take turns. scispaCy
+needs an environment of its own, since it takes no numpy 2 and builds its index with no
+newer SciPy:
+
+    python3.11 -m venv .venv-scispacy
+    .venv-scispacy/bin/pip install scispacy==0.6.2 nmslib-metabrainz==2.1.3
+        "spacy<3.8" "numpy<2" "scipy<1.11" click
+
+It runs as its `EntityLinker` does, but for the dictionary: its own index, made of it by
+its own `create_tfidf_ann_index`; 30 neighbours, similarity above 0.7; concepts without
+a definition allowed, since no dictionary here has any.
+"""
+
+import statistics
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import typer
+from wasabi import msg
+
+from benchmarks.linking_inputs import (
+    Corpus,
+    choose_singles,
+    describe_doc,
+    parse_config,
+    read_corpus,
+)
+from benchmarks.linking_judging import judge_side
+from benchmarks.linking_measure import WARM_UP
+from benchmarks.linking_runs import (
+    ENTITIES,
+    INDEX,
+    KB,
+    Worker,
+    prepare_ours,
+    prepare_scispacy,
+    run_worker,
+)
+from benchmarks.machine import describe_machine, machine_line
+from spacy_sapbert.concepts import read_concepts
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.files import file_digest
+from spacy_sapbert.formats import READERS
+from spacy_sapbert.gold_mentions import Lookup, read_aliases
+from spacy_sapbert.writing import write_json
+from training.baselines import read_dictionary
+
+OURS, SCISPACY = "ours", "scispaCy"
+# its defaults, but for what the text above says
+LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
+# key: title, how it is written, and whether more of it is better
+FIGURES: Dict[str, Tuple[str, str, bool]] = {
+    "imports": ("Imports", "{:.2f} s", False),
+    "load": ("Load, without imports", "{:.2f} s", False),
+    "first": ("First document", "{:.0f} ms", False),
+    "cold": ("Mentions a second, first pass", "{:,.0f}", True),
+    "warm": ("Mentions a second, second pass", "{:,.0f}", True),
+    "p50": ("One mention, median", "{:.2f} ms", False),
+    "p95": ("One mention, 95 % within", "{:.2f} ms", False),
+    "megabytes": ("Peak memory", "{:,.0f} MB", False),
+    "strict": ("Acc@1, a tie is wrong", "{:.3f}", True),
+    "answered": ("Acc@1, first answer", "{:.3f}", True),
+    "tied": ("Mentions with a tie", "{:.1%}", False),
+    "linked": ("Mentions with an answer", "{:.1%}", True),
+}
+
+
+def measure_round(
+    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], *, threads: int
+) -> Tuple[Dict[str, float], Dict[str, Any]]:
+    """Measure one side once; single mentions in a process that knows none of them yet.
+
+    worker (Worker): The side.
+    documents (Sequence[Any]): From `describe_doc`.
+    singles (Sequence[Any]): From `choose_singles`.
+    threads (int): How many cores it gets.
+    RETURNS (Tuple[Dict[str, float], Dict[str, Any]]): The figures that take time or
+        memory, and all that `measure_side` gave.
+    """
+    piped = run_worker(worker, documents, threads=threads)
+    alone = run_worker(worker, documents[:1], singles=singles, threads=threads)
+    mentions = sum(len(document["entities"]) for document in documents[1:])
+    cold, warm = (mentions / seconds for seconds in piped["passes"])
+    p50, p95 = np.percentile(alone["singles"], [50, 95])
+    figures = {
+        **{key: (piped[key] + alone[key]) / 2 for key in ("imports", "load")},
+        "first": 1000 * (piped["first"] + alone["first"]) / 2,
+        "cold": cold,
+        "warm": warm,
+        "p50": 1000 * float(p50),
+        "p95": 1000 * float(p95),
+        "megabytes": piped["megabytes"],
+    }
+    return figures, piped
+
+
+def compare_sides(
+    workers: Dict[str, Worker],
+    corpus: Corpus,
+    lookup: Lookup,
+    aliases: Dict[str, str],
+    *,
+    rounds: int,
+    singles: int,
+    threads: int,
+    progress: bool = False,
+) -> Dict[str, Any]:
+    """Measure all sides in turn, and judge them.
+
+    workers (Dict[str, Worker]): The sides, by name.
+    corpus (Corpus): The documents.
+    lookup (Lookup): See `judge_side`.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    rounds (int): How often each is measured.
+    singles (int): Mentions that are linked one a call.
+    threads (int): Cores of each.
+    progress (bool): Say what is being measured.
+    RETURNS (Dict[str, Any]): For each side the median `figures`, those of all `rounds`,
+        its `versions`, and what else `judge_side` tells.
+    """
+    documents = [describe_doc(doc, doc.ents) for doc in corpus.docs]
+    drawn = choose_singles(corpus.docs, singles + WARM_UP)
+    measured: Dict[str, List[Dict[str, float]]] = {name: [] for name in workers}
+    last: Dict[str, Any] = {}
+    for number in range(rounds):
+        for name, worker in workers.items():
+            if progress:
+                msg.info(f"Round {number + 1} of {rounds}: {name}")
+            figures, last[name] = measure_round(
+                worker, documents, drawn, threads=threads
+            )
+            measured[name].append(figures)
+    sides: Dict[str, Any] = {}
+    for name, each in measured.items():
+        judged = judge_side(corpus, last[name]["answers"], lookup, aliases)
+        medians = {
+            key: statistics.median(figures[key] for figures in each) for key in each[0]
+        }
+        more = {key: judged.pop(key) for key in [*judged] if key in FIGURES}
+        sides[name] = {
+            "figures": {**medians, **more},
+            **judged,
+            "rounds": each,
+            "versions": last[name]["versions"],
+        }
+    return sides
+
+
+def list_table(sides: Dict[str, Any]) -> List[Tuple[str, ...]]:
+    """Lay the figures out.
+
+    sides (Dict[str, Any]): From `compare_sides`.
+    RETURNS (List[Tuple[str, ...]]): A header, and a row for each figure; with both
+        sides, the last column says how many times as good ours is.
+    """
+    table = [("", *sides, *(["Ours is better by"] if len(sides) > 1 else []))]
+    for key, (title, form, more_is_better) in FIGURES.items():
+        values = {name: side["figures"][key] for name, side in sides.items()}
+        row = [title, *(form.format(value) for value in values.values())]
+        if len(sides) > 1:
+            good, bad = (OURS, SCISPACY) if more_is_better else (SCISPACY, OURS)
+            row.append(f"{values[good] / values[bad]:.2f}×" if values[bad] else "–")
+        table.append(tuple(row))
+    return table
+
+
+def main(
+    documents: Path = typer.Argument(..., help="Annotated documents."),
+    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
+    out: Path = typer.Option(..., help="Folder for both indexes, made once."),
+    encoder: str = typer.Option(..., help="Of our knowledge base: folder or hub id."),
+    pooling: str = typer.Option("mean", help="Of the encoder."),
+    precision: str = typer.Option("float32", help="For building: float32 or bf16."),
+    scispacy_python: Optional[Path] = typer.Option(
+        None, help="Interpreter of scispaCy's environment. [ours is measured alone]"
+    ),
+    threshold: float = typer.Option(0.7, help="Of scispaCy, which has the same."),
+    config: List[str] = typer.Option(
+        [], help="KEY=VALUE of our linker, like encoder.precision=bf16; repeatable."
+    ),
+    format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
+    label: List[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
+    prefix: str = typer.Option(
+        "", help="Put before ids without a colon, e.g. MESH:", show_default=False
+    ),
+    aliases: Optional[Path] = typer.Option(
+        None, help="Lines: an id, a tab, the id that it is an alias of."
+    ),
+    limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
+    singles: int = typer.Option(500, min=1, help="Mentions linked one a call."),
+    rounds: int = typer.Option(3, min=1, help="Of measuring; the medians count."),
+    threads: int = typer.Option(2, min=1, help="Cores of either side."),
+    output: Optional[Path] = typer.Option(None, help="results.json to write."),
+) -> None:
+    """annotated documents + concepts.jsonl -> table, results.json"""
+    try:
+        known = read_aliases(aliases) if aliases else {}
+        linker = {"kb": str((out / KB).absolute()), **parse_config(config)}
+        corpus = read_corpus(
+            documents, format=format, labels=label, prefix=prefix, limit=limit
+        )
+        build = ["--encoder", encoder, "--pooling", pooling, "--precision", precision]
+        prepare_ours(out, concepts, build)
+        workers: Dict[str, Worker] = {}
+        if scispacy_python:
+            prepare_scispacy(out, concepts, str(scispacy_python))
+            settings: Dict[str, Any] = {"linker": {**LINKER, "threshold": threshold}}
+            settings["entities"] = str((out / ENTITIES).absolute())
+            settings["index"] = str((out / INDEX).absolute())
+            workers[SCISPACY] = Worker(
+                str(scispacy_python), "benchmarks.linking_scispacy", settings
+            )
+        ours = {"config": linker}
+        workers[OURS] = Worker(sys.executable, "benchmarks.linking_ours", ours)
+        dictionary = read_dictionary(read_concepts(concepts))
+        sides = compare_sides(
+            workers,
+            corpus,
+            dictionary.lookup,
+            known,
+            rounds=rounds,
+            singles=singles,
+            threads=threads,
+            progress=True,
+        )
+        counts = {
+            "documents": len(corpus.docs),
+            "entities": sum(len(doc.ents) for doc in corpus.docs),
+            "mentions": corpus.mentions,
+            "concepts": len(set(dictionary.ids.values())),
+            "names": len(dictionary.names),
+        }
+        if output:
+            data = {
+                "machine": {**describe_machine(), "threads": threads},
+                "settings": {"rounds": rounds, "singles": singles, "labels": label}
+                | {name: worker.settings for name, worker in workers.items()},
+                "documents": {"file": documents.name, "sha256": file_digest(documents)},
+                "dictionary": {"file": concepts.name, "sha256": file_digest(concepts)},
+                "counts": counts,
+                "sides": sides,
+            }
+            write_json(output, data)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    msg.text(f"{machine_line()}; {threads} threads each")
+    for name, side in sides.items():
+        versions = ", ".join(f"{key} {v}" for key, v in side["versions"].items())
+        msg.text(f"{name}: {versions}")
+    msg.text(
+        f"{counts['documents']:,} documents, {counts['entities']:,} of "
+        f"{counts['mentions']:,} mentions on token boundaries, {side['judged']:,} with "
+        f"an id, {side['coverage']:.1%} of them in the dictionary of "
+        f"{counts['concepts']:,} concepts and {counts['names']:,} distinct names; "
+        f"median of {rounds}"
+    )
+    header, *rows = list_table(sides)
+    msg.table(rows, header=header, divider=True, aligns=("l", *"r" * len(header[1:])))
+    if output:
+        msg.good(f"Wrote {output}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,149 @@
+"""Where the time of the linker goes: seconds and shares of five steps of `nlp.pipe`.
+
+    python -m benchmarks.profile_pipe CDR_DevelopmentSet.PubTator.txt.gz --kb models/kb
+
+The documents come with their gold mentions as entities; see `benchmarks.linking`. The
+functions of each step are wrapped, so that nothing else is slowed down.
+"""
+
+import statistics
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from unittest.mock import patch
+
+import spacy
+import typer
+from spacy.tokens import Doc
+from wasabi import msg
+
+from benchmarks.linking_inputs import parse_config, read_corpus
+from benchmarks.machine import machine_line
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats import READERS
+
+# The functions of each step, by what they are looked up in when they are called.
+STEPS: Dict[str, Tuple[str, ...]] = {
+    "tokenise": ("spacy_sapbert.encoder.tokenize_names",),
+    "forward": ("spacy_sapbert.encoder.encode_wordpieces",),
+    "search": (
+        "spacy_sapbert.contents.Contents.search",
+        "spacy_sapbert.contents.Contents.vectors",
+    ),
+    "SQLite": tuple(
+        f"spacy_sapbert.layered_store.LayeredStore.{name}"
+        for name in ("entries", "types", "codes", "parents", "rows_of_keys")
+    ),
+    "annotate": ("spacy_sapbert.linker.write_links",),
+}
+REST = "the rest"  # ranking, ties, gathering of mentions, spaCy
+
+
+class Clock:
+    """Adds up the seconds of steps; of one inside another the outer counts."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(STEPS, 0.0)
+        self.busy = False
+
+    def wrap(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Make a function that counts for a step."""
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            if self.busy:
+                return function(*args, **kwargs)
+            self.busy = True
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.seconds[step] += time.perf_counter() - start
+                self.busy = False
+
+        return timed
+
+
+@contextmanager
+def clocked() -> Iterator[Clock]:
+    """Wrap the functions of all steps.
+
+    YIELDS (Clock): What they take.
+    """
+    from importlib import import_module
+
+    clock = Clock()
+    with ExitStack() as stack:
+        for step, names in STEPS.items():
+            for name in names:
+                module, *places = name.split(".")[:2], *name.split(".")[2:]
+                place: Any = import_module(".".join(module))
+                for inner in places[:-1]:
+                    place = getattr(place, inner)
+                wrapped = clock.wrap(step, getattr(place, places[-1]))
+                stack.enter_context(patch.object(place, places[-1], wrapped))
+        yield clock
+
+
+def profile_docs(nlp: Any, docs: Sequence[Doc]) -> Dict[str, float]:
+    """Link documents and time the steps.
+
+    nlp (Language): A pipeline with the linker, everything loaded.
+    docs (Sequence[Doc]): They stay as they are.
+    RETURNS (Dict[str, float]): Seconds of each of `STEPS`, and of what is none.
+    """
+    copies = [doc.copy() for doc in docs]
+    with clocked() as clock:
+        start = time.perf_counter()
+        for _ in nlp.pipe(copies):
+            pass
+        total = time.perf_counter() - start
+    return {**clock.seconds, REST: total - sum(clock.seconds.values())}
+
+
+def main(
+    documents: Path = typer.Argument(..., help="Annotated documents."),
+    kb: Path = typer.Option(..., help="Folder of the knowledge base."),
+    config: List[str] = typer.Option(
+        [], help="KEY=VALUE of the linker, like encoder.precision=bf16; repeatable."
+    ),
+    format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
+    label: List[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
+    limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
+    rounds: int = typer.Option(3, min=1, help="Of measuring; the medians count."),
+) -> None:
+    """annotated documents + kb/ -> table of steps, seconds and shares"""
+    try:
+        settings = {"kb": str(kb), **parse_config(config)}
+        corpus = read_corpus(documents, format=format, labels=label, limit=limit)
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sapbert_linker", config=settings)
+        profile_docs(nlp, corpus.docs[:1])  # loads everything
+        measured = [profile_docs(nlp, corpus.docs) for _ in range(rounds)]
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    mentions = sum(len(doc.ents) for doc in corpus.docs)
+    seconds = {
+        step: statistics.median(each[step] for each in measured) for step in measured[0]
+    }
+    total = sum(seconds.values())
+    rows = [
+        (
+            step,
+            f"{taken:.2f} s",
+            f"{1e6 * taken / mentions:,.0f} µs",
+            f"{taken / total:.1%}",
+        )
+        for step, taken in [*seconds.items(), ("all", total)]
+    ]
+    msg.text(machine_line())
+    msg.text(
+        f"{len(corpus.docs):,} documents, {mentions:,} mentions, "
+        f"{mentions / total:,.0f} a second; median of {rounds}"
+    )
+    header = ("Step", "Time", "A mention", "Share")
+    msg.table(rows, header=header, divider=True, aligns=("l", "r", "r", "r"))
+
+
+if __name__ == "__main__":
+    typer.run(main)
