@@ -2,13 +2,15 @@
 
     python -m benchmarks.profile_pipe CDR_DevelopmentSet.PubTator.txt.gz --kb models/kb
 
-The documents come with their gold mentions as entities; see `benchmarks.linking`. The
+The documents come with their gold mentions as entities; with `--singles` each of some
+mentions is a document, linked one a call, as `benchmarks.linking` does it too. The
 functions of each step are wrapped, so that nothing else is slowed down.
 """
 
 import statistics
 import time
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 from unittest.mock import patch
@@ -18,7 +20,8 @@ import typer
 from spacy.tokens import Doc
 from wasabi import msg
 
-from benchmarks.linking_inputs import parse_config, read_corpus
+from benchmarks.linking_inputs import choose_singles, parse_config, read_corpus
+from benchmarks.linking_measure import make_docs
 from benchmarks.machine import machine_line
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import READERS
@@ -70,32 +73,33 @@ def clocked() -> Iterator[Clock]:
 
     YIELDS (Clock): What they take.
     """
-    from importlib import import_module
-
     clock = Clock()
     with ExitStack() as stack:
         for step, names in STEPS.items():
             for name in names:
-                module, *places = name.split(".")[:2], *name.split(".")[2:]
-                place: Any = import_module(".".join(module))
-                for inner in places[:-1]:
+                package, module, *classes, function = name.split(".")
+                place: Any = import_module(f"{package}.{module}")
+                for inner in classes:
                     place = getattr(place, inner)
-                wrapped = clock.wrap(step, getattr(place, places[-1]))
-                stack.enter_context(patch.object(place, places[-1], wrapped))
+                wrapped = clock.wrap(step, getattr(place, function))
+                stack.enter_context(patch.object(place, function, wrapped))
         yield clock
 
 
-def profile_docs(nlp: Any, docs: Sequence[Doc]) -> Dict[str, float]:
+def profile_docs(
+    nlp: Any, docs: Sequence[Doc], *, alone: bool = False
+) -> Dict[str, float]:
     """Link documents and time the steps.
 
     nlp (Language): A pipeline with the linker, everything loaded.
     docs (Sequence[Doc]): They stay as they are.
+    alone (bool): One document a call, not a stream.
     RETURNS (Dict[str, float]): Seconds of each of `STEPS`, and of what is none.
     """
     copies = [doc.copy() for doc in docs]
     with clocked() as clock:
         start = time.perf_counter()
-        for _ in nlp.pipe(copies):
+        for _ in map(nlp, copies) if alone else nlp.pipe(copies):
             pass
         total = time.perf_counter() - start
     return {**clock.seconds, REST: total - sum(clock.seconds.values())}
@@ -110,6 +114,9 @@ def main(
     format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
     label: List[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
     limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
+    singles: int = typer.Option(
+        0, min=0, help="Mentions linked one a call; 0 = documents."
+    ),
     rounds: int = typer.Option(3, min=1, help="Of measuring; the medians count."),
 ) -> None:
     """annotated documents + kb/ -> table of steps, seconds and shares"""
@@ -119,10 +126,13 @@ def main(
         nlp = spacy.blank("en")
         nlp.add_pipe("sapbert_linker", config=settings)
         profile_docs(nlp, corpus.docs[:1])  # loads everything
-        measured = [profile_docs(nlp, corpus.docs) for _ in range(rounds)]
+        docs = corpus.docs
+        if singles:
+            docs = list(make_docs(nlp.vocab, choose_singles(docs, singles)))
+        measured = [profile_docs(nlp, docs, alone=singles > 0) for _ in range(rounds)]
     except SapbertError as error:
         msg.fail(str(error), exits=1)
-    mentions = sum(len(doc.ents) for doc in corpus.docs)
+    mentions = sum(len(doc.ents) for doc in docs)
     seconds = {
         step: statistics.median(each[step] for each in measured) for step in measured[0]
     }
@@ -138,7 +148,7 @@ def main(
     ]
     msg.text(machine_line())
     msg.text(
-        f"{len(corpus.docs):,} documents, {mentions:,} mentions, "
+        f"{len(docs):,} documents, {mentions:,} mentions, "
         f"{mentions / total:,.0f} a second; median of {rounds}"
     )
     header = ("Step", "Time", "A mention", "Share")

@@ -262,8 +262,12 @@ def test_scispacy_is_measured_in_its_environment(
     assert "scispacy" in sides["scispaCy"]["versions"]
 
 
-def test_the_profile_has_every_step(sample_kb: Path, pubtator_file: Path) -> None:
-    done = run(profile_app, pubtator_file, "--kb", sample_kb, "--rounds", 1)
+@pytest.mark.parametrize(("singles", "documents"), [(0, 2), (3, 3)])
+def test_the_profile_has_every_step(
+    sample_kb: Path, pubtator_file: Path, singles: int, documents: int
+) -> None:
+    options = ["--kb", sample_kb, "--rounds", 1, "--singles", singles]
+    done = run(profile_app, pubtator_file, *options)
     assert done.exit_code == 0, done.output
     rows = [line.split("  ")[0].strip() for line in done.output.splitlines()]
     assert [row for row in rows if row in {*STEPS, REST, "all"}] == [
@@ -271,4 +275,5 @@ def test_the_profile_has_every_step(sample_kb: Path, pubtator_file: Path) -> Non
         REST,
         "all",
     ]
-    assert "2 documents, 6 mentions" in done.output
+    mentions = singles or 6
+    assert f"{documents} documents, {mentions} mentions" in done.output
