@@ -123,8 +123,9 @@ def test_no_error_is_worded_where_it_is_raised() -> None:
 
 
 def test_every_error_text_is_used_once_defined() -> None:
+    files = [*python_files(), *sorted((ROOT / "benchmarks").rglob("*.py"))]
     source = "\n".join(
-        path.read_text("utf8") for path in python_files() if path.name != "errors.py"
+        path.read_text("utf8") for path in files if path.name != "errors.py"
     )
     errors = (ROOT / "spacy_sapbert" / "errors.py").read_text("utf8")
     codes = re.findall(r"^    ([EW]\d{3}) =", errors, re.MULTILINE)
