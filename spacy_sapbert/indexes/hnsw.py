@@ -110,10 +110,17 @@ def map_vectors(path: Path, *, rows: int, width: int) -> Optional[NodeVectors]:
             "itemsize": size,
         }
     )
-    mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
-    numbers = mapped["row"].astype(np.int64)
+    # Taken from the map, they would bring almost every page of it into memory.
+    with open(path, "rb") as file:
+        file.seek(HEADER.itemsize)
+        blocks = [
+            np.fromfile(file, node, min(BLOCK_ROWS, rows - first))["row"].astype("<i8")
+            for first in range(0, rows, BLOCK_ROWS)
+        ]
+    numbers = np.concatenate(blocks)
     if not np.array_equal(np.sort(numbers), np.arange(rows)):
         return None
+    mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
     return NodeVectors(mapped["vector"].view(np.ndarray), np.argsort(numbers))
 
 
