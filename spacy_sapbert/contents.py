@@ -27,12 +27,15 @@ from .ngrams import FOLDER as NGRAMS_FOLDER
 from .ngrams import NgramLayers, load_ngrams
 from .options import LinkOptions
 from .overlay import open_overlay, read_removed
+from .remembered import Remembered
 from .store import Entry, name_key
 
 if TYPE_CHECKING:
     from .encoder import NameModel, Wordpieces
 
 FILTERS_KEPT = 16  # filters whose rows are remembered
+MENTIONS_KEPT = 5_000  # mentions whose hits are remembered: some 5 KB each
+CONCEPTS_KEPT = 20_000  # concepts whose types and codes are remembered: some 1 KB each
 
 
 class Contents:
@@ -66,6 +69,8 @@ class Contents:
         self.store = LayeredStore(self.layers)
         self.lock = ProcessLock()
         self.loaded_ngrams: Optional[NgramLayers] = None
+        self.found: Remembered[Any, Any] = Remembered(MENTIONS_KEPT)
+        self.facts: Remembered[str, Any] = Remembered(CONCEPTS_KEPT)
         self.filters: Dict[Filter, Admitted] = {}
 
     @property

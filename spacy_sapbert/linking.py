@@ -148,8 +148,14 @@ class Facts:
     def __init__(self, kb: Searched, entries: Sequence[Entry]) -> None:
         self.kb = kb
         cuis = list(dict.fromkeys(entry.cui for entry in entries))
-        self.types = kb.store.types(cuis)
-        self.codes = kb.store.codes(cuis)
+        facts = kb.facts.recall(cuis)
+        if new := [cui for cui in cuis if cui not in facts]:
+            types, codes = kb.store.types(new), kb.store.codes(new)
+            read = {c: (types.get(c, []), codes.get(c, {})) for c in new}
+            kb.facts.keep(read)
+            facts.update(read)
+        self.types = {cui: types for cui, (types, _) in facts.items() if types}
+        self.codes = {cui: codes for cui, (_, codes) in facts.items()}
         self.parents: Optional[Dict[str, List[str]]] = None
         self.cuis = cuis
 

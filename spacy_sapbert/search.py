@@ -34,13 +34,29 @@ class Found(NamedTuple):
 def find_concepts(
     kb: Searched, asked: Sequence[Asked], options: LinkOptions
 ) -> Dict[Asked, Found]:
-    """Look mentions up, equal ones once.
+    """Look mentions up, equal ones once, and none that was looked up a while ago.
 
     kb (Searched): Where.
     asked (Sequence[Asked]): Mentions, and what each may find.
     options (LinkOptions): How.
     RETURNS (Dict[Asked, Found]): What was found.
     """
+    # All that what is found depends on, besides the knowledge base.
+    how = (options.k, options.threshold, options.fusion, options.ngram_weight)
+    known = kb.found.recall((*key, *how) for key in dict.fromkeys(asked))
+    found = {(text, wanted): value for (text, wanted, *_), value in known.items()}
+    new = [key for key in dict.fromkeys(asked) if key not in found]
+    if new:
+        searched = search_concepts(kb, new, options)
+        kb.found.keep({(*key, *how): value for key, value in searched.items()})
+        found.update(searched)
+    return found
+
+
+def search_concepts(
+    kb: Searched, asked: Sequence[Asked], options: LinkOptions
+) -> Dict[Asked, Found]:
+    """Search for mentions; see `find_concepts`."""
     from .encoder import tokenize_names
 
     found = {key: Found([], "empty") for key in asked}

@@ -8,6 +8,7 @@ from .filters import Filter
 from .layered_store import LayeredStore
 from .layers import Admitted
 from .options import LinkOptions
+from .remembered import Remembered
 from .store import Entry
 
 
@@ -16,6 +17,8 @@ class Searched(Protocol):
 
     meta: Dict[str, Any]
     store: LayeredStore
+    found: Remembered[Any, Any]
+    facts: Remembered[str, Any]
 
     @property
     def rows(self) -> int: ...

@@ -79,7 +79,8 @@ class Store:
 
     def query_many(self, sql: str, values: Iterable[Any]) -> Iterator[Any]:
         """Ask for many values; `{}` in the statement stands for their list."""
-        distinct = list(dict.fromkeys(values))
+        # In order: neighbours are likely to lie on the same page of the file.
+        distinct = sorted({*values})
         for start in range(0, len(distinct), ASKED_AT_ONCE):
             part = distinct[start : start + ASKED_AT_ONCE]
             yield from self.query(sql.format(", ".join("?" * len(part))), part)

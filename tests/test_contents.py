@@ -19,6 +19,12 @@ LOCAL = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is remembered, so that each question is searched anew."""
+    monkeypatch.setattr(contents, "MENTIONS_KEPT", 0)
+
+
 @pytest.fixture
 def kb(own_kb: Path) -> KnowledgeBase:
     kb = load_kb(own_kb)

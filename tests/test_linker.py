@@ -296,7 +296,7 @@ def described(linker: Any) -> List[Any]:
     state = {**linker.__dict__}
     for name in ("encoder", "scorer", "source", "opened"):
         state.pop(name)
-    return [state, linker.encoder.attrs["names_per_pass"]]
+    return [state, linker.encoder.attrs["run"]]
 
 
 def test_all_settings_survive_the_config_and_a_saved_pipeline(
