@@ -19,7 +19,6 @@ a definition allowed, since no dictionary here has any.
 """
 
 import statistics
-import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -37,10 +36,10 @@ from benchmarks.linking_inputs import (
 from benchmarks.linking_judging import judge_side
 from benchmarks.linking_measure import WARM_UP
 from benchmarks.linking_runs import (
-    ENTITIES,
-    INDEX,
-    KB,
+    OURS,
+    SCISPACY,
     Worker,
+    make_workers,
     prepare_ours,
     prepare_scispacy,
     run_worker,
@@ -54,7 +53,6 @@ from spacy_sapbert.gold_mentions import Lookup, read_aliases
 from spacy_sapbert.writing import write_json
 from training.baselines import read_dictionary
 
-OURS, SCISPACY = "ours", "scispaCy"
 # its defaults, but for what the text above says
 LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
 # key: title, how it is written, and whether more of it is better
@@ -155,6 +153,28 @@ def compare_sides(
     return sides
 
 
+def list_facts(sides: Dict[str, Any], counts: Dict[str, int]) -> List[str]:
+    """Say what was measured, in lines to stand above the table.
+
+    sides (Dict[str, Any]): From `compare_sides`.
+    counts (Dict[str, int]): Of documents, entities, mentions, concepts and names.
+    RETURNS (List[str]): The lines.
+    """
+    lines = []
+    for name, side in sides.items():
+        versions = ", ".join(f"{key} {v}" for key, v in side["versions"].items())
+        lines.append(f"{name}: {versions}")
+    side = sides[OURS]  # both were judged on the same mentions
+    lines.append(
+        f"{counts['documents']:,} documents, {counts['entities']:,} of "
+        f"{counts['mentions']:,} mentions on token boundaries, {side['judged']:,} with "
+        f"an id, {side['coverage']:.1%} of them in the dictionary of "
+        f"{counts['concepts']:,} concepts and {counts['names']:,} distinct names; "
+        f"median of {len(side['rounds'])}"
+    )
+    return lines
+
+
 def list_table(sides: Dict[str, Any]) -> List[Tuple[str, ...]]:
     """Lay the figures out.
 
@@ -162,7 +182,7 @@ def list_table(sides: Dict[str, Any]) -> List[Tuple[str, ...]]:
     RETURNS (List[Tuple[str, ...]]): A header, and a row for each figure; with both
         sides, the last column says how many times as good ours is.
     """
-    table = [("", *sides, *(["Ours is better by"] if len(sides) > 1 else []))]
+    table = [("", *sides, *(["Ours, times as good"] if len(sides) > 1 else []))]
     for key, (title, form, more_is_better) in FIGURES.items():
         values = {name: side["figures"][key] for name, side in sides.items()}
         row = [title, *(form.format(value) for value in values.values())]
@@ -204,23 +224,17 @@ def main(
     """annotated documents + concepts.jsonl -> table, results.json"""
     try:
         known = read_aliases(aliases) if aliases else {}
-        linker = {"kb": str((out / KB).absolute()), **parse_config(config)}
+        changed = parse_config(config)
         corpus = read_corpus(
             documents, format=format, labels=label, prefix=prefix, limit=limit
         )
         build = ["--encoder", encoder, "--pooling", pooling, "--precision", precision]
         prepare_ours(out, concepts, build)
-        workers: Dict[str, Worker] = {}
-        if scispacy_python:
-            prepare_scispacy(out, concepts, str(scispacy_python))
-            settings: Dict[str, Any] = {"linker": {**LINKER, "threshold": threshold}}
-            settings["entities"] = str((out / ENTITIES).absolute())
-            settings["index"] = str((out / INDEX).absolute())
-            workers[SCISPACY] = Worker(
-                str(scispacy_python), "benchmarks.linking_scispacy", settings
-            )
-        ours = {"config": linker}
-        workers[OURS] = Worker(sys.executable, "benchmarks.linking_ours", ours)
+        theirs = {**LINKER, "threshold": threshold}
+        python = str(scispacy_python) if scispacy_python else None
+        if python:
+            prepare_scispacy(out, concepts, python)
+        workers = make_workers(out.absolute(), changed, python, theirs)
         dictionary = read_dictionary(read_concepts(concepts))
         sides = compare_sides(
             workers,
@@ -243,7 +257,7 @@ def main(
             data = {
                 "machine": {**describe_machine(), "threads": threads},
                 "settings": {"rounds": rounds, "singles": singles, "labels": label}
-                | {name: worker.settings for name, worker in workers.items()},
+                | {"build": build, OURS: changed, SCISPACY: theirs},
                 "documents": {"file": documents.name, "sha256": file_digest(documents)},
                 "dictionary": {"file": concepts.name, "sha256": file_digest(concepts)},
                 "counts": counts,
@@ -253,16 +267,8 @@ def main(
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     msg.text(f"{machine_line()}; {threads} threads each")
-    for name, side in sides.items():
-        versions = ", ".join(f"{key} {v}" for key, v in side["versions"].items())
-        msg.text(f"{name}: {versions}")
-    msg.text(
-        f"{counts['documents']:,} documents, {counts['entities']:,} of "
-        f"{counts['mentions']:,} mentions on token boundaries, {side['judged']:,} with "
-        f"an id, {side['coverage']:.1%} of them in the dictionary of "
-        f"{counts['concepts']:,} concepts and {counts['names']:,} distinct names; "
-        f"median of {rounds}"
-    )
+    for line in list_facts(sides, counts):
+        msg.text(line)
     header, *rows = list_table(sides)
     msg.table(rows, header=header, divider=True, aligns=("l", *"r" * len(header[1:])))
     if output:

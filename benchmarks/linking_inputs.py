@@ -47,7 +47,8 @@ def read_corpus(
     prefix (str): Put before ids without a colon.
     limit (int): First documents; 0 = all.
     RETURNS (Corpus): Those documents that have entities.
-    RAISES (SapbertError): If the file is not usable, or no mention is left.
+    RAISES (SapbertError): If the file is not usable, no mention with an id is left, or
+        there is no second document: the first one only warms up.
     """
     with warnings.catch_warnings():  # `Corpus.mentions` tells of it
         warnings.simplefilter("ignore", UserWarning)
@@ -66,8 +67,10 @@ def read_corpus(
         if doc.ents:
             docs.append(doc)
             golds.append([meant[span_key(ent)] for ent in doc.ents])
-    if not docs:
+    if not any(gold.parts for own in golds for gold in own):
         raise SapbertError(Errors.E708.format(path=path, mentions=mentions))
+    if len(docs) < 2:
+        raise SapbertError(Errors.E734.format(path=path))
     return Corpus(docs, golds, mentions)
 
 

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from wasabi import msg
 
@@ -18,6 +18,7 @@ from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import file_digest
 from spacy_sapbert.writing import write_json
 
+OURS, SCISPACY = "ours", "scispaCy"
 CODE = Path(__file__).parent
 ENTITIES, INDEX, KB, MADE = "entities.jsonl", "scispacy", "kb", "made.json"
 
@@ -82,7 +83,7 @@ def prepare_scispacy(out: Path, concepts: Path, python: str) -> None:
             call([python, "-m", "benchmarks.linking_scispacy", "build", *places], env)
 
 
-def call(command: List[str], env: Dict[str, str] | None = None) -> None:
+def call(command: List[str], env: Optional[Dict[str, str]] = None) -> None:
     """Run a command.
 
     command (List[str]): Its words.
@@ -119,6 +120,31 @@ def pinned(threads: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def make_workers(
+    out: Path, config: Dict[str, Any], python: Optional[str], theirs: Dict[str, Any]
+) -> Dict[str, Worker]:
+    """Say how the sides are started.
+
+    out (Path): Folder that has what both need; absolute.
+    config (Dict[str, Any]): Of our linker, but for its knowledge base.
+    python (Optional[str]): The interpreter of scispaCy's environment; None = without.
+    theirs (Dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
+    RETURNS (Dict[str, Worker]): By name, in the order of the table.
+    """
+    workers: Dict[str, Worker] = {}
+    if python:
+        places = {"entities": str(out / ENTITIES), "index": str(out / INDEX)}
+        workers[SCISPACY] = Worker(
+            python, "benchmarks.linking_scispacy", {"linker": theirs, **places}
+        )
+    workers[OURS] = Worker(
+        sys.executable,
+        "benchmarks.linking_ours",
+        {"config": {**config, "kb": str(out / KB)}},
+    )
+    return workers
 
 
 def run_worker(

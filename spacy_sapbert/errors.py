@@ -758,6 +758,10 @@ class Errors(metaclass=_WithCodes):
         "Expected {folder} to be made of this dictionary and encoder, but {setting} "
         "differs. Name another `--out`, or remove it."
     )
+    E734 = (
+        "Expected at least two documents with mentions in {path}, but got one. Name "
+        "another file, or raise `--limit`."
+    )
     E750 = (
         "Expected the tables `every`, `grid` and `runs` in {path}, but it could not be "
         "read so: {reason}. Compare it with `training/configs/ablations/losses.toml`."

@@ -91,8 +91,21 @@ def test_entities_are_the_longest_of_the_wanted_mentions(pubtator_file: Path) ->
         [["UMLS:C0000001"]],
         [["UMLS:C0000005"], ["UMLS:C0000003"]],
     ]
-    with pytest.raises(SapbertError, match="E708"):
-        read_corpus(pubtator_file, labels=["Gene"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error"),
+    [
+        ({"labels": ["Gene"]}, "E708"),
+        ({"labels": ["Chemical"]}, "E708"),  # without an id
+        ({"limit": 2}, "E734"),
+    ],
+)
+def test_a_corpus_that_measures_nothing_is_refused(
+    pubtator_file: Path, chosen: Any, error: str
+) -> None:
+    with pytest.raises(SapbertError, match=error):
+        read_corpus(pubtator_file, **chosen)
 
 
 def test_documents_come_out_of_the_request_as_they_went_in(pubtator_file: Path) -> None:
@@ -236,7 +249,8 @@ def test_ours_is_measured_alone(
     assert side["figures"]["answered"] == 0.8
     assert side["figures"]["linked"] == 1
     assert (side["judged"], side["coverage"]) == (5, 1)
-    assert data["settings"]["ours"]["config"]["k"] == 3
+    assert data["settings"]["ours"] == {"k": 3}
+    assert str(tmp_path) not in output.read_text("utf8")
 
 
 def test_scispacy_is_measured_in_its_environment(
