@@ -681,6 +681,16 @@ class Errors(metaclass=_WithCodes):
         "{path}: Expected results that were judged as those in {first}, but "
         "`{setting}` differs. Evaluate both with the same options."
     )
+    E748 = (
+        "Expected a worker process to link the documents {ids}, but {deaths} of them "
+        "ended over it, the last with exit code {code}. If the system had no memory "
+        "left (-9), pass a smaller `--batch-size` or `--n-process`; else find the "
+        "document with `--batch-size 1`."
+    )
+    E749 = (
+        "Expected a worker process to open the pipeline and to send back what it "
+        "linked, but it failed with {kind}. `--n-process 1` shows where."
+    )
     E747 = (
         "Expected a group of mentions that all results have, but {path} has no "
         "{group!r}. Correct `--group`, or evaluate with `--seen`."
@@ -791,5 +801,8 @@ class Warnings(metaclass=_WithCodes):
         "{path}: Expected mentions of whole tokens, one at a place, but of {mentions} "
         "{widened} do not begin and end with tokens and {overlapping} overlap a longer "
         "one. These are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
+    )
+    W748 = (
+        "A worker process ended with exit code {code}. Another one links its documents."
     )
     W001 = "The id {cui} was retired; the concept is now {now}."

@@ -1,7 +1,17 @@
 """Pipelines that link: loaded, completed with what they lack, run over documents."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Tuple,
+)
 
 from .documents import Document
 from .errors import Errors, SapbertError
@@ -14,6 +24,9 @@ if TYPE_CHECKING:
 LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 NAMES = "names"  # the value of `mentions`
+
+# Documents that are run together, and components that are left out for them.
+Job = Tuple[List[Document], List[str]]
 
 
 def load_pipeline(name: Optional[str]) -> "Language":
@@ -110,6 +123,19 @@ def complete_pipeline(
     return linker
 
 
+def open_pipeline(name: Optional[str], settings: Dict[str, Any]) -> "Language":
+    """Load a pipeline and give it what it lacks; the same in every process.
+
+    name (Optional[str]): See `load_pipeline`.
+    settings (Dict[str, Any]): Of `complete_pipeline`.
+    RETURNS (Language): The pipeline.
+    RAISES (SapbertError): See both.
+    """
+    nlp = load_pipeline(name)
+    complete_pipeline(nlp, **settings)
+    return nlp
+
+
 def linked_spans(spans_key: Optional[str]) -> str:
     """Say what a component assigns that detects what is linked."""
     return "doc.ents" if spans_key is None else "doc.spans"
@@ -142,7 +168,11 @@ def has_entities(document: Document, spans_key: Optional[str]) -> bool:
 
 
 def link_documents(
-    nlp: "Language", documents: Iterable[Document], *, batch_size: int
+    nlp: "Language",
+    documents: Iterable[Document],
+    *,
+    batch_size: int,
+    run: "Optional[Callable[[Iterator[Job]], Iterator[Tuple[Any, List[Doc]]]]]" = None,
 ) -> "Iterator[Tuple[Any, Doc]]":
     """Run a pipeline over documents.
 
@@ -151,23 +181,39 @@ def link_documents(
     nlp (Language): The pipeline, with a linker.
     documents (Iterable[Document]): Ids and texts, or Docs.
     batch_size (int): Documents held at once.
+    run (Optional[Callable]): Runs jobs in the place of this process, and gives the
+        documents of each and a Doc for each of these; see `Workers.run`.
     YIELDS (Tuple[Any, Doc]): Ids and Docs, in order.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
-    from spacy.util import minibatch, raise_error
+    jobs = plan_jobs(nlp, documents, batch_size=batch_size)
+    results = run(jobs) if run else ((b, run_batch(nlp, b, skip=s)) for b, s in jobs)
+    for batch, docs in results:
+        for document, doc in zip(batch, docs, strict=True):
+            yield document.id, doc
+
+
+def plan_jobs(
+    nlp: "Language", documents: Iterable[Document], *, batch_size: int
+) -> Iterator[Job]:
+    """Gather documents that go through the same components.
+
+    nlp (Language): The pipeline, with a linker.
+    documents (Iterable[Document]): The documents.
+    batch_size (int): Documents of a job at the most.
+    YIELDS (Job): Documents, and components that are left out for them.
+    RAISES (SapbertError): If nothing detects entities in a document without.
+    """
+    from spacy.util import minibatch
 
     linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
-    # A component that only writes failures down would lose documents.
-    nlp.set_error_handler(raise_error)
     key = linker.spans_key
     detectors = list_detectors(nlp, linked_spans(key))
     for known, group in groupby(documents, lambda d: has_entities(d, key)):
         if not known:
             check_detection(nlp, key)
         for batch in minibatch(group, batch_size):
-            docs = run_batch(nlp, batch, skip=detectors if known else [])
-            for document, doc in zip(batch, docs, strict=True):
-                yield document.id, doc
+            yield batch, detectors if known else []
 
 
 def run_batch(
@@ -181,6 +227,10 @@ def run_batch(
     RETURNS (List[Doc]): A Doc for each.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
+    from spacy.util import raise_error
+
+    # A component that only writes failures down would lose documents.
+    nlp.set_error_handler(raise_error)
     contents = [d.text if d.doc is None else d.doc for d in batch]
     try:
         docs = list(nlp.pipe(contents, batch_size=len(batch), disable=skip))

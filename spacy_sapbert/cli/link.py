@@ -1,6 +1,8 @@
 """`spacy sapbert link`: texts in, linked entities out."""
 
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import (
     Any,
@@ -15,7 +17,8 @@ from tqdm import tqdm
 from .. import __version__
 from ..documents import DOCS_SUFFIX, list_inputs, read_documents
 from ..errors import Errors, SapbertError
-from ..pipelines import NAMES, complete_pipeline, load_pipeline
+from ..pipelines import NAMES, complete_pipeline, load_pipeline, open_pipeline
+from ..workers import Workers
 from .app import app
 from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .fingerprints import digest_inputs, digest_json, digest_kb, digest_pipeline
@@ -114,7 +117,12 @@ def link(
     one_text: bool = typer.Option(
         False, "--one-text", help="The standard input is one text, not JSONL."
     ),
-    batch_size: int = typer.Option(64, min=1, help="Documents held at once."),
+    batch_size: int = typer.Option(
+        64, min=1, help="Documents held at once, in each process."
+    ),
+    n_process: int = typer.Option(
+        1, min=1, help="Processes that link; each opens the pipeline for itself."
+    ),
     no_text: bool = typer.Option(False, "--no-text", help="Leave the texts out."),
     force: bool = typer.Option(
         False, "--force", help="Replace the output; of a folder, the parts in it."
@@ -133,6 +141,9 @@ def link(
 
     Example: zcat notes.jsonl.gz | spacy sapbert link - --kb models/kb --output
     linked.jsonl
+
+    Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked.jsonl
+    --n-process 4
 
     Exit code: 0 = every document is linked and written; 1 = stopped by an error, which
     is told in a line; 2 = the options cannot be understood; 130 = interrupted.
@@ -165,17 +176,21 @@ def link(
     documents = read_documents(
         inputs, longest=nlp.max_length, vocab=nlp.vocab, one_text=one_text
     )
-    linker = complete_pipeline(
-        nlp,
-        kb=kb,
-        mentions=mentions,
-        k=k,
-        threshold=threshold,
-        filter=filter,
-        detection=not all(name.endswith(DOCS_SUFFIX) for _, name in files),
-    )
+    settings: Dict[str, Any] = {
+        "kb": kb,
+        "mentions": mentions,
+        "k": k,
+        "threshold": threshold,
+        "filter": filter,
+        "detection": not all(name.endswith(DOCS_SUFFIX) for _, name in files),
+    }
+    linker = complete_pipeline(nlp, **settings)
+    workers = None
+    if n_process > 1:
+        opened = partial(open_pipeline, pipeline, settings)
+        workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
     shown = not quiet and output is not None and sys.stderr.isatty()
-    with tqdm(unit=" docs", disable=not shown) as bar:
+    with tqdm(unit=" docs", disable=not shown) as bar, workers or nullcontext():
         write_part = make_part_writer(
             nlp,
             linker,
@@ -183,6 +198,7 @@ def link(
             batch_size=batch_size,
             include_text=not no_text,
             on_doc=bar.update,
+            run=workers.run if workers else None,
         )
         if output is None or shard_size is None:
             line = write_whole(output, documents, write_part, format=format)

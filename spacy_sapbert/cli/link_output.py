@@ -75,6 +75,7 @@ def make_part_writer(
     batch_size: int,
     include_text: bool,
     on_doc: Callable[[], Any],
+    run: Optional[Callable[..., Any]] = None,
 ) -> WritePart:
     """Put pipeline and format together to what writes linked documents.
 
@@ -84,6 +85,7 @@ def make_part_writer(
     batch_size (int): Documents held at once.
     include_text (bool): Write the texts too.
     on_doc (Callable[[], Any]): Told of each document.
+    run (Optional[Callable]): See `link_documents`.
     RETURNS (WritePart): Takes documents and a file, gives the counts.
     """
     from ..formats.entities import AttributeNames
@@ -99,7 +101,7 @@ def make_part_writer(
                 on_doc()
                 yield doc
 
-        linked = link_documents(nlp, documents, batch_size=batch_size)
+        linked = link_documents(nlp, documents, batch_size=batch_size, run=run)
         docs = count_links(watch(linked), counts, spans_key=key, names=names)
         writer(docs, file, spans_key=key, include_text=include_text, names=names)
         return counts

@@ -1,0 +1,245 @@
+"""`link --n-process`: what one process writes, whoever fails or is killed."""
+
+import json
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli import app
+
+SENTINEL = "SENTINELTEXT"
+TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin", "DM"]
+
+# The command with components that fail, die and wait. Workers import this script, and
+# so have them too.
+SCRIPT = """
+import os, signal, sys, time
+from pathlib import Path
+from spacy.language import Language
+from spacy_sapbert.cli import app
+
+FOLDER = Path(__file__).parent
+
+@Language.component("test_processes_failing")
+def fail(doc):
+    if "heart" in doc.text:
+        raise ZeroDivisionError(doc.text)
+    return doc
+
+@Language.component("test_processes_dying")
+def die(doc):
+    times = int((FOLDER / "times").read_text())
+    if "heart" in doc.text and times:
+        (FOLDER / "times").write_text(str(times - 1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    doc.user_data["unwritable"] = object()  # as other components leave behind
+    return doc
+
+@Language.component("test_processes_waiting")
+def wait(doc):
+    (FOLDER / f"{os.getpid()}.pid").touch()
+    if "heart" in doc.text:
+        time.sleep(600)
+    return doc
+
+if __name__ == "__main__":
+    app(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "notes.jsonl"
+    rows = (json.dumps({"id": n, "text": text}) for n, text in enumerate(TEXTS))
+    path.write_text("".join(row + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def make_pipeline(tmp_path):
+    """Save a pipeline with one component of the script."""
+
+    def make(component):
+        folder = tmp_path / component
+        folder.mkdir()
+        # Only its config says so: the component is not known here.
+        nlp = spacy.blank("en")
+        nlp.to_disk(folder)
+        config = nlp.config.to_str().replace(
+            "pipeline = []", f'pipeline = ["{component}"]'
+        )
+        config += f'\n[components.{component}]\nfactory = "{component}"\n'
+        (folder / "config.cfg").write_text(config)
+        return folder
+
+    return make
+
+
+def arguments(inputs, kb, output, *more):
+    options = ("--kb", kb, "--output", output, "--batch-size", 1, "--mentions", "names")
+    return [str(part) for part in ("link", inputs, *options, *more)]
+
+
+def run(*parts):
+    return CliRunner().invoke(app, arguments(*parts))
+
+
+def run_script(script, *parts, timeout=120):
+    return subprocess.run(
+        [sys.executable, str(script), *arguments(*parts)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def contents(folder: Path):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_processes_write_the_same_bytes_also_for_docs_with_entities(
+    lines, sample_kb, tmp_path
+):
+    nlp = spacy.blank("en")
+    docs = [nlp("fever and aspirin"), nlp("fever"), nlp("")]
+    docs[0].ents = [docs[0].char_span(10, 17, label="DRUG")]
+    docs[0].user_data["kept"] = "value"
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
+    written = []
+    for number in (1, 2):
+        output = tmp_path / f"{number}.jsonl"
+        more = (tmp_path / "docs.spacy", "--n-process", number)
+        result = run(lines, sample_kb, output, *more)
+        assert result.exit_code == 0, result.output
+        assert "10 documents, 8 entities, 8 linked" in result.stderr
+        written.append(output.read_bytes())
+    assert written[0] == written[1]
+    assert multiprocessing.active_children() == []
+
+
+def test_processes_write_the_same_parts_and_go_on_with_those_of_one(
+    lines, sample_kb, tmp_path
+):
+    size = ("--shard-size", 3)
+    assert run(lines, sample_kb, tmp_path / "one", *size).exit_code == 0
+    for name in ("one", "two"):
+        result = run(lines, sample_kb, tmp_path / name, *size, "--n-process", 2)
+        assert result.exit_code == 0, result.output
+        assert "7 documents" in result.stderr
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize("number", [0, -1, "many"])
+def test_processes_must_be_a_number_above_zero(lines, sample_kb, tmp_path, number):
+    result = run(lines, sample_kb, tmp_path / "out.jsonl", "--n-process", number)
+    assert result.exit_code == 2
+    assert "--n-process" in result.output
+
+
+def test_processes_a_wrong_kb_is_the_error_of_one_process(lines, tmp_path):
+    result = run(lines, "not_there", tmp_path / "out.jsonl", "--n-process", 2)
+    assert result.exit_code == 1
+    assert "E310" in result.output
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_processes_a_failing_component_is_the_error_of_one_process(
+    script, lines, sample_kb, tmp_path, make_pipeline
+):
+    pipeline = make_pipeline("test_processes_failing")
+    runpy.run_path(str(script))
+    more = ("--pipeline", pipeline, "--shard-size", 1)
+    one = run(lines, sample_kb, tmp_path / "one", *more)
+    more = (*more, "--n-process", 2)
+    two = run_script(script, lines, sample_kb, tmp_path / "two", *more)
+    assert [one.exit_code, two.returncode] == [1, 1], two.stderr
+    told = [" ".join(text.split()) for text in (one.output, two.stdout + two.stderr)]
+    written = [contents(tmp_path / name) for name in ("one", "two")]
+    assert "document 3, but its component 'test_processes_failing' failed" in told[0]
+    assert told[0] == told[1]
+    assert SENTINEL not in told[1]
+    assert written[0] == written[1]
+    assert len(written[0]) == 4  # three parts, and what they are
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
+def test_processes_a_killed_worker_is_replaced_and_nothing_is_lost(
+    script, lines, sample_kb, tmp_path, make_pipeline
+):
+    pipeline = make_pipeline("test_processes_dying")
+    expected = tmp_path / "expected.jsonl"
+    assert run(lines, sample_kb, expected).exit_code == 0
+    more = ("--pipeline", pipeline, "--n-process", 2)
+    output = tmp_path / "out.jsonl"
+    (tmp_path / "times").write_text("2")
+    done = run_script(script, lines, sample_kb, output, *more)
+    assert done.returncode == 0, done.stderr
+    assert "W748" in done.stderr
+    assert output.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
+def test_processes_that_die_again_and_again_are_an_error_with_the_ids(
+    script, lines, sample_kb, tmp_path, make_pipeline
+):
+    pipeline = make_pipeline("test_processes_dying")
+    more = ("--pipeline", pipeline, "--n-process", 2)
+    output = tmp_path / "out.jsonl"
+    (tmp_path / "times").write_text("100")
+    done = run_script(script, lines, sample_kb, output, *more)
+    assert done.returncode == 1, done.stderr
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "[E748]" in told
+    assert "the documents 3, but 3 of them ended over it" in told
+    assert SENTINEL not in told
+    assert "heart" not in told
+    assert not output.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
+def test_processes_end_with_ctrl_c_and_leave_nobody_behind(
+    script, lines, sample_kb, tmp_path, make_pipeline
+):
+    pipeline = make_pipeline("test_processes_waiting")
+    output = tmp_path / "out.jsonl"
+    more = ("--pipeline", pipeline, "--n-process", 2)
+    process = subprocess.Popen(
+        [sys.executable, str(script), *arguments(lines, sample_kb, output, *more)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell that runs the tests in the background has them ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 120
+    while len(found := list(tmp_path.glob("*.pid"))) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert f"Interrupted: {output} was not written." in stderr.decode()
+    assert b"Traceback" not in stderr
+    assert not output.exists()
+    for path in found:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.stem), 0)
