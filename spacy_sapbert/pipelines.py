@@ -85,6 +85,8 @@ def complete_pipeline(
     k: Optional[int] = None,
     threshold: Optional[float] = None,
     filter: Optional[Dict[str, List[str]]] = None,
+    engine: Optional[str] = None,
+    precision: Optional[str] = None,
     detection: bool = True,
 ) -> Any:
     """Give a pipeline what it lacks to link.
@@ -98,10 +100,13 @@ def complete_pipeline(
         as the linker has it.
     filter (Optional[Dict[str, List[str]]]): What may be found; None = as the linker
         has it.
+    engine (Optional[str]): Runs the encoder, see `create_encoder`; None = as the linker
+        has it.
+    precision (Optional[str]): The same.
     detection (bool): Entities are to be detected; else all documents come with them.
     RETURNS (SapbertLinker): The linker.
     RAISES (SapbertError): If the pipeline has a linker with a knowledge base already,
-        or nothing that detects entities.
+        or nothing that detects entities, or a setting is not possible.
     """
     if mentions not in (None, NAMES):
         raise SapbertError(Errors.E510.format(known=NAMES, value=mentions))
@@ -115,6 +120,13 @@ def complete_pipeline(
     given = {"k": k, "threshold": threshold, "filter": filter}
     changes = {name: value for name, value in given.items() if value is not None}
     linker.options = change_options(linker.options, changes)
+    if engine is not None or precision is not None:
+        from .encoder import create_encoder
+
+        its_engine, names_per_pass, its_precision = linker.encoder.attrs["run"]
+        linker.encoder = create_encoder(
+            engine or its_engine, names_per_pass, precision or its_precision
+        )
     if mentions == NAMES:
         config = {"spans_key": linker.spans_key}
         nlp.add_pipe(MENTIONS, before=name, config=config)

@@ -115,6 +115,18 @@ def sample_kb(
     return folder
 
 
+@pytest.fixture(scope="session")
+def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the encoder exported for OpenVINO; not to be changed."""
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    from spacy_sapbert.export import export_kb
+
+    folder = tmp_path_factory.mktemp("exported") / "kb"
+    shutil.copytree(sample_kb, folder)
+    assert export_kb(folder) > 0.9999
+    return folder
+
+
 @pytest.fixture
 def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
     """A copy of the knowledge base that a test may damage."""

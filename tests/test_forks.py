@@ -150,12 +150,13 @@ def describe(docs):
         for doc in docs
     ]
 
-def main(method, kb):
+def main(method, kb, engine):
     multiprocessing.set_start_method(method)
     nlp = spacy.blank("en")
     nlp.add_pipe("test_forks_torch")
     nlp.add_pipe("sapbert_mentions")
-    nlp.add_pipe("sapbert_linker", config={"kb": kb})
+    config = {"kb": kb, "encoder": {"@architectures": engine}}
+    nlp.add_pipe("sapbert_linker", config=config)
     data = nlp.to_bytes()
     # The workers open the folder that this unpacks.
     nlp.get_pipe("sapbert_linker").source = None
@@ -171,9 +172,10 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.parametrize("engine", ["Transformer", "OpenVino"])
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_forks_two_processes_give_what_one_gives(
-    method: str, sample_kb: Path, tmp_path: Path
+    method: str, engine: str, sample_kb: Path, exported_kb: Path, tmp_path: Path
 ):
     """Workers that begin before this process has linked, and after it."""
     if method not in multiprocessing.get_all_start_methods():
@@ -181,7 +183,13 @@ def test_forks_two_processes_give_what_one_gives(
     script = tmp_path / "script.py"  # a spawned worker imports it
     script.write_text(PIPELINE)
     done = subprocess.run(
-        [sys.executable, str(script), method, str(sample_kb)],
+        [
+            sys.executable,
+            str(script),
+            method,
+            str(exported_kb if engine == "OpenVino" else sample_kb),
+            f"spacy-sapbert.{engine}Encoder.v1",
+        ],
         capture_output=True,
         text=True,
         timeout=120,

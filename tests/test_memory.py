@@ -12,9 +12,7 @@ import spacy
 from spacy_sapbert.kb import load_kb
 
 WORDS = "heart attack fever MI DM aspirin ASA headache Cardiac disease of no and pain"
-MOST_GROWTH = 200_000  # bytes over some thousand Docs; one has thousands
-    200_000  # bytes over some thousand Docs; one kept Doc has about a thousand
-)
+MOST_GROWTH = 200_000  # bytes over some thousand Docs; one kept Doc has about 1,000
 UNIT = 1.5e-6  # one in the sixth digit of a score, and what floats add to it
 
 

@@ -120,6 +120,12 @@ def link(
     batch_size: int = typer.Option(
         64, min=1, help="Documents held at once, in each process."
     ),
+    engine: Optional[str] = typer.Option(
+        None, help="Runs the encoder: torch or openvino. [as the linker: torch]"
+    ),
+    precision: Optional[str] = typer.Option(
+        None, help="Of the encoder: float32 or bf16. [as the linker: float32]"
+    ),
     n_process: int = typer.Option(
         1, min=1, help="Processes that link; each opens the pipeline for itself."
     ),
@@ -143,7 +149,7 @@ def link(
     linked.jsonl
 
     Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked.jsonl
-    --n-process 4
+    --n-process 4 --engine openvino
 
     Exit code: 0 = every document is linked and written; 1 = stopped by an error, which
     is told in a line; 2 = the options cannot be understood; 130 = interrupted.
@@ -169,6 +175,8 @@ def link(
         "k": k,
         "threshold": threshold,
         "filter": filter and digest_json(filter),
+        "engine": engine,
+        "precision": precision,
         "format": format,
         "no_text": no_text,
         "shard_size": shard_size,
@@ -182,6 +190,8 @@ def link(
         "k": k,
         "threshold": threshold,
         "filter": filter,
+        "engine": engine,
+        "precision": precision,
         "detection": not all(name.endswith(DOCS_SUFFIX) for _, name in files),
     }
     linker = complete_pipeline(nlp, **settings)

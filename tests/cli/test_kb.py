@@ -48,6 +48,7 @@ def test_build_quiet_prints_nothing(
         (("--backend", "faiss"), "--backend"),
         (("--pooling", "max"), "pooling"),
         (("--precision", "int8"), "precision"),
+        (("--engine", "onnx"), "engine"),
         (("--threshold", "2"), "threshold"),
     ],
 )
@@ -113,3 +114,20 @@ def test_the_commands_hang_on_spacy_s_own_command_line(sample_kb: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "Distinct names" in done.stdout
+
+
+def test_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    result = run("export", own_kb)
+    assert result.exit_code == 0, result.output
+    assert "1.0000" in result.output or "0.9999" in result.output
+    assert "torch, openvino" in run("info", own_kb).output
+    assert run("verify", own_kb).exit_code == 0
+    assert run("export", own_kb, "--quiet").output == ""
+
+
+def test_export_without_a_kb_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    result = run("export", tmp_path)
+    assert result.exit_code == 1
+    assert "E303" in result.output

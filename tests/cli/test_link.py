@@ -272,3 +272,31 @@ def test_link_filters_what_is_found(note, sample_kb, tmp_path):
         data = json.loads(output.read_text("utf8"))
         found = {entity["cui"] for entity in data["entities"]}
         assert found - {None} == expected
+
+
+def test_link_with_another_engine_finds_the_same(note, exported_kb, tmp_path):
+    outputs = []
+    for engine in ("torch", "openvino"):
+        output = tmp_path / f"{engine}.jsonl"
+        result = run(
+            *(note, "--kb", exported_kb, "--output", output),
+            *("--engine", engine, "--precision", "float32", "--quiet"),
+        )
+        assert result.exit_code == 0, result.output
+        outputs.append([[e["cui"] for e in d["entities"]] for d in read_lines(output)])
+    assert outputs[0] == outputs[1]
+    assert any(outputs[0])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "code"),
+    [
+        ("--engine", "onnx", "E220"),
+        ("--precision", "int8", "E204"),
+        ("--engine", "openvino", "E222"),
+    ],
+)
+def test_link_with_an_engine_that_is_not_there(note, sample_kb, option, value, code):
+    result = run(note, "--kb", sample_kb, option, value)
+    assert result.exit_code == 1
+    assert code in result.output

@@ -48,14 +48,6 @@ def exported_encoder(
     return folder
 
 
-@pytest.fixture(scope="module")
-def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("exported") / "kb"
-    shutil.copytree(sample_kb, folder)
-    assert export_kb(folder) > 0.9999
-    return folder
-
-
 def link(folder: Path, texts: List[str], **config: Any) -> List[Any]:
     """Candidates of entities, each a document of its own."""
     nlp = spacy.blank("en")
