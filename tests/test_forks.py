@@ -20,7 +20,7 @@ def in_child(function):
     """Run a function in a forked child; a hang is an error."""
     process = multiprocessing.get_context("fork").Process(target=function)
     process.start()
-    process.join(20)
+    process.join(60)
     alive = process.is_alive()
     if alive:
         process.kill()
@@ -89,7 +89,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads(
 """
 
 
-def run_code(code: str, timeout: int = 60):
+def run_code(code: str, timeout: int = 120):
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -162,10 +162,12 @@ def main(method, kb, engine):
     nlp.get_pipe("sapbert_linker").source = None
     nlp.from_bytes(data)
     texts = ["Heart attack and fever.", "", "No headache, no pyrexia", "aspirin"] * 3
-    before = describe(nlp.pipe(texts, n_process=2, batch_size=2))
+    found = [describe(nlp.pipe(texts, n_process=2, batch_size=2))]
     expected = describe(nlp.pipe(texts, batch_size=2))
-    after = describe(nlp.pipe(texts, n_process=2, batch_size=2))
-    print(sum(map(len, expected)), before == expected, after == expected)
+    if method == "fork":
+        # Now this process has used torch, and opened what they share.
+        found.append(describe(nlp.pipe(texts, n_process=2, batch_size=2)))
+    print(sum(map(len, expected)), all(one == expected for one in found))
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
@@ -177,7 +179,6 @@ if __name__ == "__main__":
 def test_forks_two_processes_give_what_one_gives(
     method: str, engine: str, sample_kb: Path, exported_kb: Path, tmp_path: Path
 ):
-    """Workers that begin before this process has linked, and after it."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system cannot {method}")
     script = tmp_path / "script.py"  # a spawned worker imports it
@@ -192,7 +193,7 @@ def test_forks_two_processes_give_what_one_gives(
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
-    assert done.stdout == "15 True True\n", done.stdout + done.stderr
+    assert done.stdout == "15 True\n", done.stdout + done.stderr

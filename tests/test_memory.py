@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import spacy
+from spacy.language import Language
 
 from spacy_sapbert.kb import load_kb
 
 WORDS = "heart attack fever MI DM aspirin ASA headache Cardiac disease of no and pain"
-MOST_GROWTH = 200_000  # bytes over some thousand Docs; one kept Doc has about 1,000
+MOST_GROWTH = 200_000  # bytes over some thousand Docs; one has thousands
 UNIT = 1.5e-6  # one in the sixth digit of a score, and what floats add to it
 
 
@@ -57,6 +58,9 @@ def test_memory_stays_flat_over_a_long_stream(nlp):
         tracemalloc.stop()
 
 
+@pytest.mark.skipif(
+    not hasattr(Language, "memory_zone"), reason="this spaCy has no memory zones"
+)
 def test_memory_zones_change_nothing_and_nothing_of_them_is_kept(nlp):
     texts = make_texts(40, seed=1)
     expected = [describe(doc) for doc in nlp.pipe(texts)]

@@ -1,5 +1,6 @@
 """Approximate search in a graph, by hnswlib."""
 
+import os
 from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
@@ -63,6 +64,9 @@ def load_index(
     graph.load_index(str(folder / FILE), max_elements=rows)
     # Saved with the graph is everything but this.
     graph.set_ef(settings["ef"])
+    # What people set for torch and numpy holds here too; hnswlib takes all cores.
+    if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
+        graph.set_num_threads(max(1, int(threads)))
     return HnswIndex(graph, map_vectors(folder / FILE, rows=rows, width=width))
 
 

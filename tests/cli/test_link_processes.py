@@ -101,7 +101,7 @@ def run(*parts):
     return CliRunner().invoke(app, arguments(*parts))
 
 
-def run_script(script, *parts, timeout=120):
+def run_script(script, *parts, timeout=300):
     return subprocess.run(
         [sys.executable, str(script), *arguments(*parts)],
         capture_output=True,
@@ -229,13 +229,13 @@ def test_processes_end_with_ctrl_c_and_leave_nobody_behind(
         # A shell that runs the tests in the background has them ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while len(found := list(tmp_path.glob("*.pid"))) < 2:
         assert time.monotonic() < deadline
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     assert f"Interrupted: {output} was not written." in stderr.decode()
     assert b"Traceback" not in stderr

@@ -113,6 +113,15 @@ def test_hnsw_remembers_ef_after_loading(tmp_path: Path) -> None:
     assert recalls[200] > recalls[10] + 0.1
 
 
+@pytest.mark.parametrize(("said", "threads"), [("1", 1), ("3", 3), ("0", 1)])
+def test_hnsw_works_with_as_many_threads_as_the_environment_says(
+    said: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    index = make(tmp_path, "hnsw", unit_rows(50, 8, 15))
+    assert index.graph.num_threads == threads  # type: ignore[attr-defined]
+
+
 def test_an_unknown_backend_is_an_error() -> None:
     with pytest.raises(SapbertError, match="'exact', 'hnsw'"):
         load_backend("faiss")
