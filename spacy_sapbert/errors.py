@@ -681,6 +681,10 @@ class Errors(metaclass=_WithCodes):
         "{path}: Expected results that were judged as those in {first}, but "
         "`{setting}` differs. Evaluate both with the same options."
     )
+    E747 = (
+        "Expected a group of mentions that all results have, but {path} has no "
+        "{group!r}. Correct `--group`, or evaluate with `--seen`."
+    )
     E748 = (
         "Expected a worker process to link the documents {ids}, but {deaths} of them "
         "ended over it, the last with exit code {code}. If the system had no memory "
@@ -690,10 +694,6 @@ class Errors(metaclass=_WithCodes):
     E749 = (
         "Expected a worker process to open the pipeline and to send back what it "
         "linked, but it failed with {kind}. `--n-process 1` shows where."
-    )
-    E747 = (
-        "Expected a group of mentions that all results have, but {path} has no "
-        "{group!r}. Correct `--group`, or evaluate with `--seen`."
     )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
