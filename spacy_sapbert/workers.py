@@ -1,6 +1,6 @@
 """Several processes that link: the same Docs in the same order, whoever is killed.
 
-spaCy's `nlp.pipe(n_process=…)` waits for ever for a worker that was killed. Here each
+spaCy's `nlp.pipe(n_process=…)` waits for ever for a forked worker that died. Here each
 worker has a pipe of its own and one job at a time, so that it is known who died and
 over what: the job goes to a fresh worker, and the third death is an error.
 """
