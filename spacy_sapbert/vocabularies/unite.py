@@ -9,7 +9,6 @@ from typing import Dict, Iterable, Iterator, List, Sequence, Set
 from ..concepts import PLACES, Concept, concept_to_json
 from .scratch import open_scratch
 
-BATCH = 10_000
 get_cui = attrgetter("cui")
 
 
