@@ -7,22 +7,20 @@ in the other tables comes in step with it, so that memory does not grow with the
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..concepts import PLACES, Concept
 from ..errors import Errors, SapbertError
 from .checks import check_known, compile_pattern, nothing_left
 from .names import clean_name
 from .report import Report
-from .rrf_atoms import read_atoms
+from .rrf_atoms import CUI_PATTERN, Atoms, read_atoms
+from .rrf_concepts import make_concepts
 from .rrf_files import find_table
 from .rrf_filters import check_filters, make_filters, make_ranking
-from .rrf_rows import Rows
 from .rrf_sides import LookUp, insert, make_look_up, read_sides
 from .scratch import open_scratch
 from .unite import unite_names
-
-CUI_PATTERN = r"C\d{7}"
 
 
 def read_rrf(
@@ -75,8 +73,7 @@ def read_rrf(
         "pattern": compile_pattern(cui_pattern),
         "on_error": on_error,
     }
-    wanted, seen_types = frozenset(types), set[str]()
-    concepts = names = 0
+    wanted, seen_types = set(types), set[str]()
     with open_scratch() as scratch:
         look_up = read_sides(
             scratch,
@@ -91,24 +88,21 @@ def read_rrf(
         elif "brands" in look_up:
             # this pass finds the names of the brands; its rows are not counted twice
             aside = Report(progress=report.progress)
-            atoms = read_atoms(parts, report=aside, **settings)
-            look_up["brands"] = sort_brand_names(scratch, atoms)
-        for concept, rows, start, end in read_atoms(parts, report=report, **settings):
+            brands = (
+                brand
+                for atoms in read_atoms(parts, report=aside, **settings)
+                for brand in make_concepts(atoms, aside)
+            )
+            look_up["brands"] = sort_brand_names(scratch, brands)
+        for atoms in read_atoms(parts, report=report, **settings):
+            made = make_concepts(atoms, report)
             if look_up:
-                for side, find in look_up.items():
-                    if found := find(concept.cui):
-                        add_side(concept, side, found, rows, start, end, report)
+                made = add_sides(made, atoms, look_up, report)
             if types:
-                seen_types.update(concept.types)
-                if wanted.isdisjoint(concept.types):
-                    report.dropped["concepts of other types"] += 1
-                    continue
+                made = keep_types(made, wanted, seen_types, report)
             if look_up:
-                count_sides(concept, look_up, report)
-            concepts += 1
-            names += len(concept.aliases)
-            yield concept
-    report.concepts, report.names = concepts, names
+                made = count_sides(made, look_up, report)
+            yield from made
     if types:
         check_known("types", types, sorted(seen_types), parts[0])
     check_filters(parts, filters)
@@ -116,13 +110,54 @@ def read_rrf(
         raise SapbertError(nothing_left(report))
 
 
+def add_sides(
+    concepts: Iterator[Concept],
+    atoms: Atoms,
+    look_up: Dict[str, LookUp],
+    report: Report,
+) -> Iterator[Concept]:
+    """Add what the tables beside MRCONSO say.
+
+    concepts (Iterator[Concept]): The concepts made of some atoms; changed in place.
+    atoms (Atoms): The atoms.
+    look_up (Dict[str, LookUp]): See `read_sides`.
+    report (Report): Counts.
+    YIELDS (Concept): Each concept.
+    """
+    for place, concept in enumerate(concepts):
+        for side, find in look_up.items():
+            if found := find(concept.cui):
+                add_side(concept, side, found, atoms, place, report)
+        yield concept
+
+
+def keep_types(
+    concepts: Iterator[Concept], wanted: Set[str], seen: Set[str], report: Report
+) -> Iterator[Concept]:
+    """Leave out concepts of other types.
+
+    concepts (Iterator[Concept]): Concepts, counted as made.
+    wanted (Set[str]): Types of which a concept needs one.
+    seen (Set[str]): Is told all the types that there are.
+    report (Report): Counts.
+    YIELDS (Concept): Those that are left.
+    """
+    for concept in concepts:
+        seen.update(concept.types)
+        if wanted.isdisjoint(concept.types):
+            report.dropped["concepts of other types"] += 1
+            report.concepts -= 1
+            report.names -= len(concept.aliases)
+        else:
+            yield concept
+
+
 def add_side(
     concept: Concept,
     side: str,
     found: List[Tuple[str, ...]],
-    rows: Rows,
-    start: int,
-    end: int,
+    atoms: Atoms,
+    place: int,
     report: Report,
 ) -> None:
     """Add what a table beside MRCONSO says of a concept.
@@ -134,14 +169,14 @@ def add_side(
     concept (Concept): The concept, changed in place.
     side (str): "types", "parents", "retired", "definitions" or "brands".
     found (List[Tuple[str, ...]]): What it says; definitions come with their atoms.
-    rows (Rows): Rows of MRCONSO, the concept's atoms among them.
-    start (int): The first of its atoms.
-    end (int): The one after its last.
+    atoms (Atoms): Atoms of MRCONSO, the concept's among them.
+    place (int): Which of their concepts it is.
     report (Report): Counts.
     """
     if side == "definitions":
-        atoms = {*rows[start:end].spans("AUI", "AUI"), b""}
-        texts = [text for text, atom in found if atom.encode("utf8") in atoms]
+        start, end = atoms.bounds[place : place + 2]
+        ids = {*atoms.rows[start:end].spans("AUI", "AUI"), b""}
+        texts = [text for text, atom in found if atom.encode("utf8") in ids]
         rule = "definitions of atoms that were left out"
         report.dropped[rule] += len(found) - len(texts)
         cleaned = filter(None, map(clean_name, texts))
@@ -150,40 +185,47 @@ def add_side(
         own = len(concept.aliases)
         brands = (json.loads(data) for (data,) in found)
         unite_names([concept, *(Concept(concept.cui, **names) for names in brands)])
-        report.counts["trade names"] += len(concept.aliases) - own
+        more = len(concept.aliases) - own
+        report.counts["trade names"] += more
+        report.names += more
     else:
         setattr(concept, side, [value for (value,) in found])
 
 
-def count_sides(concept: Concept, sides: Collection[str], report: Report) -> None:
+def count_sides(
+    concepts: Iterator[Concept], sides: Collection[str], report: Report
+) -> Iterator[Concept]:
     """Count what came from the tables beside MRCONSO.
 
-    concept (Concept): The concept.
+    concepts (Iterator[Concept]): The concepts.
     sides (Collection[str]): What there was to come.
     report (Report): Counts.
+    YIELDS (Concept): Each concept.
     """
-    if "types" in sides:
-        report.counts["concepts without a type"] += not concept.types
-    report.counts["concepts with a definition"] += concept.definition is not None
-    report.counts["parents"] += len(concept.parents)
-    report.counts["retired ids"] += len(concept.retired)
+    for concept in concepts:
+        if "types" in sides:
+            report.counts["concepts without a type"] += not concept.types
+        report.counts["concepts with a definition"] += concept.definition is not None
+        report.counts["parents"] += len(concept.parents)
+        report.counts["retired ids"] += len(concept.retired)
+        yield concept
 
 
 def sort_brand_names(
     scratch: sqlite3.Connection,
-    atoms: Iterator[Tuple[Concept, Rows, int, int]],
+    concepts: Iterator[Concept],
 ) -> LookUp:
     """Find the names of all the brands, sorted by their ingredients.
 
     scratch (sqlite3.Connection): The database, with ingredients and their brands.
-    atoms (Iterator[Tuple[Concept, Rows, int, int]]): MRCONSO.
+    concepts (Iterator[Concept]): The concepts, the brands among them.
     RETURNS (LookUp): From an ingredient to the names of its brands, each brand's with
         their languages and sources as JSON.
     """
     scratch.execute("CREATE TABLE brand_names (cui, brand, names)")
     order = "SELECT DISTINCT value, cui FROM brands ORDER BY value, cui"
     ingredients = make_look_up(scratch.execute(order))
-    for concept, *_ in atoms:
+    for concept in concepts:
         if of := [ingredient for (ingredient,) in ingredients(concept.cui)]:
             names = {key: getattr(concept, key) for key in ("aliases", *PLACES)}
             brand, data = [concept.cui] * len(of), [json.dumps(names)] * len(of)

@@ -8,7 +8,8 @@ import numpy as np
 
 from .checks import check_known
 from .report import Report
-from .rrf_rows import Rows, read_rows
+from .rrf_reading import read_rows
+from .rrf_rows import Rows
 
 # columns, the one that counts most first, and the values preferred in each
 Ranking = Sequence[Tuple[str, Sequence[str]]]

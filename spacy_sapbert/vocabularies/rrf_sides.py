@@ -12,7 +12,8 @@ import numpy as np
 
 from .report import Report
 from .rrf_files import find_table
-from .rrf_rows import Rows, read_rows
+from .rrf_reading import read_rows
+from .rrf_rows import Rows
 
 Values = Tuple[str, ...]
 LookUp = Callable[[str], List[Values]]
