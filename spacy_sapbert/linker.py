@@ -98,6 +98,15 @@ class SapbertLinker(Pipe):
                 self.opened = load_kb(self.source, encoder=self.encoder)
         return self.opened
 
+    def forget(self) -> None:
+        """Look every mention up anew from here on.
+
+        What was found for a mention is remembered, and with it the sixth digit of its
+        score, which depends on the mentions that were encoded together with it.
+        """
+        if self.opened is not None:
+            self.opened.contents.found.forget()
+
     def initialize(
         self,
         get_examples: Optional[Callable[[], Iterable[Example]]] = None,

@@ -34,6 +34,11 @@ class Remembered(Generic[Key, Value]):
                     found[key] = self.kept[key]
         return found
 
+    def forget(self) -> None:
+        """Keep nothing of what there was."""
+        with self.lock:
+            self.kept.clear()
+
     def keep(self, results: Mapping[Key, Value]) -> None:
         """Keep results; those that were not used for longest make room.
 

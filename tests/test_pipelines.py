@@ -1,3 +1,6 @@
+from pathlib import Path
+from typing import Any, List
+
 import pytest
 import spacy
 from spacy.language import Language
@@ -19,6 +22,32 @@ SENTINEL = "SENTINELTEXT"
 @Language.component("test_pipelines_silent_component")
 def silent_component(doc):
     return doc
+
+
+def test_each_batch_is_linked_as_if_it_were_the_first(
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spacy_sapbert import encoder
+
+    encoded: List[int] = []
+    encode = encoder.encode_wordpieces
+
+    def count(model: Any, pieces: Any) -> Any:
+        encoded.append(len(pieces))
+        return encode(model, pieces)
+
+    monkeypatch.setattr(encoder, "encode_wordpieces", count)
+    nlp = spacy.blank("en")
+    complete_pipeline(nlp, kb=str(sample_kb), detection=False)
+    docs = [nlp.make_doc("heart atack") for _ in range(4)]
+    for doc in docs:
+        doc.ents = [Span(doc, 0, 2, label="X")]
+    documents = [Document(str(n), doc.text, doc) for n, doc in enumerate(docs)]
+    linked = [doc for _, doc in link_documents(nlp, documents, batch_size=2)]
+    assert len(linked) == 4
+    assert sum(encoded) == 2
+    list(nlp.pipe(docs, batch_size=2))
+    assert sum(encoded) == 2  # the component itself remembers
 
 
 def test_pipelines_mentions_names_adds_the_detector_before_the_linker():
