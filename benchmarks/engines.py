@@ -3,9 +3,10 @@
     python -m benchmarks.engines models/minilm concepts.jsonl --pooling mean
         --mentions bc5cdr_disease.dev.tsv.gz --aliases aliases.tsv.gz
 
-All engines get the same wordpieces in the same batches and take turns. ONNX Runtime,
-which this project does not use, takes part where it is installed (`pip install onnx
-onnxruntime`): in float32, and with the weights and inputs of its products in int8.
+All engines get the same wordpieces in the same batches and take turns. "transformers"
+is the plain forward pass: what PyTorch takes longer is the share of spacy-transformers.
+ONNX Runtime, which this project does not use, takes part where it is installed (`pip
+install onnx onnxruntime`): in float32, and with weights and inputs of products in int8.
 """
 
 import random
@@ -54,7 +55,26 @@ from training.judging import (
 
 OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")
 OTHERS = ("onnxruntime float32", "onnxruntime int8")
+PLAIN = "transformers float32"
 SETTINGS = EvaluationSettings(ks=(1,))
+
+
+class PlainEngine:
+    """An `Engine` of transformers alone, for comparison.
+
+    encoder (Path): The encoder folder.
+    original (Any): An engine with the same tokenizer and width.
+    """
+
+    def __init__(self, encoder: Path, original: Any) -> None:
+        _, self.model = load_encoder(str(encoder))
+        self.tokenizer, self.width = original.tokenizer, original.width
+
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
+        """See `Engine.states`."""
+        inputs = torch.from_numpy(ids), torch.from_numpy(mask)
+        found: torch.Tensor = self.model(*inputs).last_hidden_state
+        return found
 
 
 class OnnxEngine:
@@ -130,8 +150,10 @@ def open_all(encoder: str, settings: EncoderSettings, work: Path) -> Dict[str, A
         engine, precision = name.split()
         opened[name] = create_encoder(engine, precision=precision)
         open_encoder(opened[name], folder, settings=settings)
+    original = opened[OURS[0]].attrs["engine"]
+    opened[PLAIN] = create_encoder()
+    use_engine(opened[PLAIN], PlainEngine(folder, original), settings)
     for name, path in export_onnx(folder, work).items():
-        original = opened[OURS[0]].attrs["engine"]
         opened[name] = create_encoder()
         use_engine(opened[name], OnnxEngine(path, original), settings)
     return opened
