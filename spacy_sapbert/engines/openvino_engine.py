@@ -111,7 +111,10 @@ def open_exported(
     from tokenizers import Tokenizer
 
     description = read_description(folder)
-    pieces = Tokenizer.from_file(str(tokenizer))
+    try:
+        pieces = Tokenizer.from_file(str(tokenizer))
+    except Exception as error:  # tokenizers has no narrower one
+        raise SapbertError(Errors.E223.format(path=tokenizer, reason=error)) from None
     pieces.enable_truncation(settings.max_length)
     pieces.no_padding()
     names = NameTokenizer(

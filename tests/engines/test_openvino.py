@@ -178,6 +178,7 @@ def test_a_build_with_openvino_is_like_one_with_torch(
         ("engine.json", json.dumps({"format": 2})),
         ("encoder.xml", "<net/>"),
         ("encoder.bin", ""),
+        ("../tokenizer.json", "{"),
     ],
 )
 def test_a_damaged_export_is_an_error(
