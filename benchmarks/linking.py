@@ -13,7 +13,11 @@ newer SciPy:
     .venv-scispacy/bin/pip install scispacy==0.6.2 nmslib-metabrainz==2.1.3
         "spacy<3.8" "numpy<2" "scipy<1.11" click
 
-It runs as its `EntityLinker` does, but for the dictionary: its own index, made of it by
+For OpenVINO on our side give `spacy sapbert kb export OUT/kb` after the first run, then
+the same command with `--config encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1
+--config encoder.precision=bf16`.
+
+scispaCy runs as its `EntityLinker` does, but for the dictionary: its own index, made of it by
 its own `create_tfidf_ann_index`; 30 neighbours, similarity above 0.7; concepts without
 a definition allowed, since no dictionary here has any.
 """
