@@ -120,6 +120,28 @@ class Errors(metaclass=_WithCodes):
         "Correct the line, or pass `--on-error skip` to count such lines and go on."
     )
 
+    E150 = (
+        "{path}:{line}: Expected whole XML in UTF-8, but it is cut or damaged here "
+        "({reason}). Fetch or copy the file again."
+    )
+    E151 = (
+        "{path}:{line}: Expected MeSH in XML, with the element {known} around all, but "
+        "got {got!r}. Name a file like desc2024.xml or supp2024.xml."
+    )
+    E152 = (
+        "{path}:{line}: Expected XML without entities of its own, but it declares or "
+        "uses one. Write what they stand for in their place."
+    )
+    E153 = (
+        "{path}:{line}: Expected {expected}, but got something else in the record that "
+        "begins here. Correct it, or pass `--on-error skip` to count such records and "
+        "go on."
+    )
+    E154 = (
+        "{path}:{line}: Expected records of at most {limit} bytes, but got a longer "
+        "one. Check that the file is the one that it should be."
+    )
+
     # --- encoder ---
     E201 = "{path}: Expected the settings of an encoder, but: {reason}"
     E202 = (

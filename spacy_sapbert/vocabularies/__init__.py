@@ -20,6 +20,10 @@ READERS: Dict[str, Tuple[str, Sequence[str]]] = {
     "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
     "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
+    "mesh": (
+        "mesh:read_mesh",
+        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
+    ),
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
     "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
     # its files are called like ours: it has to be named
