@@ -5,7 +5,7 @@ import random
 import sys
 from itertools import combinations
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Tuple
+from typing import Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 import typer
 from tqdm import tqdm
@@ -13,6 +13,7 @@ from wasabi import msg
 
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.vocabularies.checks import check_known
 from spacy_sapbert.writing import write_atomically
 
 Pair = Tuple[str, str, str]  # cui, one name, another name
@@ -29,6 +30,27 @@ def distinct_names(concept: Concept) -> List[str]:
         name = " ".join(alias.split())
         names.setdefault(name.lower(), name)
     return [names[key] for key in sorted(names)]
+
+
+def keep_languages(
+    concepts: Iterable[Concept], languages: Sequence[str], path: Path
+) -> Iterator[Concept]:
+    """Leave out all names but those in some languages.
+
+    concepts (Iterable[Concept]): The concepts.
+    languages (Sequence[str]): As the concepts have them, e.g. "ENG"; a name whose
+        language is not known is in none.
+    path (Path): Where the concepts come from, for the error.
+    YIELDS (Concept): Id and names of each concept that has such names.
+    RAISES (SapbertError): After the last, if no concept had one of the languages.
+    """
+    seen: Set[str] = set()
+    for concept in concepts:
+        seen.update(concept.languages)
+        places = {p for each in languages for p in concept.languages.get(each, ())}
+        if places:
+            yield Concept(concept.cui, [concept.aliases[p] for p in sorted(places)])
+    check_known("languages", languages, sorted(seen), path)
 
 
 def nth_combination(n: int, index: int) -> Tuple[int, int]:
@@ -100,6 +122,9 @@ def main(
         ..., metavar="CONCEPTS", help="concepts.jsonl"
     ),
     pairs_path: Path = typer.Argument(..., metavar="PAIRS", help="pairs.tsv to write"),
+    languages: str = typer.Option(
+        "all", help="Languages whose names are paired: ENG,FIN; or all."
+    ),
     most: int = typer.Option(50, min=1, help="Pairs of one concept at the most."),
     seed: int = typer.Option(0, help="Which pairs, where there are more."),
     quiet: bool = typer.Option(False, help="Print nothing but errors."),
@@ -107,14 +132,20 @@ def main(
     """concepts.jsonl -> pairs.tsv
 
     Example: python -m training.pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
+
+    Example: python -m training.pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
+    --languages ENG,FIN
     """
     try:
-        bar = tqdm(
+        concepts: Iterable[Concept] = tqdm(
             read_concepts(concepts_path),
             unit=" concepts",
             disable=quiet or not sys.stderr.isatty(),
         )
-        counts = write_pairs(bar, pairs_path, most=most, seed=seed)
+        if languages != "all":
+            chosen = [language.strip() for language in languages.split(",")]
+            concepts = keep_languages(concepts, chosen, concepts_path)
+        counts = write_pairs(concepts, pairs_path, most=most, seed=seed)
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     if not quiet:

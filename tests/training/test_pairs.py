@@ -5,12 +5,21 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from spacy_sapbert.concepts import Concept
+from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
-from training.pairs import distinct_names, nth_combination, sample_pairs, write_pairs
+from training.pairs import (
+    distinct_names,
+    keep_languages,
+    main,
+    nth_combination,
+    sample_pairs,
+    write_pairs,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -88,3 +97,48 @@ def test_write_pairs_without_synonyms_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="1 concepts"):
         write_pairs([Concept("C1", ["a"])], tmp_path / "pairs.tsv")
     assert list(tmp_path.iterdir()) == []
+
+
+IN_LANGUAGES = [
+    Concept("C1", ["a", "b", "ä", "?"], languages={"ENG": [0, 1], "FIN": [1, 2]}),
+    Concept("C2", ["c", "ö"], languages={"ENG": [0], "FIN": [1]}),
+    Concept("C3", ["d", "e"], languages={"GER": [0]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        (["ENG"], ["C1\ta\tb"]),
+        (["FIN"], ["C1\tb\tä"]),
+        (["FIN", "ENG"], ["C1\ta\tb", "C1\ta\tä", "C1\tb\tä", "C2\tc\tö"]),
+    ],
+)
+def test_write_pairs_of_some_languages(
+    languages: list, expected: list, tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    write_pairs(keep_languages(IN_LANGUAGES, languages, Path("c.jsonl")), path)
+    assert path.read_text("utf8").splitlines() == expected
+
+
+def test_pairs_of_an_unknown_language_are_an_error_that_suggests(
+    tmp_path: Path,
+) -> None:
+    kept = keep_languages(IN_LANGUAGES, ["ENG", "FI"], Path("c.jsonl"))
+    with pytest.raises(SapbertError, match=r"c\.jsonl.*got FI\. Did you mean FIN"):
+        write_pairs(kept, tmp_path / "pairs.tsv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pairs_command_takes_languages(tmp_path: Path) -> None:
+    write_concepts(tmp_path / "concepts.jsonl", IN_LANGUAGES)
+    app = typer.Typer()
+    app.command()(main)
+    paths = [str(tmp_path / name) for name in ("concepts.jsonl", "pairs.tsv")]
+    result = CliRunner().invoke(app, [*paths, "--languages", "ENG, FIN"])
+    assert result.exit_code == 0, result.output
+    assert len((tmp_path / "pairs.tsv").read_text("utf8").splitlines()) == 4
+    everything = CliRunner().invoke(app, [*paths, "--languages", "all"])
+    assert everything.exit_code == 0
+    assert len((tmp_path / "pairs.tsv").read_text("utf8").splitlines()) == 6 + 1 + 1
