@@ -717,6 +717,32 @@ class Errors(metaclass=_WithCodes):
         "Expected a worker process to open the pipeline and to send back what it "
         "linked, but it failed with {kind}. `--n-process 1` shows where."
     )
+    E770 = (
+        "{path}: Expected the two languages in the name of the file, like `en-fi`, "
+        "since `--languages` is given, but found none. Rename it, or leave the option "
+        "out."
+    )
+    E771 = (
+        "Expected languages that the names of the files have ({known}), but got "
+        "{unknown}. Correct `--languages`."
+    )
+    E772 = (
+        "{path}:{line}: Expected two words or titles with {separator} between them, "
+        "as the first line of the file has it, but got something else. Correct the "
+        "line, or pass `--on-error skip` to count such lines and go on."
+    )
+    E773 = (
+        "Expected at least one pair of different words, but nothing is left. Dropped: "
+        "{dropped}. Name other files."
+    )
+    E774 = (
+        "{path}: Expected a whole zip without a password, but it is damaged, cut or "
+        "locked ({reason}). Fetch it again, or unpack it."
+    )
+    E775 = (
+        "Expected word lists in {path}, but no file in it has such a name. Correct "
+        "`--members`."
+    )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."
