@@ -37,7 +37,7 @@ from spacy_sapbert.encoder import (
 from spacy_sapbert.engines.openvino_engine import FOLDER
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.export import export_encoder
-from spacy_sapbert.gold_mentions import fold_text, read_aliases
+from spacy_sapbert.gold_mentions import read_aliases
 from spacy_sapbert.hf import (
     EncoderSettings,
     load_encoder,
@@ -178,7 +178,7 @@ def measure_accuracy(
     rows = np.arange(len(names))
 
     def rank(texts: Sequence[str]) -> List[List[Answer]]:
-        cosines = model.predict([fold_text(text) for text in texts]) @ names.T
+        cosines = model.predict([dictionary.fold(text) for text in texts]) @ names.T
         return [best_answers(rows, c, dictionary, aliases, k=1) for c in cosines]
 
     found = []
@@ -208,7 +208,9 @@ def main(
     settings = replace(settings, pooling=pooling) if pooling else settings
     try:
         known = read_aliases(aliases) if aliases else {}
-        dictionary = read_dictionary(read_concepts(concepts))
+        dictionary = read_dictionary(
+            read_concepts(concepts), lowercase=settings.lowercase
+        )
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     some = random.Random(0).sample(

@@ -7,7 +7,7 @@ import sys
 import tomllib
 from itertools import product
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import typer
 from wasabi import msg
@@ -54,13 +54,14 @@ class Inputs(NamedTuple):
     """What all runs of a grid are given.
 
     concepts (Path): concepts.jsonl, of which pairs are made.
-    validation (Validation): The dictionary that mentions are linked to, and aliases.
+    validations (Dict[bool, Validation]): The dictionary that mentions are linked to,
+        and aliases, by whether an encoder lower-cases names.
     files (Dict[str, Path]): Gold mentions by name.
     folder (Path): Where encoders and results are kept.
     """
 
     concepts: Path
-    validation: Validation
+    validations: Dict[bool, Validation]
     files: Dict[str, Path]
     folder: Path
 
@@ -155,14 +156,15 @@ def judge_encoder(
     known["training.precision"] = "float32"  # the same figures on every machine
     how = make_settings(read_config(None, known))
     tokenizer, model = load_encoder(str(encoder))
-    search = make_encoder_search(model, tokenizer, inputs.validation, how, k=5)
+    validation = inputs.validations[how.lowercase]
+    search = make_encoder_search(model, tokenizer, validation, how, k=5)
     counted = EvaluationSettings()
     judged: Dict[str, Any] = {}
     for name, path in inputs.files.items():
         golds, _ = choose_mentions(path, counted)
         texts = (gold.mention for gold in golds)
         answers = answer_mentions(search, texts, progress=sys.stderr.isatty())
-        lookup, aliases = inputs.validation.dictionary.lookup, inputs.validation.aliases
+        lookup, aliases = validation.dictionary.lookup, validation.aliases
         judged[name] = judge_mentions(golds, answers, lookup, aliases, counted)
     return judged
 
@@ -275,19 +277,26 @@ def main(
             for name, settings in read_grid(grid)
             if not only or name in only
         ]
-        for run in runs:  # so that a misspelt setting shows before the first training
-            make_settings(read_config(None, training_settings(run.settings)))
+        untrained = Run("before training", defaults)
+        casings: Set[bool] = set()
+        for run in (untrained, *runs):
+            # so that a misspelt setting shows before the first training
+            how = make_settings(read_config(None, training_settings(run.settings)))
+            casings.add(how.lowercase)
             check_file(Path(run.settings.get(CONCEPTS, concepts)))
         known = read_aliases(aliases) if aliases else {}
-        names = read_dictionary(read_concepts(dictionary or concepts))
+        validations: Dict[bool, Validation] = {}
+        for lowercase in casings:
+            named = read_concepts(dictionary or concepts)
+            names = read_dictionary(named, lowercase=lowercase)
+            validations[lowercase] = Validation([], names, known)
         files = {path.name.split(".tsv")[0]: path for path in mentions}
-        inputs = Inputs(concepts, Validation([], names, known), files, out)
+        inputs = Inputs(concepts, validations, files, out)
         check_names(mentions)
         read = {"concepts": concepts, "dictionary": dictionary, "aliases": aliases}
         read.update(files)
         made_of = {name: file_digest(path) for name, path in read.items() if path}
         out.mkdir(parents=True, exist_ok=True)
-        untrained = Run("before training", defaults)
         results = [finish_run(untrained, inputs, made_of, encoder=Path(base))]
         for number, run in enumerate(runs, start=1):
             results.append(finish_run(run, inputs, made_of))

@@ -29,23 +29,33 @@ class Dictionary(NamedTuple):
     names (Dict[str, int]): The row of each distinct folded alias.
     cuis (List[List[str]]): The concepts of each row.
     ids (Dict[str, str]): For each id, also a retired one, the concept that has it.
+    lowercase (bool): Whether folding takes the case away: not for a cased encoder.
     """
 
     names: Dict[str, int]
     cuis: List[List[str]]
     ids: Dict[str, str]
+    lowercase: bool = True
+
+    def fold(self, text: str) -> str:
+        """Write a mention as the names are written."""
+        return fold_text(text) if self.lowercase else " ".join(text.split())
 
     def lookup(self, cui: str) -> Optional[str]:
         """Give the concept that has an id now."""
         return self.ids.get(cui)
 
 
-def read_dictionary(concepts: Iterable[Concept]) -> Dictionary:
+def read_dictionary(
+    concepts: Iterable[Concept], *, lowercase: bool = True
+) -> Dictionary:
     """Take the names and ids out of a vocabulary.
 
     concepts (Iterable[Concept]): All concepts.
+    lowercase (bool): See `Dictionary`.
     RETURNS (Dictionary): Their names, folded.
     """
+    dictionary = Dictionary({}, [], {}, lowercase)
     rows: Dict[str, List[str]] = defaultdict(list)
     live: Dict[str, str] = {}
     retired: Dict[str, str] = {}
@@ -53,10 +63,10 @@ def read_dictionary(concepts: Iterable[Concept]) -> Dictionary:
         live[concept.cui] = concept.cui
         for cui in concept.retired:
             retired.setdefault(cui, concept.cui)
-        for name in dict.fromkeys(map(fold_text, concept.aliases)):
+        for name in dict.fromkeys(map(dictionary.fold, concept.aliases)):
             rows[name].append(concept.cui)
     numbers = {name: row for row, name in enumerate(rows)}
-    return Dictionary(numbers, list(rows.values()), {**retired, **live})
+    return Dictionary(numbers, list(rows.values()), {**retired, **live}, lowercase)
 
 
 def list_answers(
@@ -90,7 +100,7 @@ def make_exact_lookup(dictionary: Dictionary, aliases: Dict[str, str]) -> Rank:
     """
 
     def rank(mentions: Sequence[str]) -> List[List[Answer]]:
-        rows = [dictionary.names.get(fold_text(mention)) for mention in mentions]
+        rows = [dictionary.names.get(dictionary.fold(text)) for text in mentions]
         return [
             [] if row is None else list_answers([row], [1.0], dictionary, aliases)
             for row in rows

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spacy_sapbert.concepts import read_concepts
-from spacy_sapbert.gold_mentions import GoldMention, fold_text, read_aliases
+from spacy_sapbert.gold_mentions import GoldMention, read_aliases
 from training.accuracy import Answer, Rank
 from training.baselines import Dictionary, best_answers, read_dictionary
 from training.judging import (
@@ -48,7 +48,10 @@ def read_validation(settings: TrainingSettings) -> Optional[Validation]:
         return None
     golds, _ = choose_mentions(files.mentions, SETTINGS)
     aliases = read_aliases(files.aliases) if files.aliases else {}
-    return Validation(golds, read_dictionary(read_concepts(files.concepts)), aliases)
+    dictionary = read_dictionary(
+        read_concepts(files.concepts), lowercase=settings.lowercase
+    )
+    return Validation(golds, dictionary, aliases)
 
 
 @torch.no_grad()
@@ -92,7 +95,7 @@ def make_encoder_search(
 
     model (PreTrainedModel): The encoder, in evaluation mode.
     tokenizer (PreTrainedTokenizerBase): Its tokenizer.
-    validation (Validation): The dictionary.
+    validation (Validation): The dictionary, cased as the encoder is.
     settings (TrainingSettings): How it is run.
     k (int): Concepts for each mention; more where they tie.
     RETURNS (Rank): Gives cosines.
@@ -103,7 +106,7 @@ def make_encoder_search(
 
     def rank(mentions: Sequence[str]) -> List[List[Answer]]:
         # mentions and names are cased alike
-        texts = [fold_text(mention) for mention in mentions]
+        texts = [dictionary.fold(mention) for mention in mentions]
         vectors = embed_texts(model, tokenizer, texts, settings)
         cosines = (vectors @ names.T).cpu().numpy()  # (mentions, names)
         return [

@@ -21,6 +21,15 @@ def test_read_dictionary_folds_names_and_knows_retired_ids() -> None:
     assert dictionary.lookup("C3") is None
 
 
+def test_a_cased_dictionary_keeps_case_and_looks_mentions_up_by_it() -> None:
+    concepts = [Concept("C1", ["Polish", "POLISH"]), Concept("C2", [" polish  it"])]
+    dictionary = read_dictionary(concepts, lowercase=False)
+    assert dictionary.names == {"Polish": 0, "POLISH": 1, "polish it": 2}
+    rank = make_exact_lookup(dictionary, {})
+    found = [list_concepts(answers) for answers in rank([" Polish", "polish"])]
+    assert found == [[(1.0, "C1")], []]
+
+
 def test_exact_lookup_ties_all_concepts_of_the_name(
     few_concepts: List[Concept],
 ) -> None:

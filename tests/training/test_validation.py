@@ -1,4 +1,5 @@
 import json
+import string
 from pathlib import Path
 from threading import Event
 from typing import Any, Callable, Dict
@@ -9,7 +10,7 @@ from confection import Config
 from safetensors.torch import load_file
 
 from spacy_sapbert.concepts import Concept, write_concepts
-from spacy_sapbert.hf import load_encoder
+from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
 from training.settings import make_settings
 from training.validation import read_validation, validate
 
@@ -49,6 +50,60 @@ def test_validate_counts_ties_with_their_probability(
     assert validate(model, tokenizer, validation, settings) == 2.5 / 4
     assert model.training
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.fixture
+def cased_encoder(tmp_path: Path) -> Path:
+    """As large as the tiny encoder, but it has capitals."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path / "cased"
+    folder.mkdir()
+    letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    how = EncoderSettings("mean", lowercase=False)
+    save_encoder(folder, tokenizer, BertModel(config), how)
+    return folder
+
+
+def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
+    make_config: MakeConfig, cased_encoder: Path, tmp_path: Path
+) -> None:
+    write_concepts(
+        tmp_path / "concepts.jsonl",
+        [Concept("C1", ["Polish"]), Concept("C2", ["polish"])],
+    )
+    lines = ["Polish||C1", "polish||C2", "  Polish ||C1"]
+    (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
+    found = {}
+    for lowercase in (False, True):
+        settings = make_settings(
+            make_config(
+                {
+                    "encoder.base": str(cased_encoder),
+                    "encoder.lowercase": lowercase,
+                    "validation.mentions": str(tmp_path / "mentions.txt"),
+                    "validation.concepts": str(tmp_path / "concepts.jsonl"),
+                }
+            )
+        )
+        validation = read_validation(settings)
+        assert validation is not None
+        tokenizer, model = load_encoder(settings.base)
+        found[lowercase] = validate(model, tokenizer, validation, settings)
+    # lower-cased, both names are one and each mention is a tie
+    assert found == {False: 1.0, True: 0.5}
 
 
 def test_no_validation_unless_asked(make_config: MakeConfig) -> None:
