@@ -743,6 +743,22 @@ class Errors(metaclass=_WithCodes):
         "Expected word lists in {path}, but no file in it has such a name. Correct "
         "`--members`."
     )
+    E776 = (
+        "Expected names to learn wordpieces of, but got none. Name a concepts.jsonl "
+        "that has some."
+    )
+    E777 = (
+        "Expected a width that is a multiple of {parts}, but got {width}. Correct "
+        "`--width`."
+    )
+    E778 = (
+        "Expected a body with a fast tokenizer of wordpieces, as BERT has, but got "
+        "another kind. Name another encoder as `--body`, or none."
+    )
+    E779 = (
+        "Expected `--body` or `--width` and `--layers`, but got both. A body has its "
+        "own width and layers: leave them out."
+    )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."
