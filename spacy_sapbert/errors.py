@@ -759,6 +759,22 @@ class Errors(metaclass=_WithCodes):
         "Expected `--body` or `--width` and `--layers`, but got both. A body has its "
         "own width and layers: leave them out."
     )
+    E780 = (
+        "Expected the language of a gold file in its name, as two small letters like "
+        "in `xlbel_es.test.tsv`, but got {file}. Rename the file and evaluate again."
+    )
+    E781 = (
+        "{path}: Expected one gold file for each language, but {first} and {second} "
+        "both are of {language!r}. Evaluate them apart."
+    )
+    E782 = (
+        "{path}: Expected results of the same gold files as those in {first}, but got "
+        "others. Evaluate both on the same files."
+    )
+    E783 = (
+        "Expected results as NAME=FILE, but got {value!r}. Write them like "
+        "`trained=results.json`."
+    )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."

@@ -37,11 +37,14 @@ class Run(NamedTuple):
     digests (Dict[str, str]): The sha256 of each gold file.
     accuracies (Dict[Key, Dict[str, Optional[float]]]): By the way of ties; None if the
         group has no mentions.
+    coverages (Dict[str, float]): Of each gold file the share of mentions that the
+        dictionary covers.
     """
 
     settings: Dict[str, Any]
     digests: Dict[str, str]
     accuracies: Dict[Key, Dict[str, Optional[float]]]
+    coverages: Dict[str, float]
 
 
 def read_run(path: Path, group: str = "all") -> Run:
@@ -54,13 +57,14 @@ def read_run(path: Path, group: str = "all") -> Run:
     """
     with open_to_read(path) as file:
         text = file.read()
-    run = Run({}, {}, {})
+    run = Run({}, {}, {}, {})
     try:
         results = json.loads(text)
         run.settings.update(results["settings"])
         for judged in results["files"]:
             name = str(judged["file"])
             run.digests[name] = str(judged["sha256"])
+            run.coverages[name] = float(judged["coverage"])
             if group not in judged["accuracy"]:
                 raise SapbertError(Errors.E747.format(path=path, group=group))
             for level in LEVELS:
