@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, List, Optional
 from unicodedata import normalize
 
+import numpy as np
 import pytest
 import spacy
 import torch
@@ -12,8 +13,13 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.build import build_kb
 from spacy_sapbert.concepts import Concept, write_concepts
-from spacy_sapbert.hf import EncoderSettings, save_encoder
+from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
+from spacy_sapbert.kb import load_kb
+from training import losses, mining, schedules  # noqa: F401 (registers)
+from training.config import read_config
 from training.new_encoder import make_encoder
+from training.settings import make_settings
+from training.validation import embed_texts
 
 NAMES = {
     "C1": "Fever 发热 発熱 ไข้ حمى חום 열 лихорадка πυρετός ज्वर",
@@ -87,6 +93,52 @@ def make_bert(folder: Path) -> Path:
         max_position_embeddings=64,
     )
     save_encoder(folder, tokenizer, BertModel(config), EncoderSettings("mean"))
+    return folder
+
+
+def make_xlm_roberta(folder: Path) -> Path:
+    """A cased XLM-RoBERTa with random weights: other special pieces, no wordpieces."""
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers
+    from tokenizers.models import Unigram
+    from tokenizers.processors import TemplateProcessing
+    from transformers import (
+        PreTrainedTokenizerFast,
+        XLMRobertaConfig,
+        XLMRobertaModel,
+    )
+
+    folder.mkdir()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    letters = sorted({*normalize("NFKC", " ".join(NAMES.values()))} - {" "})
+    scores = [(piece, 0.0) for piece in special]
+    scores += [(piece, -5.0) for piece in ("▁", *letters)]
+    pieces = Tokenizer(Unigram(scores, unk_id=special.index("<unk>")))
+    pieces.normalizer = normalizers.NFKC()
+    pieces.pre_tokenizer = pre_tokenizers.Metaspace()
+    pieces.post_processor = TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=pieces,
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+    )
+    torch.manual_seed(0)
+    config = XLMRobertaConfig(
+        vocab_size=len(scores),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=66,
+        type_vocab_size=1,
+    )
+    how = EncoderSettings("mean", lowercase=False)
+    save_encoder(folder, tokenizer, XLMRobertaModel(config), how)
     return folder
 
 
@@ -187,3 +239,28 @@ def test_marks_and_accents_are_what_the_tokenizer_says(
         assert [alias, score] == [name, 1]  # an uncased BERT takes them away
     else:
         assert score < 1
+
+
+def test_a_cased_xlm_roberta_links_and_keeps_case(
+    names_file: Path, tmp_path: Path
+) -> None:
+    encoder = make_xlm_roberta(tmp_path / "encoder")
+    build_kb(names_file, tmp_path / "kb", str(encoder), threads=1)
+    for mention in ("Fever", "糖尿病", "ＨｂＡ１ｃ", "ปวดหัว", "חום"):
+        assert find_alias(tmp_path / "kb", mention)[1] == 1
+    assert find_alias(tmp_path / "kb", "FEVER")[1] < 1
+    # what fills up a batch is nothing to it
+    kb = load_kb(str(tmp_path / "kb"))
+    names = ["Fever", "πονοκέφαλος", "열"]
+    alone = np.concatenate([kb.encode([name]) for name in names])
+    np.testing.assert_allclose(kb.encode(names), alone, atol=1e-6)
+    # the same as plain transformers
+    tokenizer, model = load_encoder(str(encoder))
+    inputs = tokenizer("Fever", return_tensors="pt", return_token_type_ids=False)
+    states = model(**inputs).last_hidden_state[0].mean(0).detach().numpy()
+    np.testing.assert_allclose(alone[0], states / np.linalg.norm(states), atol=1e-5)
+    # and as training runs it, which hands vectors of pieces to the encoder
+    pooled = {"encoder.pooling": "mean", "training.precision": "float32"}
+    settings = make_settings(read_config(None, pooled))
+    trained = embed_texts(model, tokenizer, names, settings).numpy()
+    np.testing.assert_allclose(trained, alone, atol=1e-5)
