@@ -157,7 +157,9 @@ def main(
         None, "--obsolete", help="obo, obographs: keep obsolete terms too."
     ),
     type: Optional[str] = typer.Option(
-        None, help="obo, obographs, biosyn: semantic type of all concepts, e.g. T047."
+        None,
+        help="obo, obographs, biosyn, phecode, icd10cm: semantic type of all "
+        "concepts, e.g. T047.",
     ),
     on_error: str = typer.Option(
         "fail", help="fail at the first bad row, or skip and count them."

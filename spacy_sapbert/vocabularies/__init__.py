@@ -26,6 +26,8 @@ READERS: Dict[str, Tuple[str, Sequence[str]]] = {
     ),
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
     "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
+    "phecode": ("phecode:read_phecode", ("*phecode*_labels.csv*",)),
+    "icd10cm": ("icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
     # its files are called like ours: it has to be named
     "scispacy": ("scispacy:read_scispacy", ()),
 }

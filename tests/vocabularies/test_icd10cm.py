@@ -1,0 +1,142 @@
+import gzip
+import os
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.concepts import Concept
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies import guess_format
+from spacy_sapbert.vocabularies.icd10cm import read_icd10cm
+from spacy_sapbert.vocabularies.report import Report
+
+XML = """<?xml version="1.0" encoding="utf-8"?>
+<ICD10CM.tabular>
+  <version>2021</version>
+  <introduction><introSection><title>A title</title></introSection></introduction>
+  <chapter>
+    <name>1</name>
+    <desc>Certain infectious &amp; parasitic diseases (A00-B99)</desc>
+    <includes><note>diseases generally recognized</note></includes>
+    <section id="A00-A09">
+      <desc>Intestinal infectious diseases (A00-A09)</desc>
+      <diag>
+        <name>A00</name>
+        <desc>Cholera</desc>
+        <excludes1><note>not this (B00)</note></excludes1>
+        <diag>
+          <name>A00.1</name>
+          <desc>Cholera due to Vibrio
+                cholerae 01, biovar eltor</desc>
+          <inclusionTerm>
+            <note>Cholera eltor</note>
+            <note>Cholera eltor</note>
+          </inclusionTerm>
+        </diag>
+      </diag>
+    </section>
+    <section id="B10">
+      <desc>Other human herpesviruses (B10)</desc>
+      <diag><name>B10</name><desc>Other human herpesviruses</desc></diag>
+    </section>
+  </chapter>
+</ICD10CM.tabular>
+"""
+
+
+def write(folder: Path, text: str = XML) -> Path:
+    path = folder / "icd10cm_tabular.xml"
+    path.write_text(text, "utf8")
+    return path
+
+
+def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+    report = Report()
+    return list(read_icd10cm(path, report=report, **options)), report
+
+
+def test_chapters_blocks_and_codes_are_concepts_with_parents(tmp_path: Path) -> None:
+    concepts, report = read(write(tmp_path))
+    assert {each.cui: (each.aliases, each.parents) for each in concepts} == {
+        "A00-B99": (["Certain infectious & parasitic diseases"], []),
+        "A00-A09": (["Intestinal infectious diseases"], ["A00-B99"]),
+        "A00": (["Cholera"], ["A00-A09"]),
+        "A00.1": (
+            ["Cholera due to Vibrio cholerae 01, biovar eltor", "Cholera eltor"],
+            ["A00"],
+        ),
+        "B10": (["Other human herpesviruses"], ["A00-B99"]),
+    }
+    assert [each.cui for each in concepts] == sorted(each.cui for each in concepts)
+    assert concepts[0].codes == {"ICD10CM": [concepts[0].cui]}
+    assert report.dropped["repeated names"] == 1
+    assert (report.concepts, report.rows["icd10cm_tabular.xml"]) == (5, 6)
+
+
+def test_format_is_told_by_the_name(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    assert guess_format(path) == "icd10cm"
+    packed = tmp_path / "icd10cm_tabular_2021.xml.gz"
+    packed.write_bytes(gzip.compress(XML.encode()))
+    assert guess_format(packed) == "icd10cm"
+    assert read(packed)[0] == read(path)[0]
+
+
+def test_code_without_a_name_is_an_error_or_counted(tmp_path: Path) -> None:
+    path = write(tmp_path, XML.replace("<desc>Cholera</desc>", ""))
+    with pytest.raises(SapbertError, match=r"xml:11: Expected a code and a name"):
+        read(path)
+    concepts, report = read(path, on_error="skip")
+    assert (len(concepts), report.dropped["bad nodes"]) == (4, 1)
+
+
+@pytest.mark.parametrize("cut", [5, 300, 900])
+def test_cut_file_is_an_error(tmp_path: Path, cut: int) -> None:
+    with pytest.raises(SapbertError, match="E754"):
+        read(write(tmp_path, XML[:cut]), on_error="skip")
+
+
+def test_cut_gzip_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "icd10cm.xml.gz"
+    path.write_bytes(gzip.compress(XML.encode())[:-20])
+    with pytest.raises(SapbertError, match="E754"):
+        read(path)
+
+
+def test_entities_of_the_file_are_refused(tmp_path: Path) -> None:
+    bomb = '<!DOCTYPE a [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
+    with pytest.raises(SapbertError, match="it declares an entity"):
+        read(write(tmp_path, bomb))
+
+
+def test_other_xml_has_nothing_to_give(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E106"):
+        read(write(tmp_path, "<a><name>A00</name></a>"))
+
+
+@given(st.text(alphabet='<>/&;"adignoe \n\0é', max_size=60), st.integers(0, len(XML)))
+def test_any_damage_is_a_named_error_or_concepts(
+    tmp_path_factory: pytest.TempPathFactory, text: str, place: int
+) -> None:
+    path = tmp_path_factory.mktemp("icd") / "icd10cm.xml"
+    path.write_text(XML[:place] + text + XML[place:], "utf8")
+    try:
+        concepts, _ = read(path, on_error="skip")
+    except SapbertError:
+        return
+    assert all(each.aliases and each.cui not in each.parents for each in concepts)
+
+
+def test_real_file_is_a_forest_of_22_chapters() -> None:
+    folder = Path(os.environ.get("SPACY_SAPBERT_DATA", "")) / "hierarchies"
+    path = folder / "icd10cm_tabular_2021.xml.gz"
+    if not path.is_file():
+        pytest.skip("SPACY_SAPBERT_DATA names no folder with ICD-10-CM")
+    concepts, _ = read(path)
+    known = {each.cui for each in concepts}
+    assert sum(not each.parents for each in concepts) == 22
+    assert all(set(each.parents) <= known for each in concepts)
+    assert all(len(each.parents) <= 1 for each in concepts)
