@@ -1,6 +1,6 @@
 """Which pairs of a batch the encoder still gets wrong."""
 
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -10,25 +10,35 @@ from spacy_sapbert.errors import Errors, SapbertError
 from training.registry import Miner, registry
 
 TRIPLETS = ("all", "hard", "semihard")
+DISTANCES = ("euclidean", "cosine")
 INFINITY = float("inf")
 
 
 @registry.miners("spacy-sapbert.TripletMiner.v1")
-def make_triplet_miner(margin: float = 0.2, triplets: str = "all") -> Miner:
+def make_triplet_miner(
+    margin: float = 0.2, triplets: str = "all", distance: str = "euclidean"
+) -> Miner:
     """Make the miner of SapBERT, which keeps the pairs of hard triplets.
 
-    margin (float): Slack in Euclidean distance, 0 to 2.
+    margin (float): Slack in that distance, 0 to 2.
     triplets (str): "all", "hard" or "semihard".
+    distance (str): "euclidean" as in SapBERT, "cosine" as in HiPrBERT.
     RETURNS (Miner): `mine_hard_pairs` with these settings.
-    RAISES (SapbertError): If `triplets` is another.
+    RAISES (SapbertError): If `triplets` or `distance` is another.
     """
-    check_triplets(triplets)
+    check_choice("triplets", triplets, TRIPLETS)
+    check_choice("distance", distance, DISTANCES)
 
     def mine(
         vectors: Tensor, labels: Tensor, names: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
         return mine_hard_pairs(
-            vectors, labels, margin=margin, names=names, triplets=triplets
+            vectors,
+            labels,
+            margin=margin,
+            names=names,
+            triplets=triplets,
+            distance=distance,
         )
 
     return mine
@@ -58,6 +68,7 @@ def mine_hard_pairs(
     margin: float = 0.2,
     names: Optional[Tensor] = None,
     triplets: str = "all",
+    distance: str = "euclidean",
 ) -> Tuple[Tensor, Tensor]:
     """Find the pairs in a batch that the encoder still gets wrong.
 
@@ -69,22 +80,28 @@ def mine_hard_pairs(
 
     vectors (Tensor): Unit-length rows. Shape: (n, width).
     labels (Tensor): The concept of each row, int64. Shape: (n,).
-    margin (float): Slack in Euclidean distance, 0 to 2.
+    margin (float): Slack in that distance, 0 to 2.
     names (Optional[Tensor]): The name of each row as a number, int64. Equal names of
         two concepts are no negatives of each other. Shape: (n,).
     triplets (str): "hard" keeps only the triplets whose negative is no farther than
         the positive, "semihard" only the others of "all".
+    distance (str): "euclidean", or "cosine" for one minus the cosine.
     RETURNS (Tuple[Tensor, Tensor]): Masks of hard positives and hard negatives, row
         by anchor, bool. Shape: (n, n) each.
     RAISES (SapbertError): If `vectors` and `labels` differ in length, or `triplets`
-        is unknown.
+        or `distance` is unknown.
     SOURCE: Liu et al. (2021), Eq. 1; pytorch-metric-learning's TripletMarginMiner
-        keeps the same pairs, with `triplets` as its `type_of_triplets`.
+        keeps the same pairs, with `triplets` as its `type_of_triplets`. HiPrBERT
+        (2023) for the cosine, where the print keeps the easy triplets instead.
     """
     check_rows(vectors, labels)
-    check_triplets(triplets)
+    check_choice("triplets", triplets, TRIPLETS)
+    check_choice("distance", distance, DISTANCES)
     vectors = vectors.float()
-    distances = (2 - 2 * vectors @ vectors.T).clamp_(min=0).sqrt_()  # (n, n)
+    if distance == "cosine":
+        distances = 1 - vectors @ vectors.T  # (n, n)
+    else:
+        distances = (2 - 2 * vectors @ vectors.T).clamp_(min=0).sqrt_()  # (n, n)
     positives, negatives = split_pairs(labels, names)
     if triplets == "semihard":
         return keep_semihard(distances, positives, negatives, margin)
@@ -108,7 +125,7 @@ def keep_semihard(
     distances (Tensor): Between the rows of a batch. Shape: (n, n).
     positives (Tensor): Mask of all positives, row by anchor, bool. Shape: (n, n).
     negatives (Tensor): Mask of all negatives, row by anchor, bool. Shape: (n, n).
-    margin (float): Slack in Euclidean distance, 0 to 2.
+    margin (float): Slack in that distance, 0 to 2.
     RETURNS (Tuple[Tensor, Tensor]): Masks of those kept. Shape: (n, n) each.
     """
     others = distances.masked_fill(~negatives, INFINITY).sort(dim=1).values
@@ -152,17 +169,17 @@ def check_rows(vectors: Tensor, labels: Tensor) -> None:
         raise SapbertError(Errors.E601.format(rows=len(vectors), labels=len(labels)))
 
 
-def check_triplets(triplets: str) -> None:
-    """Make sure that the kind of triplets is known.
+def check_choice(setting: str, value: str, known: Sequence[str]) -> None:
+    """Make sure that a setting has one of its values.
 
-    triplets (str): What was given.
-    RAISES (SapbertError): If it is not in `TRIPLETS`.
+    setting (str): Its name.
+    value (str): What was given.
+    known (Sequence[str]): The values that there are.
+    RAISES (SapbertError): If it has another.
     """
-    if triplets not in TRIPLETS:
+    if value not in known:
         raise SapbertError(
             Errors.E614.format(
-                setting="triplets",
-                expected=f"one of {', '.join(TRIPLETS)}",
-                value=triplets,
+                setting=setting, expected=f"one of {', '.join(known)}", value=value
             )
         )

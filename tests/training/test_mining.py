@@ -2,6 +2,7 @@ import itertools
 
 import pytest
 import torch
+from pytorch_metric_learning.distances import CosineSimilarity
 from pytorch_metric_learning.miners import TripletMarginMiner
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -167,6 +168,42 @@ def test_mining_knows_its_triplets() -> None:
         mine_hard_pairs(torch.eye(2), torch.tensor([0, 0]), triplets="easy")
     with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
         make_triplet_miner(triplets="easy")
+    with pytest.raises(SapbertError, match="one of euclidean, cosine.*'dot'"):
+        make_triplet_miner(distance="dot")
+
+
+def test_mining_by_cosine_by_hand() -> None:
+    # Cosines to row 0: a positive 0.8, another 0.5; negatives 0.6 and 0.54.
+    cosines = torch.tensor([1.0, 0.8, 0.5, 0.6, 0.54])
+    vectors = torch.stack([cosines, (1 - cosines**2).sqrt()], dim=1)
+    labels = torch.tensor([0, 0, 0, 1, 2])
+    positives, negatives = mine_hard_pairs(
+        vectors, labels, margin=0.25, distance="cosine"
+    )
+    # 0.8 - 0.6 is 0.2 and hard enough, 0.8 - 0.54 is not, but 0.5 - 0.54 is
+    assert positives[0].tolist() == [False, True, True, False, False]
+    assert negatives[0].tolist() == [False, False, False, True, True]
+    positives, negatives = mine_hard_pairs(
+        vectors[[0, 1, 3, 4]], labels[[0, 1, 3, 4]], margin=0.25, distance="cosine"
+    )
+    assert positives[0].tolist() == [False, True, False, False]
+    assert negatives[0].tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+def test_mining_by_cosine_equals_the_library(triplets: str) -> None:
+    miner = TripletMarginMiner(
+        margin=0.25, type_of_triplets=triplets, distance=CosineSimilarity()
+    )
+    ours = make_triplet_miner(margin=0.25, triplets=triplets, distance="cosine")
+    for seed in range(20):
+        vectors, labels = random_batch(seed)
+        positives, negatives = ours(vectors, labels, None)
+        anchors, ones, others = miner(vectors, labels)
+        expected = zip(anchors.tolist(), ones.tolist(), others.tolist(), strict=True)
+        triples = list(expected)
+        assert as_pairs(positives) == {(anchor, one) for anchor, one, _ in triples}
+        assert as_pairs(negatives) == {(anchor, other) for anchor, _, other in triples}
 
 
 @pytest.mark.parametrize("triplets", TRIPLETS)
