@@ -876,6 +876,10 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected the columns {columns}, but got {got}. Name the table "
         "that has them."
     )
+    E756 = (
+        "Expected concepts in {path} with parents or siblings that are there too, but "
+        "got none. Read a vocabulary that has a hierarchy."
+    )
 
 
 class Warnings(metaclass=_WithCodes):
