@@ -26,7 +26,7 @@ from training import losses, mining, schedules  # noqa: F401 (registers)
 from training.batches import pad_names, prefetch, shuffled_batches
 from training.config import read_config
 from training.corpus import Corpus, build_corpus
-from training.prepare import Parts, collated_batches, make_parts
+from training.prepare import Parts, Source, collated_batches, make_parts
 from training.ranks import ALONE
 from training.settings import TrainingSettings, make_settings
 from training.steps import DTYPES, autocast, best_precision, train_step
@@ -81,10 +81,13 @@ def wait(device: str) -> None:
 def ours(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
     """Train as the project does."""
     pin = parts.model.device.type == "cuda"
-    batches = prefetch(collated_batches(corpus, settings, done=0, ranks=ALONE, pin=pin))
+    sources = [Source("pairs", Path("pairs.tsv"), corpus)]
+    batches = prefetch(
+        collated_batches(sources, settings, done=0, ranks=ALONE, pin=pin)
+    )
 
     def step() -> Tuple[int, int]:
-        _, batch = next(batches)
+        _, _, batch = next(batches)
         train_step(*parts, batch, settings)
         wordpieces = sum(int(mask.sum()) for _, mask in batch.chunks)
         return len(batch.labels), wordpieces

@@ -575,7 +575,7 @@ class Errors(metaclass=_WithCodes):
     )
     E607 = (
         "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
-        "{lines} of the pairs file. The last checkpoint is untouched. Lower "
+        "{lines} of {path}. The last checkpoint is untouched. Lower "
         "`--learning-rate`, or run the same command again to go on from it."
     )
     E608 = (
@@ -879,6 +879,14 @@ class Errors(metaclass=_WithCodes):
     E756 = (
         "Expected concepts in {path} with parents or siblings that are there too, but "
         "got none. Read a vocabulary that has a hierarchy."
+    )
+    E757 = (
+        "Expected `hierarchy.families` and `hierarchy.concepts` together, but got one "
+        "of them. Name the families and the concepts.jsonl that they were made of."
+    )
+    E758 = (
+        "Expected families of {group} lines in {path}, but got {lines} lines. Make the "
+        "file with `python -m training.families`."
     )
 
 

@@ -19,10 +19,8 @@ from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.vocabularies.scratch import open_scratch
 from spacy_sapbert.writing import write_atomically
 from training.corpus import hash_text
-from training.hierarchy import Hierarchy, make_hierarchy
+from training.hierarchy import FAMILY, Hierarchy, make_hierarchy
 from training.pairs import Pair, distinct_names
-
-FAMILY = 3  # lines: the anchor, a sibling, a parent or child
 
 Named = Tuple[str, List[str]]  # a concept's id and its names
 

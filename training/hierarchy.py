@@ -12,6 +12,8 @@ import numpy as np
 from spacy_sapbert.concepts import Concept, read_concepts
 from training.corpus import hash_text
 
+FAMILY = 3  # lines of families.tsv: an anchor, a sibling, a parent or child
+
 
 class Distances(NamedTuple):
     """How far two concepts are apart; names of one concept have 0.

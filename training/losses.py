@@ -1,6 +1,7 @@
 """From mined pairs to one number."""
 
 from functools import partial
+from typing import Sequence
 
 import torch
 from torch import Tensor
@@ -51,6 +52,38 @@ def multi_similarity_loss(
     pulls = log_one_plus_sum_exp(-scale_pos * (cosines - offset), positives)  # (n,)
     pushes = log_one_plus_sum_exp(scale_neg * (cosines - offset), negatives)  # (n,)
     return (pulls / scale_pos + pushes / scale_neg).mean()
+
+
+def hierarchical_loss(
+    vectors: Tensor,
+    distances: Tensor,
+    names: Tensor,
+    thresholds: Sequence[int],
+    loss: Loss,
+) -> Tensor:
+    """Keep near concepts nearer than far ones, at every distance that there is.
+
+    For each threshold the pairs up to it are positives and the others negatives.
+
+    vectors (Tensor): Unit-length rows. Shape: (n, width).
+    distances (Tensor): How far the concepts of two rows are apart. Shape: (n, n).
+    names (Tensor): The name of each row as a number, int64. Equal names count
+        nowhere: they cannot be moved apart, nor nearer. Shape: (n,).
+    thresholds (Sequence[int]): Distances; at least one.
+    loss (Loss): Of each threshold.
+    RETURNS (Tensor): The sum over the thresholds. Shape: ().
+    SOURCE: HiPrBERT (2023), §3, with the Multi-Similarity loss.
+    """
+    different = names[:, None] != names[None, :]  # (n, n)
+    terms = [
+        loss(
+            vectors,
+            (distances <= threshold) & different,
+            (distances > threshold) & different,
+        )
+        for threshold in thresholds
+    ]
+    return torch.stack(terms).sum()
 
 
 def log_one_plus_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:

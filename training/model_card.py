@@ -10,11 +10,12 @@ import spacy_sapbert
 from spacy_sapbert.adapters import count_trainable
 from training.checkpoints import Progress
 from training.corpus import Corpus
+from training.hierarchy import FAMILY
 
 
 def summarize(
     log: List[Dict[str, Any]],
-    corpus: Corpus,
+    corpora: Dict[str, Corpus],
     model: Any,
     progress: Progress,
     *,
@@ -23,7 +24,8 @@ def summarize(
     """Say what a run did, for the table and the model card.
 
     log (List[Dict[str, Any]]): Its steps.
-    corpus (Corpus): What it was trained on.
+    corpora (Dict[str, Corpus]): What it was trained on: "pairs", and "relations" and
+        "families" where there were any.
     model (PreTrainedModel): The encoder.
     progress (Progress): How far it came.
     seconds (float): What this run took.
@@ -34,12 +36,16 @@ def summarize(
     def mean(entries: List[Dict[str, Any]], key: str) -> float:
         return round(float(np.mean([entry[key] for entry in entries])), 4)
 
+    pairs = corpora["pairs"]
     taken = sum(entry["seconds"] for entry in log)
     summary: Dict[str, Any] = {
         "steps": len(log),
-        "pairs": len(corpus),
-        "names": len(corpus.names),
-        "concepts": corpus.concepts,
+        **{
+            name: len(corpus) // (FAMILY if name == "families" else 1)
+            for name, corpus in corpora.items()
+        },
+        "names": len(pairs.names),
+        "concepts": pairs.concepts,
         "adapters": hasattr(model, "sapbert_adapter"),
         "trained_parameters": count_trainable(model),
         "first_loss": mean(log[:tenth], "loss"),
@@ -78,6 +84,14 @@ def model_card(run: Dict[str, Any], summary: Dict[str, Any]) -> str:
             "It is a frozen encoder with adapters: `spacy_sapbert` loads both, plain "
             "`AutoModel` the encoder without them."
         )
+    besides = "".join(
+        f",\n{summary[name]:,} {what}"
+        for name, what in (
+            ("relations", "pairs of related concepts"),
+            ("families", "families of a hierarchy"),
+        )
+        if name in summary
+    )
     return f"""---
 tags: [biomedical, entity-linking, sapbert]
 base_model: {run["encoder.base"]}
@@ -87,7 +101,7 @@ base_model: {run["encoder.base"]}
 
 Maps names of biomedical concepts to unit vectors, so that the names of one concept lie
 close together. Trained from `{run["encoder.base"]}`
-on {summary["pairs"]:,} pairs of names of {summary["concepts"]:,} concepts
+on {summary["pairs"]:,} pairs of names of {summary["concepts"]:,} concepts{besides}
 with `{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
 (Liu et al. 2021, *Self-Alignment Pretraining for Biomedical Entity Representations*).
 

@@ -1,9 +1,8 @@
 """What a run needs before its first step: encoder, optimiser, corpus, batches."""
 
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-import numpy as np
 import torch
 
 from spacy_sapbert.adapters import (
@@ -12,11 +11,13 @@ from spacy_sapbert.adapters import (
     trainable_parameters,
 )
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.files import file_digest
 from spacy_sapbert.hf import load_encoder
-from training.batches import shuffled_batches
 from training.corpus import Corpus, build_corpus, open_corpus
+from training.hierarchy import FAMILY, Hierarchy, read_hierarchy
+from training.plan import Lines, planned_batches
 from training.ranks import Ranks, wait_for_ranks
-from training.settings import TrainingSettings, count_steps
+from training.settings import TrainingSettings
 from training.steps import Batch, collate_batch
 
 
@@ -64,6 +65,83 @@ def make_parts(settings: TrainingSettings, device: str, rank: int) -> Tuple[Any,
     return tokenizer, Parts(model, optimizer, scaler)
 
 
+class Source(NamedTuple):
+    """A file that is trained on.
+
+    name (str): "pairs", "relations" or "families".
+    path (Path): The file.
+    corpus (Corpus): Its names, tokenised.
+    hierarchy (Optional[Hierarchy]): Of families, how far their concepts are apart.
+    """
+
+    name: str
+    path: Path
+    corpus: Corpus
+    hierarchy: Optional[Hierarchy] = None
+
+    @property
+    def lines(self) -> Lines:
+        """How many lines there are, and how many stay together."""
+        return Lines(len(self.corpus), 1 if self.hierarchy is None else FAMILY)
+
+
+def corpus_folders(folder: Path) -> Dict[str, Path]:
+    """Say where the tokenised names of each file are kept.
+
+    folder (Path): Where those of the pairs are.
+    RETURNS (Dict[str, Path]): By the names of `Source`.
+    """
+    beside = {
+        name: folder.with_name(f"{folder.name}-{name}")
+        for name in ("relations", "families")
+    }
+    return {"pairs": folder, **beside}
+
+
+def open_sources(
+    pairs_path: Path,
+    folder: Path,
+    tokenizer: Any,
+    settings: TrainingSettings,
+    ranks: Ranks,
+    progress_bar: bool,
+) -> List[Source]:
+    """Tokenise the files in the first process, and open what it made in the others.
+
+    pairs_path (Path): pairs.tsv.
+    folder (Path): Where its tokenised names are kept; those of other files beside it.
+    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
+    settings (TrainingSettings): The other files, lengths and case.
+    ranks (Ranks): The processes.
+    progress_bar (bool): Show a bar.
+    RETURNS (List[Source]): Pairs, then relations and families if there are any.
+    RAISES (SapbertError): If a file is not usable, or has no whole families.
+    """
+    wanted = settings.hierarchy
+    paths = {
+        "pairs": pairs_path,
+        "relations": settings.relations,
+        "families": wanted.families,
+    }
+    sources = []
+    for name, place in corpus_folders(folder).items():
+        path = paths[name]
+        if path is not None:
+            corpus = open_shared_corpus(
+                path, place, tokenizer, settings, ranks, progress_bar
+            )
+            sources.append(Source(name, path, corpus))
+    if wanted.families is not None and wanted.concepts is not None:
+        lines = len(sources[-1].corpus)
+        if lines % FAMILY:
+            raise SapbertError(
+                Errors.E758.format(path=wanted.families, group=FAMILY, lines=lines)
+            )
+        hierarchy = read_hierarchy(wanted.concepts)
+        sources[-1] = sources[-1]._replace(hierarchy=hierarchy)
+    return sources
+
+
 def open_shared_corpus(
     pairs_path: Path,
     folder: Path,
@@ -72,7 +150,7 @@ def open_shared_corpus(
     ranks: Ranks,
     progress_bar: bool,
 ) -> Corpus:
-    """Tokenise all names in the first process, and open what it made in the others.
+    """Tokenise one file in the first process, and open what it made in the others.
 
     RETURNS (Corpus): The corpus; see `build_corpus` for it and the arguments.
     """
@@ -90,38 +168,40 @@ def open_shared_corpus(
     return open_corpus(folder)
 
 
-def planned_batches(
-    total: int, settings: TrainingSettings, *, done: int
-) -> Iterator[Tuple[int, np.ndarray]]:
-    """Give the batches of the run that are still to do.
+def digest_sources(
+    sources: Sequence[Source], settings: TrainingSettings
+) -> Dict[str, str]:
+    """Say which files a run is of.
 
-    total (int): How many pairs there are.
-    settings (TrainingSettings): Batch size, epochs, steps and seed.
-    done (int): Steps that an earlier run did.
-    YIELDS (Tuple[int, np.ndarray]): The step, from 0, and the numbers of its pairs.
+    sources (Sequence[Source]): What is trained on.
+    settings (TrainingSettings): The concepts of the hierarchy.
+    RETURNS (Dict[str, str]): The sha256 of each.
     """
-    steps = count_steps(total, settings)
-    size, seed = settings.batch_size, settings.seed
-    while done < steps:
-        epoch, start = divmod(done, -(-total // size))
-        for batch in shuffled_batches(
-            total, size=size, seed=seed, epoch=epoch, start=start
-        ):
-            if done == steps:
-                return
-            yield done, batch
-            done += 1
+    found = {f"{each.name}_sha256": each.corpus.pairs_sha256 for each in sources}
+    if settings.hierarchy.concepts is not None:
+        found["hierarchy_sha256"] = file_digest(settings.hierarchy.concepts)
+    return found
 
 
 def collated_batches(
-    corpus: Corpus,
+    sources: Sequence[Source],
     settings: TrainingSettings,
     *,
     done: int,
     ranks: Ranks,
     pin: bool,
-) -> Iterator[Tuple[int, Batch]]:
+) -> Iterator[Tuple[int, Source, Batch]]:
     """Prepare the batches of the run that are still to do; see `planned_batches`."""
-    for step, numbers in planned_batches(len(corpus), settings, done=done):
-        yield step, collate_batch(corpus, numbers, settings, ranks=ranks, pin=pin)
-        corpus.release()
+    files = [source.lines for source in sources]
+    for step, file, numbers in planned_batches(files, settings, done=done):
+        source = sources[file]
+        batch = collate_batch(
+            source.corpus,
+            numbers,
+            settings,
+            ranks=ranks,
+            pin=pin,
+            hierarchy=source.hierarchy,
+        )
+        yield step, source, batch
+        source.corpus.release()

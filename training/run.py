@@ -30,11 +30,14 @@ from training.checkpoints import (
 )
 from training.config import flatten_config
 from training.model_card import model_card, summarize
+from training.plan import count_steps
 from training.prepare import (
     Parts,
+    Source,
     collated_batches,
+    digest_sources,
     make_parts,
-    open_shared_corpus,
+    open_sources,
 )
 from training.ranks import (
     ALONE,
@@ -46,7 +49,6 @@ from training.ranks import (
 )
 from training.settings import (
     TrainingSettings,
-    count_steps,
     make_settings,
     scheduled_rate,
 )
@@ -97,17 +99,20 @@ class Run:
         return self.checkpoint.with_name(f"{self.checkpoint.name}.log.jsonl")
 
 
-def check_loss(loss: float, step: int, numbers: np.ndarray) -> None:
+def check_loss(loss: float, step: int, numbers: np.ndarray, path: Path) -> None:
     """Stop a run whose loss is no number, and say which lines it was at.
 
     loss (float): Of the step.
     step (int): From 0.
     numbers (np.ndarray): Its pairs; no name of them is shown. Shape: (pairs,).
+    path (Path): The file that they are of.
     RAISES (SapbertError): If the loss is NaN or infinite.
     """
     if not np.isfinite(loss):
         lines = ", ".join(str(number + 1) for number in sorted(numbers.tolist()))
-        raise SapbertError(Errors.E607.format(loss=loss, step=step + 1, lines=lines))
+        raise SapbertError(
+            Errors.E607.format(loss=loss, step=step + 1, lines=lines, path=path)
+        )
 
 
 def note_validation(progress: Progress, accuracy: float) -> None:
@@ -155,11 +160,12 @@ def save_run(run: Run) -> None:
     wait_for_ranks(run.ranks)
 
 
-def take_step(run: Run, step: int, batch: Batch) -> Dict[str, Any]:
+def take_step(run: Run, step: int, source: Source, batch: Batch) -> Dict[str, Any]:
     """Train on a batch, and try the encoder if it is time.
 
     run (Run): The run.
     step (int): From 0.
+    source (Source): The file that is trained on.
     batch (Batch): Its names.
     RETURNS (Dict[str, Any]): What to log.
     RAISES (SapbertError): If the loss is no number.
@@ -168,9 +174,14 @@ def take_step(run: Run, step: int, batch: Batch) -> Dict[str, Any]:
     for group in run.parts.optimizer.param_groups:
         group["lr"] = rate
     result = train_step(*run.parts, batch, run.settings, ranks=run.ranks)
-    check_loss(result.loss, step, batch.numbers)
+    check_loss(result.loss, step, batch.numbers, source.path)
     run.progress.step = done = step + 1
-    entry = {"step": done, "learning_rate": rate, **asdict(result)}
+    entry = {
+        "step": done,
+        "source": source.name,
+        "learning_rate": rate,
+        **asdict(result),
+    }
     wanted = run.settings.validation
     if wanted.mentions and (done == run.total or done % wanted.every == 0):
         accuracy = 0.0
@@ -187,7 +198,7 @@ def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> bool:
     """Take the steps that are still to do, and write checkpoints.
 
     run (Run): The run.
-    bar (tqdm): Gives steps and batches, and shows how far they are.
+    bar (tqdm): Gives steps, sources and batches, and shows how far they are.
     track (Tracker): Takes what is logged.
     stop (Event): Ends the run after its step.
     RETURNS (bool): Whether the run came to its end.
@@ -200,8 +211,8 @@ def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> bool:
         with write_atomically(place) as log:
             log.writelines(json.dumps(e).encode() + b"\n" for e in run.log)
     with open(place, "a", encoding="utf8", buffering=1) as file:
-        for step, batch in bar:
-            entry = take_step(run, step, batch)
+        for step, source, batch in bar:
+            entry = take_step(run, step, source, batch)
             run.log.append(entry)
             file.write(json.dumps(entry) + "\n")
             track(entry)
@@ -234,14 +245,14 @@ def train(
     progress_bar: bool = True,
     stop: Optional[Event] = None,
 ) -> Optional[Dict[str, Any]]:
-    """Train an encoder on synonym pairs.
+    """Train an encoder on synonym pairs, and on what else the config names.
 
     pairs_path (Path): pairs.tsv.
     output (Path): The encoder folder to write; one that is there is replaced.
     config (Config): From `read_config`, with a precision that is not "auto".
     checkpoint (Path): Where the run is kept while it lasts; a run that was stopped
         goes on from there.
-    corpus_folder (Path): Where the tokenised names are kept.
+    corpus_folder (Path): Where the tokenised names are kept; see `corpus_folders`.
     fresh (bool): Start anew even if there is a checkpoint.
     device (str): "cpu" or "cuda".
     ranks (Ranks): The processes that train together.
@@ -255,13 +266,13 @@ def train(
     settings = make_settings(config)
     validation = read_validation(settings) if ranks.is_first else None
     tokenizer, parts = make_parts(settings, device, ranks.own)
-    corpus = open_shared_corpus(
+    sources = open_sources(
         pairs_path, corpus_folder, tokenizer, settings, ranks, progress_bar
     )
-    made_of = {**dict(flatten_config(config)), "pairs_sha256": corpus.pairs_sha256}
+    made_of = {**dict(flatten_config(config)), **digest_sources(sources, settings)}
     fixed = {key: value for key, value in made_of.items() if key not in FREE_SETTINGS}
     fixed["processes"] = ranks.size
-    total = count_steps(len(corpus), settings)
+    total = count_steps([source.lines for source in sources], settings)
     run = Run(settings, tokenizer, parts, ranks, total, checkpoint, fixed, validation)
     if not fresh:
         resume_run(run)
@@ -271,7 +282,7 @@ def train(
     started = time.monotonic()
     done, pin = run.progress.step, device == "cuda"
     batches = prefetch(
-        collated_batches(corpus, settings, done=done, ranks=ranks, pin=pin)
+        collated_batches(sources, settings, done=done, ranks=ranks, pin=pin)
     )
     bar = tqdm(
         batches, total=total, initial=done, unit=" steps", disable=not progress_bar
@@ -286,7 +297,8 @@ def train(
     if run.progress.best_step:
         read_best(checkpoint, parts.model)
     seconds = time.monotonic() - started
-    summary = summarize(run.log, corpus, parts.model, run.progress, seconds=seconds)
+    corpora = {source.name: source.corpus for source in sources}
+    summary = summarize(run.log, corpora, parts.model, run.progress, seconds=seconds)
     if ranks.is_first:
         how = EncoderSettings(settings.pooling, settings.max_length, settings.lowercase)
         with write_folder_atomically(output) as part:

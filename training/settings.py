@@ -9,6 +9,7 @@ from confection import Config
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.pooling import POOLINGS
 from training.config import flatten_config, resolve_config
+from training.hierarchy import Distances
 from training.registry import Loss, Miner, Schedule
 
 PRECISIONS = ("auto", "bf16", "fp16", "float32")
@@ -26,6 +27,9 @@ LEAST = {
     "training.steps": 0,
     "training.chunks": 1,
     "training.checkpoint_every": 1,
+    "hierarchy.siblings": 1,
+    "hierarchy.parents": 1,
+    "hierarchy.others": 1,
     "validation.every": 1,
     "validation.patience": 0,
 }
@@ -51,11 +55,13 @@ class TrainingSettings:
     compile (bool): Whether the encoder is compiled.
     checkpoint_every (int): Steps between two checkpoints.
     tracker (Optional[str]): "tensorboard" or "wandb".
+    relations (Optional[Path]): Pairs of related concepts, trained on besides.
     learning_rate (float): Of AdamW.
     weight_decay (float): Of AdamW.
     schedule (Schedule): Factor of the learning rate.
     miner (Miner): Chooses pairs.
-    loss (Loss): Of the pairs that are chosen.
+    loss (Loss): Of the pairs that are chosen; of families at each threshold.
+    hierarchy (HierarchySettings): Families, and how far concepts are apart.
     validation (ValidationSettings): When and on what the encoder is tried.
     """
 
@@ -75,12 +81,28 @@ class TrainingSettings:
     compile: bool
     checkpoint_every: int
     tracker: Optional[str]
+    relations: Optional[Path]
     learning_rate: float
     weight_decay: float
     schedule: Schedule
     miner: Miner
     loss: Loss
+    hierarchy: "HierarchySettings"
     validation: "ValidationSettings"
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchySettings:
+    """What is trained on besides pairs, to keep related concepts near.
+
+    families (Optional[Path]): From `training.families`; None = nothing.
+    concepts (Optional[Path]): concepts.jsonl, whose parents say the distances.
+    distances (Distances): How far related concepts are apart.
+    """
+
+    families: Optional[Path]
+    concepts: Optional[Path]
+    distances: Distances
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +144,33 @@ def make_settings(config: Config) -> TrainingSettings:
             )
     resolved = resolve_config(config)
     training = dict(resolved["training"])
+    training["relations"] = to_path(training["relations"])
     return TrainingSettings(
         **resolved["encoder"],
         **training.pop("optimizer"),
         **training,
+        hierarchy=make_hierarchy_settings(resolved["hierarchy"]),
         validation=make_validation_settings(resolved["validation"]),
     )
+
+
+def to_path(text: Optional[str]) -> Optional[Path]:
+    """Make a path of a text, and of no text none."""
+    return Path(text) if text else None
+
+
+def make_hierarchy_settings(section: Dict[str, Any]) -> HierarchySettings:
+    """Turn the section `hierarchy` into settings.
+
+    section (Dict[str, Any]): The section.
+    RETURNS (HierarchySettings): The settings.
+    RAISES (SapbertError): If there are families without concepts, or the reverse.
+    """
+    families, concepts = (to_path(section[key]) for key in ("families", "concepts"))
+    if (families is None) != (concepts is None):
+        raise SapbertError(Errors.E757)
+    distances = Distances(**{key: section[key] for key in Distances._fields})
+    return HierarchySettings(families, concepts, distances)
 
 
 def make_validation_settings(section: Dict[str, Any]) -> ValidationSettings:
@@ -139,10 +182,7 @@ def make_validation_settings(section: Dict[str, Any]) -> ValidationSettings:
     """
     if section["mentions"] and not section["concepts"]:
         raise SapbertError(Errors.E617)
-    paths = {
-        key: Path(section[key]) if section[key] else None
-        for key in ("mentions", "concepts", "aliases")
-    }
+    paths = {key: to_path(section[key]) for key in ("mentions", "concepts", "aliases")}
     return ValidationSettings(**{**section, **paths})
 
 
@@ -155,14 +195,3 @@ def scheduled_rate(step: int, total: int, settings: TrainingSettings) -> float:
     RETURNS (float): The rate.
     """
     return settings.learning_rate * settings.schedule(step, total)
-
-
-def count_steps(total: int, settings: TrainingSettings) -> int:
-    """Count the steps of a whole run.
-
-    total (int): How many pairs there are.
-    settings (TrainingSettings): Batch size, epochs and steps.
-    RETURNS (int): The steps.
-    """
-    steps = -(-total // settings.batch_size) * settings.epochs
-    return min(steps, settings.steps) if settings.steps else steps

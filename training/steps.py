@@ -3,7 +3,7 @@
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Callable, ContextManager, List, Tuple
+from typing import Any, Callable, ContextManager, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -13,6 +13,8 @@ from torch.nn import functional
 from spacy_sapbert.pooling import POOLINGS
 from training.batches import pad_names, split_by_length
 from training.corpus import Corpus
+from training.hierarchy import Hierarchy, measure_distances
+from training.losses import hierarchical_loss
 from training.ranks import ALONE, Ranks, gather_vectors, split_batch, sum_gradients
 from training.settings import TrainingSettings
 
@@ -32,6 +34,8 @@ class Batch:
     sizes (List[int]): How many names each process has.
     labels (Tensor): The concept of every name, int64. Shape: (sum of sizes,).
     names (Tensor): Every name as a number, int64. Shape: (sum of sizes,).
+    distances (Optional[Tensor]): How far the concepts of every two names are apart;
+        None where only equal and different count. Shape: (sum of sizes,) twice.
     """
 
     numbers: np.ndarray
@@ -40,6 +44,7 @@ class Batch:
     sizes: List[int]
     labels: Tensor
     names: Tensor
+    distances: Optional[Tensor] = None
 
 
 @dataclass(slots=True)
@@ -122,14 +127,16 @@ def collate_batch(
     *,
     ranks: Ranks = ALONE,
     pin: bool = False,
+    hierarchy: Optional[Hierarchy] = None,
 ) -> Batch:
     """Gather the names of a batch and pad those of this process.
 
     corpus (Corpus): All pairs, tokenised.
     numbers (np.ndarray): The pairs of the step. Shape: (pairs,).
-    settings (TrainingSettings): The number of chunks.
+    settings (TrainingSettings): The number of chunks, and what is how far apart.
     ranks (Ranks): The processes.
     pin (bool): Into memory from which a GPU reads fast.
+    hierarchy (Optional[Hierarchy]): Of the concepts, if they are families.
     RETURNS (Batch): In each process's share all first names, then all second ones.
     """
     shares = split_batch(numbers, ranks)
@@ -143,13 +150,20 @@ def collate_batch(
         padded = pad_names(corpus, own[chosen], multiple_of=multiple)
         ids, mask = (torch.from_numpy(array) for array in padded)
         chunks.append((ids.pin_memory(), mask.pin_memory()) if pin else (ids, mask))
+    together = np.concatenate(labels)
+    distances = None
+    if hierarchy is not None:
+        distances = torch.from_numpy(
+            measure_distances(hierarchy, together, settings.hierarchy.distances)
+        )
     return Batch(
         numbers,
         chunks,
         rows,
         [len(each) for each in names],
-        torch.from_numpy(np.concatenate(labels)),
+        torch.from_numpy(together),
         torch.from_numpy(corpus.names[np.concatenate(names)]),
+        distances,
     )
 
 
@@ -251,8 +265,16 @@ def train_step(
     vectors = gather_vectors(own, batch.sizes, ranks)  # (names, width)
     labels = batch.labels.to(model.device, non_blocking=True)
     names = batch.names.to(model.device, non_blocking=True)
-    positives, negatives = settings.miner(vectors.detach(), labels, names)
-    loss = settings.loss(vectors, positives, negatives)
+    same = labels[:, None] == labels[None, :]
+    if batch.distances is None:
+        positives, negatives = settings.miner(vectors.detach(), labels, names)
+        loss = settings.loss(vectors, positives, negatives)
+        mined = int(positives.sum()) / max(int(same.sum()) - len(labels), 1)
+    else:
+        distances = batch.distances.to(model.device, non_blocking=True)
+        thresholds = settings.hierarchy.distances.thresholds
+        loss = hierarchical_loss(vectors, distances, names, thresholds, settings.loss)
+        mined = 1.0  # nothing is left out
     # No comparison with NaN is true: the miner keeps nothing and the loss would be 0.
     value = loss.item() if bool(vectors.isfinite().all()) else float("nan")
     if np.isfinite(value):
@@ -263,7 +285,4 @@ def train_step(
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad(set_to_none=True)
-    same = labels[:, None] == labels[None, :]
-    possible = int(same.sum()) - len(labels)
-    mined = int(positives.sum()) / max(possible, 1)
     return StepResult(value, mined, len(batch.numbers), time.monotonic() - started)

@@ -16,6 +16,7 @@ from spacy_sapbert.errors import SapbertError
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.checkpoints import saved_settings
 from training.config import parse_overrides, read_config
+from training.prepare import corpus_folders
 from training.ranks import share_number, start_ranks, stop_ranks
 from training.run import train
 from training.settings import PRECISIONS
@@ -106,7 +107,8 @@ def main(
         raise typer.Exit(130)
     if ranks.is_first:
         if corpus is None:
-            shutil.rmtree(corpus_folder, ignore_errors=True)
+            for folder in corpus_folders(corpus_folder).values():
+                shutil.rmtree(folder, ignore_errors=True)
         if not quiet:
             msg.table([(key.replace("_", " "), v) for key, v in summary.items()])
             msg.good(f"Wrote {output}")

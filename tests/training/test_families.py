@@ -10,8 +10,8 @@ import pytest
 from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from training.corpus import hash_text
-from training.families import FAMILY, write_families
-from training.hierarchy import measure_distances, read_hierarchy
+from training.families import write_families
+from training.hierarchy import FAMILY, measure_distances, read_hierarchy
 
 ROOT = Path(__file__).parent.parent.parent
 # a tree of three generations, an only child, and two that nobody is related to

@@ -7,7 +7,11 @@ from pytorch_metric_learning.miners import TripletMarginMiner
 from torch.nn.functional import normalize
 
 from training.config import DEFAULT_CONFIG, read_config
-from training.losses import make_multi_similarity_loss, multi_similarity_loss
+from training.losses import (
+    hierarchical_loss,
+    make_multi_similarity_loss,
+    multi_similarity_loss,
+)
 from training.mining import mine_hard_pairs
 
 
@@ -85,3 +89,60 @@ def test_made_multi_similarity_loss_takes_other_constants() -> None:
     expected = multi_similarity_loss(vectors, *masks, **constants)
     assert make_multi_similarity_loss(**constants)(vectors, *masks) == expected
     assert make_multi_similarity_loss()(vectors, *masks) != expected
+
+
+CONSTANTS = {"scale_pos": 2.0, "scale_neg": 2.0, "offset": 0.5}
+
+
+def test_hierarchical_loss_by_hand() -> None:
+    # Three concepts: 1 is a sibling of 0 (cosine 0.6), 2 has nothing to do with them
+    # (cosines 0.8 and 0).
+    vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]])
+    distances = torch.tensor([[0, 1, 3], [1, 0, 3], [3, 3, 0]])
+
+    def term(pos: list, neg: list) -> float:
+        pull = sum(math.exp(-2 * (cosine - 0.5)) for cosine in pos)
+        push = sum(math.exp(2 * (cosine - 0.5)) for cosine in neg)
+        return math.log(1 + pull) / 2 + math.log(1 + push) / 2
+
+    at_0 = term([], [0.6, 0.8]) + term([], [0.6, 0.0]) + term([], [0.8, 0.0])
+    at_1 = term([0.6], [0.8]) + term([0.6], [0.0]) + term([], [0.8, 0.0])
+    expected = (at_0 + 2 * at_1) / 3  # no distance is 2: that term is that of 1
+    loss = hierarchical_loss(
+        vectors,
+        distances,
+        torch.arange(3),
+        [0, 1, 2],
+        make_multi_similarity_loss(**CONSTANTS),
+    )
+    assert loss.item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_hierarchical_loss_equals_a_plain_loop() -> None:
+    for seed in range(5):
+        torch.manual_seed(seed)
+        vectors = normalize(torch.randn(12, 4), dim=1)
+        distances = torch.randint(4, (12, 12))
+        distances = torch.minimum(distances, distances.T).fill_diagonal_(0)
+        names = torch.randint(8, (12,))
+        expected = 0.0
+        for threshold in (0, 1, 2):
+            for i in range(12):
+                pull = push = 0.0
+                for j in range(12):
+                    if names[i] == names[j]:
+                        continue
+                    cosine = float(vectors[i] @ vectors[j])
+                    if distances[i, j] <= threshold:
+                        pull += math.exp(-2 * (cosine - 0.5))
+                    else:
+                        push += math.exp(2 * (cosine - 0.5))
+                expected += (math.log(1 + pull) / 2 + math.log(1 + push) / 2) / 12
+        loss = hierarchical_loss(
+            vectors,
+            distances,
+            names,
+            [0, 1, 2],
+            make_multi_similarity_loss(**CONSTANTS),
+        )
+        assert loss.item() == pytest.approx(expected, abs=1e-5)

@@ -12,9 +12,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.hf import EncoderSettings, load_encoder, read_settings
 from training.checkpoints import Progress
 from training.config import flatten_config, read_config
-from training.prepare import planned_batches
 from training.run import note_validation
-from training.settings import count_steps, make_settings
 
 MakeConfig = Callable[..., Config]
 
@@ -123,26 +121,6 @@ def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
     # what was saved before is still there
     state = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
     assert state["progress"]["step"] == 1
-
-
-def test_planned_batches_go_on_after_the_steps_that_are_done(
-    make_config: MakeConfig,
-) -> None:
-    config = make_config({"training.batch_size": 4, "training.epochs": 2})
-    settings = make_settings(config)
-    everything = list(planned_batches(10, settings, done=0))
-    assert [step for step, _ in everything] == [0, 1, 2, 3, 4, 5]
-    assert count_steps(10, settings) == 6
-    for epoch in (everything[:3], everything[3:]):
-        numbers = [number for _, batch in epoch for number in batch.tolist()]
-        assert sorted(numbers) == list(range(10))
-    for done in range(7):
-        rest = list(planned_batches(10, settings, done=done))
-        assert [(s, b.tolist()) for s, b in rest] == [
-            (s, b.tolist()) for s, b in everything[done:]
-        ]
-    few = make_settings(make_config({"training.batch_size": 4, "training.steps": 2}))
-    assert [step for step, _ in planned_batches(10, few, done=0)] == [0, 1]
 
 
 def test_note_validation_remembers_the_first_of_the_best() -> None:
