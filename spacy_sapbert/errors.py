@@ -888,6 +888,18 @@ class Errors(metaclass=_WithCodes):
         "Expected families of {group} lines in {path}, but got {lines} lines. Make the "
         "file with `python -m training.families`."
     )
+    E759 = (
+        "Expected MRREL.RRF, or a folder with it, at {path}, but found none. Check the "
+        "path."
+    )
+    E760 = (
+        "Expected relations in {path} between the concepts, but got none. Read the "
+        "concepts of the same release, or name other `--relations`."
+    )
+    E761 = (
+        "Expected a share of which both parts have concepts, but got {share} of "
+        "{total} concepts. Choose another `--share`."
+    )
 
 
 class Warnings(metaclass=_WithCodes):

@@ -5,11 +5,9 @@ children, the anchor, is written together with a sibling and a parent or child o
 in a batch of such families every distance occurs. A line is like one of pairs.tsv.
 """
 
-import json
 import random
-import sqlite3
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import typer
 from wasabi import msg
@@ -20,38 +18,8 @@ from spacy_sapbert.vocabularies.scratch import open_scratch
 from spacy_sapbert.writing import write_atomically
 from training.corpus import hash_text
 from training.hierarchy import FAMILY, Hierarchy, make_hierarchy
+from training.named_concepts import Named, NamedConcepts
 from training.pairs import Pair, distinct_names
-
-Named = Tuple[str, List[str]]  # a concept's id and its names
-
-
-class NamedConcepts:
-    """Names by the hash of the concept's id, on the disk.
-
-    scratch (sqlite3.Connection): An empty database.
-    """
-
-    def __init__(self, scratch: sqlite3.Connection) -> None:
-        self.scratch = scratch
-        self.count = 0
-        # rows get the numbers 1, 2, 3 …, by which one is drawn at random
-        scratch.execute("CREATE TABLE concepts (label UNIQUE, cui, names)")
-
-    def add(self, concepts: Iterable[Concept]) -> Iterator[Concept]:
-        """Take concepts, and pass them on."""
-        for concept in concepts:
-            names = json.dumps(distinct_names(concept))
-            row = (hash_text(concept.cui), concept.cui, names)
-            self.scratch.execute("INSERT OR IGNORE INTO concepts VALUES (?, ?, ?)", row)
-            yield concept
-        found = self.scratch.execute("SELECT max(rowid) FROM concepts").fetchone()
-        self.count = found[0] or 0
-
-    def look_up(self, where: str, value: int) -> Optional[Named]:
-        """Find a concept by its `label` or `rowid`; None if there is none."""
-        query = f"SELECT cui, names FROM concepts WHERE {where} = ?"
-        found = self.scratch.execute(query, (int(value),)).fetchone()
-        return None if found is None else (found[0], json.loads(found[1]))
 
 
 def draw_one(
