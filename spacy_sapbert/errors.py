@@ -900,6 +900,10 @@ class Errors(metaclass=_WithCodes):
         "Expected a share of which both parts have concepts, but got {share} of "
         "{total} concepts. Choose another `--share`."
     )
+    E762 = (
+        "Expected pairs of two distances or more from {path}, but got fewer. Name the "
+        "part of {concepts} that `training.hold_out` held out, or hold out more."
+    )
 
 
 class Warnings(metaclass=_WithCodes):

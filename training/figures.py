@@ -12,17 +12,15 @@ from spacy_sapbert.canvas import write_figure
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.gold_mentions import make_resolver, read_aliases
-from spacy_sapbert.hf import load_encoder, read_settings
-from training import losses, mining, schedules  # noqa: F401 (registers)
 from training.accuracy import TIES
 from training.batches import permute
-from training.config import read_config
 from training.drawing import (
     draw_cosines,
     draw_curves,
     draw_names,
     draw_thresholds,
 )
+from training.embedding import embed_names
 from training.judging import EvaluationSettings
 from training.pairs import distinct_names
 from training.predictions import (
@@ -31,45 +29,8 @@ from training.predictions import (
     read_golds,
     read_predictions,
 )
-from training.settings import TrainingSettings, make_settings
-from training.validation import embed_texts
 
 app = typer.Typer(add_completion=False)
-
-
-def open_settings(encoder: str) -> TrainingSettings:
-    """Make the settings under which an encoder embeds names.
-
-    encoder (str): Folder or hub id.
-    RETURNS (TrainingSettings): As its folder says.
-    """
-    how = read_settings(Path(encoder))
-    return make_settings(
-        read_config(
-            None,
-            {
-                "encoder.base": encoder,
-                "encoder.pooling": how.pooling,
-                "encoder.max_length": how.max_length,
-                "encoder.lowercase": how.lowercase,
-                "training.precision": "float32",
-            },
-        )
-    )
-
-
-def embed_names(encoder: str, names: Sequence[str]) -> np.ndarray:
-    """Embed names as the encoder's folder says.
-
-    encoder (str): Folder or hub id.
-    names (Sequence[str]): The names.
-    RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
-    """
-    settings = open_settings(encoder)
-    tokenizer, model = load_encoder(encoder)
-    texts = [name.lower() if settings.lowercase else name for name in names]
-    vectors: np.ndarray = embed_texts(model, tokenizer, texts, settings).numpy()
-    return vectors
 
 
 def choose_concepts(
