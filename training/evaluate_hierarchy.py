@@ -162,7 +162,7 @@ def main(
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     if not quiet:
-        msg.text(table)
+        typer.echo(table)
         msg.good(f"Wrote {output} and {output.with_suffix('.md')}")
 
 
