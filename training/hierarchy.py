@@ -137,7 +137,7 @@ def measure_distances(
     distances (Distances): What each relation counts.
     RETURNS (np.ndarray): 0 in the diagonal and between rows of one concept; int64.
         Shape: (n, n).
-    SOURCE: HiPrBERT (2023), §3.
+    SOURCE: HiPrBERT (2023).
     """
     known, places = np.unique(labels, return_inverse=True)  # (m,), (n,)
     found = np.full((len(known), len(known)), distances.others)

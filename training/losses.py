@@ -72,7 +72,7 @@ def hierarchical_loss(
     thresholds (Sequence[int]): Distances; at least one.
     loss (Loss): Of each threshold.
     RETURNS (Tensor): The sum over the thresholds. Shape: ().
-    SOURCE: HiPrBERT (2023), §3, with the Multi-Similarity loss.
+    SOURCE: HiPrBERT (2023), with the Multi-Similarity loss.
     """
     different = names[:, None] != names[None, :]  # (n, n)
     terms = [
