@@ -17,9 +17,9 @@ For OpenVINO on our side give `spacy sapbert kb export OUT/kb` after the first r
 the same command with `--config encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1
 --config encoder.precision=bf16`.
 
-scispaCy runs as its `EntityLinker` does, but for the dictionary: its own index, made of it by
-its own `create_tfidf_ann_index`; 30 neighbours, similarity above 0.7; concepts without
-a definition allowed, since no dictionary here has any.
+scispaCy runs as its `EntityLinker` does, but for the dictionary: its own index, made of
+it by its own `create_tfidf_ann_index`; 30 neighbours, similarity above 0.7; concepts
+without a definition allowed, since no dictionary here has any.
 """
 
 import statistics

@@ -20,14 +20,15 @@ READERS: Dict[str, Tuple[str, Sequence[str]]] = {
     "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
     "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
-    "mesh": (
-        "mesh:read_mesh",
-        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
-    ),
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
     "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
     "phecode": ("phecode:read_phecode", ("*phecode*_labels.csv*",)),
     "icd10cm": ("icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
+    # any other XML
+    "mesh": (
+        "mesh:read_mesh",
+        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
+    ),
     # its files are called like ours: it has to be named
     "scispacy": ("scispacy:read_scispacy", ()),
 }
