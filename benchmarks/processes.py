@@ -78,6 +78,8 @@ def run_pipe(nlp: Language, docs: List[Doc], n_process: int, batch_size: int) ->
     batch_size (int): Docs at once.
     RETURNS (Run): The measures.
     """
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.forget()  # so that no worker is given what another has found
     links: List[Any] = []
     memory: List[Dict[str, int]] = []
     start = time.perf_counter()
