@@ -576,7 +576,8 @@ class Errors(metaclass=_WithCodes):
     E607 = (
         "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
         "{lines} of {path}. The last checkpoint is untouched. Lower "
-        "`--learning-rate`, or run the same command again to go on from it."
+        "`--training.optimizer.learning_rate`, or run the same command again to go on "
+        "from it."
     )
     E608 = (
         "Expected the small encoder from the hub or from the package index, but got "

@@ -11,6 +11,7 @@ from .indexes import best_first
 from .layers import EXACT_BLOCK
 from .linking import Linked, mention_filter
 from .options import LinkOptions
+from .remembered import Remembered
 from .search import find_concepts
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ class ExactSearch:
     def __init__(self, kb: "KnowledgeBase") -> None:
         self.kb = kb
         self.compared: Dict[bytes, np.ndarray] = {}
+        # What the index has found is not what is asked for here.
+        self.found: Remembered[Any, Any] = Remembered(0)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kb.contents, name)

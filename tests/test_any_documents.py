@@ -89,6 +89,8 @@ def nlp(folder: Path) -> Language:
             config={"kb": str(folder), "spans_key": key, "k": 3, **attrs},
         )
         nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
+    # Nothing is remembered, so that each question is searched anew.
+    nlp.get_pipe("sapbert_linker").kb.contents.found.most = 0
     return nlp
 
 
