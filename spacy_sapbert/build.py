@@ -21,14 +21,13 @@ from .encoder import (
     open_encoder,
     tokenize_names,
 )
-from .engines.openvino_engine import FOLDER as EXPORT_FOLDER
 from .errors import Errors, SapbertError
 from .export import export_encoder
 from .files import check_file, file_digest
 from .hf import EncoderSettings, load_encoder, read_settings, save_encoder
 from .indexes import build_index
 from .kb import load_kb
-from .meta import describe_files, encoder_fingerprint, write_meta
+from .meta import EXPORTED, describe_files, encoder_fingerprint, write_meta
 from .ngram_files import build_ngrams, iterate_names
 from .ngrams import FOLDER as NGRAMS_FOLDER
 from .store import FILE as STORE_FILE
@@ -282,8 +281,7 @@ def build_kb(
     }
     begin_work(work, plan)
     if engine == "openvino":
-        (work / "encoder" / EXPORT_FOLDER).mkdir()
-        export_encoder(work / "encoder", work / "encoder" / EXPORT_FOLDER, settings)
+        export_encoder(work / "encoder", work / EXPORTED, settings)
     open_encoder(model, work / "encoder", settings=settings)
     concepts: Iterator[Concept] = iter(
         tqdm(

@@ -869,10 +869,6 @@ class Errors(metaclass=_WithCodes):
         "Expected concepts with {fewest} names or more, but got none. Lower "
         "`--fewest`, or name another vocabulary."
     )
-    E754 = (
-        "{path}:{line}: Expected well-formed XML that declares no entities, but got: "
-        "{reason}. Fetch the file again."
-    )
     E755 = (
         "{path}:{line}: Expected the columns {columns}, but got {got}. Name the table "
         "that has them."

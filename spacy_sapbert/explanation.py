@@ -196,7 +196,7 @@ def describe_tie(lookup: Lookup) -> Optional[Dict[str, Any]]:
         {
             **describe_hit(hit),
             "preferred": hit.entry.preferred,
-            "types": facts.types.get(hit.entry.cui, []),
+            "types": list(facts.types.get(hit.entry.cui, ())),
             "sources": lookup.kb.store.sources_of(hit.entry),
             "distance": facts.distance(hit.entry.cui, close) if close else None,
         }

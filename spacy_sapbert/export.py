@@ -10,7 +10,6 @@ import numpy as np
 from .encoder import create_encoder, encode_wordpieces, open_encoder, use_engine
 from .engines.openvino_engine import (
     DESCRIPTION_FILE,
-    FOLDER,
     FORMAT,
     GRAPH_FILE,
     TOKENIZER_FILE,
@@ -20,6 +19,7 @@ from .engines.openvino_engine import (
 from .errors import Errors, SapbertError
 from .hf import EncoderSettings, check_settings, load_encoder
 from .meta import (
+    EXPORTED,
     FILE,
     check_writable,
     describe_files,
@@ -41,7 +41,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     PyTorch's graphs alone, which is used here, reports nothing.
 
     source (Path): The encoder folder. Its adapter goes into the graph.
-    target (Path): An empty folder.
+    target (Path): A folder, which is made if it is not there.
     settings (EncoderSettings): How the encoder is run.
     RETURNS (float): The smallest cosine between its vectors and the original's.
     RAISES (SapbertError): If OpenVINO is not installed or cannot read the encoder, or
@@ -53,6 +53,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     if not tokenizer.is_fast or not (source / TOKENIZER_FILE).is_file():
         raise SapbertError(Errors.E205.format(name=source))
     graph = convert_graph(model, source)
+    target.mkdir(exist_ok=True)
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
     unknown = tokenizer.unk_token_id
     write_json(
@@ -153,8 +154,7 @@ def export_kb(folder: Path) -> float:
         meta = read_meta(folder)
         verify_files(folder, meta)
         settings = check_settings({f: meta["encoder"][f] for f in FIELDS})
-        place = folder / "encoder" / FOLDER
-        prefix = f"encoder/{FOLDER}/"
+        place, prefix = folder / EXPORTED, f"{EXPORTED}/"
         files = meta.pop("files")
         kept = {name: e for name, e in files.items() if not name.startswith(prefix)}
         if len(kept) < len(files):

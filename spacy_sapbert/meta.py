@@ -15,7 +15,8 @@ from .writing import fcntl, lock_handle, write_json
 
 FILE = "meta.json"
 FORMAT = 2
-# What an export to another engine leaves when it is killed; nothing opens it.
+EXPORTED = "encoder/openvino"  # what another engine runs
+# What an export leaves when it is killed; nothing opens it.
 UNFINISHED = re.compile(r"encoder/(openvino/|\.openvino\.).*")
 OVERLAY_FOLDER = re.compile(r"overlay-\d+")
 LARGEST_META = 1 << 24  # bytes; a real one has a few thousand
@@ -276,7 +277,7 @@ def list_engines(meta: Dict[str, Any]) -> List[str]:
     meta (Dict[str, Any]): From `read_meta`.
     RETURNS (List[str]): Names of engines; PyTorch can in any case.
     """
-    exported = any(name.startswith("encoder/openvino/") for name in meta["files"])
+    exported = any(name.startswith(f"{EXPORTED}/") for name in meta["files"])
     return ["torch", *(["openvino"] if exported else [])]
 
 

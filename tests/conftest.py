@@ -4,13 +4,14 @@ import os
 import shutil
 import string
 from pathlib import Path
-from typing import Callable, List
+from typing import Any, Callable, Iterable, List
 
 import pytest
 import torch
 
 from spacy_sapbert.concepts import Concept, write_concepts
 
+MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parent.parent
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
 
@@ -43,31 +44,59 @@ def data_file(data_folder: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of two layers and width 32 with random weights, saved as always."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+def make_bert() -> MakeBert:
+    """Saves a BERT of width 32 with random weights, as encoders are always saved."""
 
-    from spacy_sapbert.hf import EncoderSettings, save_encoder
+    def make(
+        folder: Path, words: Iterable[str], *, layers: int = 1, lowercase: bool = True
+    ) -> Path:
+        from transformers import BertConfig, BertModel, BertTokenizerFast
 
-    folder = tmp_path_factory.mktemp("tiny") / "encoder"
-    folder.mkdir()
+        from spacy_sapbert.hf import EncoderSettings, save_encoder
+
+        folder.mkdir()
+        known = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
+        vocabulary = folder / "vocab.txt"
+        vocabulary.write_text("\n".join(known) + "\n", "utf8")
+        tokenizer = BertTokenizerFast(str(vocabulary), do_lower_case=lowercase)
+        torch.manual_seed(0)
+        config = BertConfig(
+            vocab_size=len(known),
+            hidden_size=32,
+            num_hidden_layers=layers,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=64,
+        )
+        settings = EncoderSettings("mean", lowercase=lowercase)
+        save_encoder(folder, tokenizer, BertModel(config), settings)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers that spells every word of a few letters and digits."""
     characters = string.ascii_lowercase + string.digits + string.punctuation + "äéñ"
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *TINY_WORDS]
-    words += [*characters, *(f"##{character}" for character in characters)]
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join(words) + "\n", "utf8")
-    tokenizer = BertTokenizerFast(str(vocabulary), do_lower_case=True)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    save_encoder(folder, tokenizer, BertModel(config), EncoderSettings("mean"))
-    return folder
+    words = [*TINY_WORDS, *characters, *(f"##{each}" for each in characters)]
+    return make_bert(tmp_path_factory.mktemp("tiny") / "encoder", words, layers=2)
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> List[int]:
+    """How many names each pass through the encoder has had, from here on."""
+    from spacy_sapbert import encoder
+
+    passes: List[int] = []
+    encode = encoder.encode_wordpieces
+
+    def count(model: Any, pieces: Any) -> Any:
+        passes.append(len(pieces))
+        return encode(model, pieces)
+
+    monkeypatch.setattr(encoder, "encode_wordpieces", count)
+    return passes
 
 
 @pytest.fixture(scope="session")

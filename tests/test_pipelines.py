@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, List
+from typing import List
 
 import pytest
 import spacy
@@ -25,18 +25,8 @@ def silent_component(doc):
 
 
 def test_each_batch_is_linked_as_if_it_were_the_first(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+    sample_kb: Path, encoded: List[int]
 ) -> None:
-    from spacy_sapbert import encoder
-
-    encoded: List[int] = []
-    encode = encoder.encode_wordpieces
-
-    def count(model: Any, pieces: Any) -> Any:
-        encoded.append(len(pieces))
-        return encode(model, pieces)
-
-    monkeypatch.setattr(encoder, "encode_wordpieces", count)
     nlp = spacy.blank("en")
     complete_pipeline(nlp, kb=str(sample_kb), detection=False)
     docs = [nlp.make_doc("heart atack") for _ in range(4)]

@@ -71,19 +71,7 @@ def test_links_are_the_same_without_it(sample_kb: Path, settings: Any) -> None:
     assert kb.contents.found.kept
 
 
-def test_a_mention_is_encoded_once(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from spacy_sapbert import encoder
-
-    encoded: List[int] = []
-    encode = encoder.encode_wordpieces
-
-    def count(model: Any, pieces: Any) -> Any:
-        encoded.append(len(pieces))
-        return encode(model, pieces)
-
-    monkeypatch.setattr(encoder, "encode_wordpieces", count)
+def test_a_mention_is_encoded_once(sample_kb: Path, encoded: List[int]) -> None:
     kb = load_kb(sample_kb)
     kb.link(["heart atack", "heart atack"])
     kb.link(["heart atack"])

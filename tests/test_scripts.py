@@ -1,7 +1,7 @@
 """From a file of names to `ent._.cui` in scripts of every kind."""
 
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 from unicodedata import normalize
 
 import numpy as np
@@ -72,28 +72,11 @@ def names_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def make_bert(folder: Path) -> Path:
-    """An uncased BERT with random weights that has each character of the names."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder.mkdir()
+def list_letters() -> List[str]:
+    """List each character of the names, at the start of a word and in it."""
     text = normalize("NFD", " ".join(NAMES.values())).lower()
     letters = sorted({*text, *normalize("NFC", text)} - {" "})
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words += [*letters, *(f"##{letter}" for letter in letters)]
-    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
-    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    save_encoder(folder, tokenizer, BertModel(config), EncoderSettings("mean"))
-    return folder
+    return [*letters, *(f"##{letter}" for letter in letters)]
 
 
 def make_xlm_roberta(folder: Path) -> Path:
@@ -146,12 +129,13 @@ def make_xlm_roberta(folder: Path) -> Path:
 def kb(
     request: pytest.FixtureRequest,
     names_file: Path,
+    make_bert: Callable[..., Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """With a tokenizer as BERT's, and with one of `training.new_encoder`."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "bert":
-        make_bert(folder / "encoder")
+        make_bert(folder / "encoder", list_letters())
     else:
         make_encoder(names_file, folder / "encoder", size=1000, width=32, layers=1)
     how = EncoderSettings("mean")

@@ -151,7 +151,8 @@ class OpenVinoEngine:
             import torch
 
             openvino = import_openvino()
-            FORKED.append(self.opened)
+            if self.opened is not None:
+                FORKED.append(self.opened)
             settings: Dict[str, Any] = {
                 "INFERENCE_PRECISION_HINT": self.precision.replace("float", "f"),
                 "PERFORMANCE_HINT": "LATENCY",

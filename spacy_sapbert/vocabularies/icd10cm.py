@@ -3,17 +3,15 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NoReturn, Optional
-from xml.parsers import expat
-from zlib import error as ZlibError
+from typing import Dict, Iterator, List, Optional
 
 from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from ..files import read_blocks
 from .checks import nothing_left
 from .names import clean_name, has_letter_or_digit
 from .report import Report
 from .unite import sort_concepts
+from .xml_blocks import feed_blocks, make_parser
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")
@@ -49,24 +47,10 @@ class TabularList:
         self.nodes: List[Node] = []
         self.text: List[str] = []
         self.made: List[Concept] = []
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
+        self.parser = make_parser(path)
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.text.append
-        # Entities of a file's own can swell to any size; the tabular list has none.
-        self.parser.EntityDeclHandler = self.refuse
-
-    def refuse(self, *declaration: Any) -> NoReturn:
-        """Stop at an entity that the file declares."""
-        raise self.not_readable("it declares an entity")
-
-    def not_readable(self, reason: Any) -> SapbertError:
-        """Make an error of what is wrong at the place where the parser is."""
-        line = self.parser.CurrentLineNumber
-        return SapbertError(
-            Errors.E754.format(path=self.path, line=line, reason=reason)
-        )
 
     def start(self, tag: str, attributes: Dict[str, str]) -> None:
         """Begin an element."""
@@ -148,26 +132,11 @@ class TabularList:
         """Read the file.
 
         YIELDS (Concept): Below comes before above; an id may come twice.
-        RAISES (SapbertError): With file and line, if the XML is cut or not well-formed.
+        RAISES (SapbertError): See `feed_blocks`.
         """
-        try:
-            for block in read_blocks([self.path]):
-                self.parser.Parse(block, False)
-                yield from self.made
-                self.made.clear()
-            self.parser.Parse(b"", True)
-        except SapbertError:
-            raise
-        # the last two: of an encoding that is declared, but is none
-        except (
-            expat.ExpatError,
-            EOFError,
-            ZlibError,
-            ValueError,
-            LookupError,
-        ) as error:
-            raise self.not_readable(error) from None
-        yield from self.made
+        for _ in feed_blocks(self.parser, self.path):
+            yield from self.made
+            self.made.clear()
 
 
 def read_icd10cm(

@@ -1,18 +1,16 @@
 """MeSH in the XML of its publisher: descriptors, and supplementary records."""
 
-import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
 
 from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from ..files import read_blocks
 from .checks import nothing_left
 from .names import clean_name, has_letter_or_digit
 from .report import Report
 from .unite import sort_concepts
+from .xml_blocks import feed_blocks, make_parser
 
 PREFIX = "MESH"
 SOURCE = "MSH"  # what UMLS calls it
@@ -90,20 +88,16 @@ def make_concepts(
 def parse_records(path: Path) -> Iterator[Tuple[int, str, Element]]:
     """Parse the records of a file, with memory for a few of them.
 
-    No document type definition is fetched, and no entity is ever replaced.
-
     path (Path): The file.
     YIELDS (Tuple[int, str, Element]): The line where a record begins, the language of
         the file as in UMLS, and what stands in the root element, if it is a record or
         not.
     RAISES (SapbertError): If the file is missing, cut, no XML, or other XML.
     """
-    # so that a declaration of the encoding does not lead to any codec of Python
-    parser = expat.ParserCreate("utf-8")
-    parser.buffer_text = True
+    parser = make_parser(path)
     found: List[Tuple[int, str, Element]] = []
     builder, record = TreeBuilder(), Element("")
-    language, line, begin, fed = "", 1, 0, 0
+    language, line, begin = "", 1, 0
 
     def start_root(tag: str, attributes: Dict[str, str]) -> None:
         nonlocal language
@@ -130,35 +124,17 @@ def parse_records(path: Path) -> Iterator[Tuple[int, str, Element]]:
             parser.StartElementHandler = start_record
             parser.CharacterDataHandler = parser.EndElementHandler = None
 
-    def refuse_entity(*_: Any) -> None:
-        raise at_line(Errors.E152)
-
     def at_line(text: str, **values: Any) -> SapbertError:
         return SapbertError(
             text.format(path=path, line=parser.CurrentLineNumber, **values)
         )
 
     parser.StartElementHandler = start_root
-    # expat passes over what only the definition could declare, as if it were nothing
-    parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse_entity
-    try:
-        for block in read_blocks([path]):
-            if not fed and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise SapbertError(Errors.E006.format(path=path))
-            parser.Parse(block, False)
-            fed += len(block)
-            if fed - begin > RECORD_BYTES:
-                raise at_line(Errors.E154, limit=RECORD_BYTES)
-            yield from found
-            found.clear()
-        parser.Parse(b"", True)
-    except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise SapbertError(
-            Errors.E150.format(path=path, line=error.lineno, reason=reason)
-        ) from None
-    except (EOFError, zlib.error) as error:
-        raise at_line(Errors.E008, reason=error) from None
+    for fed in feed_blocks(parser, path):
+        if fed - begin > RECORD_BYTES:
+            raise at_line(Errors.E154, limit=RECORD_BYTES)
+        yield from found
+        found.clear()
 
 
 def make_concept(record: Element, language: str, report: Report) -> Optional[Concept]:

@@ -10,7 +10,7 @@ from confection import Config
 from safetensors.torch import load_file
 
 from spacy_sapbert.concepts import Concept, write_concepts
-from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
+from spacy_sapbert.hf import load_encoder
 from training.settings import make_settings
 from training.validation import read_validation, validate
 
@@ -53,28 +53,10 @@ def test_validate_counts_ties_with_their_probability(
 
 
 @pytest.fixture
-def cased_encoder(tmp_path: Path) -> Path:
-    """As large as the tiny encoder, but it has capitals."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder = tmp_path / "cased"
-    folder.mkdir()
+def cased_encoder(make_bert: Callable[..., Path], tmp_path: Path) -> Path:
+    """An encoder that has capitals."""
     letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
-    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
-    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    how = EncoderSettings("mean", lowercase=False)
-    save_encoder(folder, tokenizer, BertModel(config), how)
-    return folder
+    return make_bert(tmp_path / "cased", letters, lowercase=False)
 
 
 def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(

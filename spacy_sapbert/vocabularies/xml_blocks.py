@@ -1,0 +1,59 @@
+"""XML in bounded memory: whole, in UTF-8, without entities of its own."""
+
+import zlib
+from pathlib import Path
+from typing import Any, Iterator
+from xml.parsers import expat
+
+from ..errors import Errors, SapbertError
+from ..files import read_blocks
+
+
+def make_parser(path: Path) -> Any:
+    """Make a parser that fetches no definition and replaces no entity.
+
+    path (Path): The file that it will be fed, for errors.
+    RETURNS (XMLParserType): Of expat; its other handlers are to be set.
+    """
+    # so that a declaration of the encoding does not lead to any codec of Python
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+
+    def refuse_entity(*_: Any) -> None:
+        raise SapbertError(Errors.E152.format(path=path, line=parser.CurrentLineNumber))
+
+    # Those that a file declares can swell to any size; those that only its definition
+    # could declare expat passes over, as if they were nothing.
+    parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse_entity
+    return parser
+
+
+def feed_blocks(parser: Any, path: Path) -> Iterator[int]:
+    """Feed a file to a parser, so that what its handlers make can be passed on between.
+
+    parser (XMLParserType): From `make_parser`.
+    path (Path): The file, plain or `.gz`.
+    YIELDS (int): How many bytes it got so far, after each block.
+    RAISES (SapbertError): With file and line, if the file is missing, cut or damaged,
+        not in UTF-8, or declares or uses an entity.
+    """
+    fed = 0
+    try:
+        for block in read_blocks([path]):
+            if not fed and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                raise SapbertError(Errors.E006.format(path=path))
+            parser.Parse(block, False)
+            fed += len(block)
+            yield fed
+        parser.Parse(b"", True)
+        yield fed
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise SapbertError(
+            Errors.E150.format(path=path, line=error.lineno, reason=reason)
+        ) from None
+    except (EOFError, zlib.error) as error:
+        line = parser.CurrentLineNumber
+        raise SapbertError(
+            Errors.E008.format(path=path, line=line, reason=error)
+        ) from None
