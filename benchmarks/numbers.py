@@ -29,7 +29,7 @@ LINKERS = {
     "TF-IDF": "cosine of character 3-grams, as scispaCy's linker",
     "base": "the encoder before training",
     "trained": "the encoder after training on the names of the vocabulary",
-    "fine-tuned": "the same after training on annotated mentions too",
+    "fine-tuned": "the first of them after training on annotated mentions too",
 }
 PUBLISHED = (
     ("PubMedBERT", "77.8 / 86.9", "89.0 / 93.8", "93.0 / 94.6"),
@@ -184,10 +184,10 @@ def render_page(
         f"```bash\n{call}\n```",
         "",
         f"{machine['cpu']}, {machine['cores']} cores; {versions}. All figures are of "
-        f"dev sets. *trained* and *fine-tuned*: {seeds} seeds, mean ± sample standard "
-        "deviation. Ties, levels and groups are explained in "
-        "[evaluation.md](evaluation.md); *unseen* is by concepts. Nothing was trained "
-        "on the mentions that are judged.",
+        f"dev sets. *trained*: {seeds} seeds, mean ± sample standard deviation; "
+        "*fine-tuned*: the first of them alone. Ties, levels and groups are explained "
+        "in [evaluation.md](evaluation.md); *unseen* is by concepts. Nothing was "
+        "trained on the mentions that are judged.",
         "",
         render_row(["Linker", "What it is"]),
         render_row(["---", "---"]),

@@ -18,7 +18,7 @@ class Step(NamedTuple):
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Give the steps from a vocabulary to two encoders for each seed."""
+    """Give the steps from a vocabulary to an encoder for each seed, one fine-tuned."""
     yield Step(
         "mesh.jsonl",
         "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
@@ -40,13 +40,12 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
             f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
             f"{options}".rstrip(),
         )
-        yield Step(
-            f"fine-tuned-{seed}",
-            "python -m training.train_encoder $OUT/train-pairs.tsv "
-            f"$OUT/fine-tuned-{seed} --config training/configs/finetune_scientific.cfg "
-            f"--encoder.base $OUT/trained-{seed} --encoder.pooling mean "
-            f"--training.seed {seed}",
-        )
+    yield Step(
+        "fine-tuned-0",
+        "python -m training.train_encoder $OUT/train-pairs.tsv $OUT/fine-tuned-0 "
+        "--config training/configs/finetune_scientific.cfg --encoder.base "
+        "$OUT/trained-0 --encoder.pooling mean",
+    )
 
 
 def list_comparison(
@@ -54,9 +53,9 @@ def list_comparison(
 ) -> Iterator[Step]:
     """Give the steps from a dictionary and encoders to one comparison."""
     encoders = {f"kb-{name}-base": ("base", "$BASE")}
-    for kind in ("trained", "fine-tuned"):
-        for seed in range(seeds):
-            encoders[f"kb-{name}-{kind}-{seed}"] = (kind, f"$OUT/{kind}-{seed}")
+    for seed in range(seeds):
+        encoders[f"kb-{name}-trained-{seed}"] = ("trained", f"$OUT/trained-{seed}")
+    encoders[f"kb-{name}-fine-tuned-0"] = ("fine-tuned", "$OUT/fine-tuned-0")
     for kb, (_, encoder) in encoders.items():
         yield Step(
             kb,

@@ -23,7 +23,8 @@ def test_every_step_reads_what_an_earlier_one_made() -> None:
         assert step.makes not in made, step
         made.add(step.makes)
     assert {f"{section.name}.json" for section in SECTIONS} <= made
-    assert {"trained-0", "fine-tuned-1", "kb-mesh-base", "kb-mesh-trained-1"} <= made
+    assert {"trained-1", "fine-tuned-0", "kb-mesh-base", "kb-mesh-trained-1"} <= made
+    assert "fine-tuned-1" not in made
 
 
 def test_a_step_runs_once_and_ends_the_whole_if_it_fails(
