@@ -111,6 +111,22 @@ def tokenizer_digest(tokenizer: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf8")).hexdigest()
 
 
+def read_pairs(path: Path) -> Iterator[List[str]]:
+    """Read the lines of pairs.tsv.
+
+    path (Path): The file, plain or `.gz`.
+    YIELDS (List[str]): The id of a concept, and two names.
+    RAISES (SapbertError): With file and line, if a line has not three fields.
+    """
+    for line_number, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise SapbertError(
+                Errors.E603.format(path=path, line=line_number, fields=len(fields))
+            )
+        yield fields
+
+
 def number_pairs(
     path: Path, *, lowercase: bool
 ) -> Iterator[Tuple[np.ndarray, np.ndarray, List[str]]]:
@@ -131,12 +147,7 @@ def number_pairs(
     names: List[str] = []
     concept, label, total = "", hash_text(""), 0
     numbers: Dict[str, int] = {}
-    for line_number, line in read_lines(path):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise SapbertError(
-                Errors.E603.format(path=path, line=line_number, fields=len(fields))
-            )
+    for fields in read_pairs(path):
         if fields[0] != concept:
             concept, label = fields[0], hash_text(fields[0])
             numbers.clear()

@@ -1,14 +1,16 @@
 """concepts.jsonl → what is trained on, and what is kept for judging, by concepts."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Iterator, Optional, Set
 
 import typer
 from wasabi import msg
 
-from spacy_sapbert.concepts import read_concepts, write_concepts
+from spacy_sapbert.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.errors import Errors, SapbertError
+from training.corpus import hash_text
 
 
 def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
@@ -23,36 +25,78 @@ def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
     return random.Random(f"{seed} {cui}").random() < share
 
 
+def without_names(concept: Concept, names: Set[int]) -> Optional[Concept]:
+    """Take names away from a concept.
+
+    concept (Concept): The concept.
+    names (Set[int]): Hashes of names in lower case.
+    RETURNS (Optional[Concept]): With the others, in order; None if none is left.
+    """
+    kept = [
+        place
+        for place, alias in enumerate(concept.aliases)
+        if hash_text(alias.lower()) not in names
+    ]
+    if len(kept) == len(concept.aliases):
+        return concept
+    places = {old: new for new, old in enumerate(kept)}
+    languages, sources = (
+        {
+            key: [places[old] for old in olds if old in places]
+            for key, olds in table.items()
+            if not places.keys().isdisjoint(olds)
+        }
+        for table in (concept.languages, concept.sources)
+    )
+    left = [concept.aliases[place] for place in kept]
+    if not left:
+        return None
+    return replace(concept, aliases=left, languages=languages, sources=sources)
+
+
 def hold_out(
     concepts_path: Path, trained: Path, held_out: Path, *, share: float, seed: int = 0
 ) -> Dict[str, int]:
     """Part a vocabulary.
 
-    concepts_path (Path): concepts.jsonl; it is read twice.
-    trained (Path): concepts.jsonl of what is trained on. Parents that are held out
-        are still named there by their ids, never by a name.
+    concepts_path (Path): concepts.jsonl; it is read three times.
+    trained (Path): concepts.jsonl of what is trained on, without the names, up to case,
+        that a held-out concept has too. Parents that are held out are still named there
+        by their ids.
     held_out (Path): concepts.jsonl of the others.
     share (float): Of the others, 0 to 1.
     seed (int): Which ones.
-    RETURNS (Dict[str, int]): How many are trained on and held out.
+    RETURNS (Dict[str, int]): How many concepts are trained on, held out, and in neither
+        file, as no name was left.
     RAISES (SapbertError): If a file is not usable, or either would be empty.
     """
-    counts = {False: 0, True: 0}
-    for concept in read_concepts(concepts_path):
-        counts[is_held_out(concept.cui, share=share, seed=seed)] += 1
-    if not all(counts.values()):
-        total = sum(counts.values())
+    own: Set[int] = set()  # names that are held out
+    counts = {"trained": 0, "held_out": 0, "nameless": 0}
+
+    def list_held_out() -> Iterator[Concept]:
+        for concept in read_concepts(concepts_path):
+            if is_held_out(concept.cui, share=share, seed=seed):
+                yield concept
+
+    def list_trained() -> Iterator[Concept]:
+        for concept in read_concepts(concepts_path):
+            if not is_held_out(concept.cui, share=share, seed=seed):
+                left = without_names(concept, own)
+                counts["nameless" if left is None else "trained"] += 1
+                if left is not None:
+                    yield left
+
+    for concept in list_held_out():
+        counts["held_out"] += 1
+        own.update(hash_text(alias.lower()) for alias in concept.aliases)
+    kept = next(list_trained(), None)
+    if kept is None or not own:
+        total = sum(1 for _ in read_concepts(concepts_path))
         raise SapbertError(Errors.E761.format(share=share, total=total))
-    for path, wanted in ((trained, False), (held_out, True)):
-        write_concepts(
-            path,
-            (
-                concept
-                for concept in read_concepts(concepts_path)
-                if is_held_out(concept.cui, share=share, seed=seed) == wanted
-            ),
-        )
-    return {"trained": counts[False], "held_out": counts[True]}
+    counts.update(trained=0, nameless=0)
+    write_concepts(trained, list_trained())
+    write_concepts(held_out, list_held_out())
+    return counts
 
 
 def main(
@@ -81,6 +125,8 @@ def main(
     if not quiet:
         msg.good(f"Wrote {counts['trained']:,} concepts to {trained}")
         msg.good(f"Wrote {counts['held_out']:,} concepts to {held_out}")
+        if counts["nameless"]:
+            msg.info(f"{counts['nameless']:,} concepts have held-out names only.")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ what the old ones say, or nothing at all: train it.
 """
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import typer
 from wasabi import msg
@@ -14,6 +14,7 @@ from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.hf import EncoderSettings, load_encoder, read_settings, save_encoder
 from spacy_sapbert.writing import write_folder_atomically
+from training.corpus import read_pairs
 from training.new_vocabulary import INSIDE, SPECIAL, learn_pieces, make_tokenizer
 
 WIDTH, LAYERS, HEAD_WIDTH = 384, 6, 32
@@ -135,10 +136,26 @@ def change_vocabulary(
     return counts
 
 
+def read_names(concepts: Path, translations: Sequence[Path] = ()) -> Iterator[str]:
+    """Read what wordpieces are learned from.
+
+    concepts (Path): concepts.jsonl.
+    translations (Sequence[Path]): pairs.tsv of languages that it has not.
+    YIELDS (str): Names and words.
+    RAISES (SapbertError): If a file is not usable.
+    """
+    for concept in read_concepts(concepts):
+        yield from concept.aliases
+    for path in translations:
+        for _, *words in read_pairs(path):
+            yield from words
+
+
 def make_encoder(
     concepts: Path,
     output: Path,
     *,
+    translations: Sequence[Path] = (),
     size: int = 30_000,
     body: Optional[str] = None,
     width: int = WIDTH,
@@ -150,6 +167,8 @@ def make_encoder(
 
     concepts (Path): concepts.jsonl; all its languages count.
     output (Path): The folder.
+    translations (Sequence[Path]): pairs.tsv from `training.translation_pairs`, for
+        wordpieces of languages that the concepts have no name in.
     size (int): Wordpieces at the most.
     body (Optional[str]): Encoder whose other weights are taken, a folder or hub id;
         None = random weights.
@@ -161,7 +180,7 @@ def make_encoder(
     RAISES (SapbertError): If there are no names, or the body does not fit.
     """
     how = read_settings(Path(body)) if body else EncoderSettings()
-    names = (alias for each in read_concepts(concepts) for alias in each.aliases)
+    names = read_names(concepts, translations)
     pieces = learn_pieces(names, size=size, lowercase=lowercase)
     if body:
         old, model = load_encoder(body)
@@ -179,6 +198,9 @@ def make_encoder(
 def main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl, of all languages."),
     output: Path = typer.Argument(..., metavar="ENCODER", help="Folder to write."),
+    translations: List[Path] = typer.Option(
+        [], help="pairs.tsv to learn wordpieces of too; may be repeated."
+    ),
     size: int = typer.Option(30_000, min=100, help="Wordpieces at the most."),
     body: Optional[str] = typer.Option(
         None, help="Encoder whose other weights are taken. [random weights]"
@@ -195,7 +217,7 @@ def main(
     --body models/minilm
 
     Example: python -m training.new_encoder corpus/concepts.jsonl models/small
-    --size 30000 --width 384 --layers 6
+    --translations corpus/translations.tsv --size 30000 --width 384 --layers 6
     """
     try:
         if body and (width or layers):
@@ -203,6 +225,7 @@ def main(
         counts = make_encoder(
             concepts,
             output,
+            translations=translations,
             size=size,
             body=body,
             width=width or WIDTH,

@@ -13,7 +13,7 @@ from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.files import file_digest
 from spacy_sapbert.hf import load_encoder, read_settings
-from training.new_encoder import main, make_encoder, spell_piece
+from training.new_encoder import main, make_encoder, read_names, spell_piece
 from training.new_vocabulary import learn_pieces, make_tokenizer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -75,6 +75,24 @@ def test_characters_take_half_of_the_wordpieces_at_most() -> None:
 def test_no_names_are_an_error() -> None:
     with pytest.raises(SapbertError, match="E776"):
         learn_pieces([], size=200, lowercase=True)
+
+
+def test_words_of_translations_become_wordpieces_too(
+    named: Path, tmp_path: Path
+) -> None:
+    translations = tmp_path / "translations.tsv"
+    line = "translation:{}\tliver\tмаксамакса\n"
+    translations.write_text("".join(line.format(i) for i in range(3)), "utf8")
+    names = list(read_names(named, [translations]))
+    assert names[:2] == ["Heart attack", "sydänkohtaus"]
+    assert names[-2:] == ["liver", "максамакса"]
+    folder = tmp_path / "encoder"
+    make_encoder(named, folder, translations=[translations], size=200, layers=1)
+    tokenizer, _ = load_encoder(str(folder))
+    assert tokenizer.tokenize("liver максамакса") == ["liver", "максамакса"]
+    translations.write_text("translation:1\tliver\n", "utf8")
+    with pytest.raises(SapbertError, match=r"E603.*translations\.tsv:1"):
+        list(read_names(named, [translations]))
 
 
 def digests(folder: Path) -> List[str]:
