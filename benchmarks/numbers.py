@@ -7,10 +7,6 @@ stopped and given once more.
 """
 
 import json
-import os
-import shlex
-import subprocess
-import sys
 from itertools import chain
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence
@@ -19,7 +15,8 @@ import typer
 from wasabi import msg
 
 from benchmarks.compare_linkers import render_row
-from benchmarks.numbers_steps import Step, list_steps
+from benchmarks.numbers_steps import list_steps
+from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.writing import write_atomically
 from training.accuracy import LEVELS, TIES, render_mean
@@ -78,26 +75,6 @@ SECTIONS = (
         "See above.",
     ),
 )
-
-
-def run_step(step: Step, places: Dict[str, str], out: Path) -> None:
-    """Run a command, unless what it makes is there.
-
-    step (Step): The command.
-    places (Dict[str, str]): What stands for $DATA, $OUT and $BASE.
-    out (Path): The folder $OUT.
-    RAISES (typer.Exit): If the command fails, with its exit code. It has said why.
-    """
-    if (out / step.makes).exists():
-        return
-    words = shlex.split(step.command)
-    words = words[1:] if words[0] == "python" else ["-m", *words]
-    for name, place in places.items():
-        words = [word.replace(f"${name}", place) for word in words]
-    msg.info(step.command)
-    done = subprocess.run([sys.executable, *words], check=False)
-    if done.returncode:
-        raise typer.Exit(done.returncode)
 
 
 def render_file(result: Dict[str, Any], ks: Sequence[int]) -> List[str]:
@@ -163,14 +140,14 @@ def render_page(
     comparisons: Dict[str, Any],
     errors: Dict[str, Any],
     steps: Sequence[Step],
-    call: str,
+    options: Dict[str, str],
 ) -> str:
     """Write the page.
 
     comparisons (Dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
     errors (Dict[str, Any]): What `training.error_report` wrote.
     steps (Sequence[Step]): The commands.
-    call (str): The command that writes this page.
+    options (Dict[str, str]): Of the command that writes this page.
     RETURNS (str): Markdown.
     """
     machine = comparisons["mesh"]["machine"]
@@ -179,9 +156,7 @@ def render_page(
     lines = [
         "# Numbers",
         "",
-        "Written by one command, which makes everything anew in an empty folder:",
-        "",
-        f"```bash\n{call}\n```",
+        *render_call("benchmarks.numbers", "docs/numbers.md", options),
         "",
         f"{machine['cpu']}, {machine['cores']} cores; {versions}. All figures are of "
         f"dev sets. *trained*: {seeds} seeds, mean ± sample standard deviation; "
@@ -223,9 +198,7 @@ def render_page(
         "the knowledge base that ends in `-base`, the others by those that end in the "
         "seed.",
         "",
-        "```bash",
-        *(step.command for step in steps),
-        "```",
+        *render_commands(steps),
         "",
     ]
     return "\n".join(lines)
@@ -245,24 +218,16 @@ def main(
     results/numbers --page docs/numbers.md --train "--training.steps 1000"
     """
     steps = list_steps(seeds, train)
-    out.mkdir(parents=True, exist_ok=True)
-    places = {"DATA": os.fspath(data), "OUT": os.fspath(out), "BASE": base}
     try:
-        for step in steps:
-            run_step(step, places, out)
+        run_steps(steps, data, base, out)
         comparisons = {
             section.name: json.loads((out / f"{section.name}.json").read_text("utf8"))
             for section in SECTIONS
         }
         errors = json.loads((out / "errors.json").read_text("utf8"))
-        more = f" --seeds {seeds}" + (f" --train {shlex.quote(train)}" if train else "")
-        call = (
-            "python -m benchmarks.numbers $DATA --base $BASE --out $OUT "
-            f"--page docs/numbers.md{more}"
-        )
+        options = {"seeds": str(seeds), "train": train}
         with write_atomically(page) as file:
-            text = render_page(comparisons, errors, steps, call)
-            file.write(text.encode("utf8"))
+            file.write(render_page(comparisons, errors, steps, options).encode("utf8"))
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     msg.good(f"Wrote {page}")

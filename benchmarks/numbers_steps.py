@@ -1,20 +1,11 @@
 """The commands that lead from vocabularies and corpora to all figures."""
 
-from typing import Iterator, List, NamedTuple, Sequence
+from typing import Iterator, List, Sequence
+
+from benchmarks.steps import Step
 
 CORPORA = ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical")
 ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
-
-
-class Step(NamedTuple):
-    """One command.
-
-    makes (str): The file or folder that is there afterwards.
-    command (str): With $DATA, $OUT and $BASE for what is named on the command line.
-    """
-
-    makes: str
-    command: str
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:

@@ -832,6 +832,10 @@ class Errors(metaclass=_WithCodes):
         "Expected a language that spaCy can make a pipeline for, but got {lang!r}: "
         "{reason} Correct `--lang`, or install what it needs; `xx` is any language."
     )
+    E724 = (
+        "{path}: Expected mentions with {language!r} in the column `lang`, but got "
+        "none: the languages there are {known}. Correct `--language`."
+    )
     E730 = (
         "Expected mentions that the dictionary knows, but none of {mentions} is left. "
         "Name the dictionary that they were annotated with, or `--aliases`, or "

@@ -243,6 +243,9 @@ def main(
         "--split-composites/--whole-composites",
         help="Parts of a composite are mentions of their own. [as the format]",
     ),
+    language: Optional[str] = typer.Option(
+        None, help="TSV: only mentions with this `lang`. [all]"
+    ),
     level: Optional[str] = typer.Option(
         None, help="COMETA: general or specific. [general]"
     ),
@@ -268,6 +271,7 @@ def main(
     given = {
         "bars_join_parts": bars_join_parts,
         "split_composites": split_composites,
+        "language": language,
         "level": level,
         "fold": fold,
         "split": split,

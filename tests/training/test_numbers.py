@@ -7,8 +7,9 @@ import typer
 from typer.testing import CliRunner
 
 from benchmarks.compare_linkers import main as compare_main
-from benchmarks.numbers import SECTIONS, render_page, run_step
-from benchmarks.numbers_steps import Step, list_steps
+from benchmarks.numbers import SECTIONS, render_page
+from benchmarks.numbers_steps import list_steps
+from benchmarks.steps import Step, run_step
 
 app = typer.Typer()
 app.command()(compare_main)
@@ -67,7 +68,7 @@ def test_the_page_has_all_figures_and_commands(
         ],
     }
     comparisons = {section.name: data for section in SECTIONS}
-    page = render_page(comparisons, errors, steps, "the call")
+    page = render_page(comparisons, errors, steps, {"seeds": "2", "train": ""})
     assert "4 of 9 mentions" in page
     assert page.index("| near miss | 3 | 75.0% |") < page.index("| tie | 1 | 25.0% |")
     assert "2 mentions, 1 of them unseen in training mentions" in page

@@ -1,8 +1,9 @@
 """Tables of mentions, `doc start end lang type mention ids`, without text."""
 
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional, Set
 
+from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.files import read_lines
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import parse_offsets
@@ -10,18 +11,23 @@ from spacy_sapbert.gold_mentions import read_header, split_row
 from training.corpora import GoldDocument, GoldSpan
 
 
-def read_tsv(path: Path, *, bars_join_parts: bool = False) -> Iterator[GoldDocument]:
+def read_tsv(
+    path: Path, *, bars_join_parts: bool = False, language: Optional[str] = None
+) -> Iterator[GoldDocument]:
     """Read whatever `read_mentions` reads, with offsets and types where it has them.
 
     path (Path): A table with a header that has at least `mention` and `ids`, or lines
         `mention||id`; plain or `.gz`.
     bars_join_parts (bool): See `split_ids`.
+    language (Optional[str]): Only mentions that have it as `lang`; None = all.
     YIELDS (GoldDocument): Lines that follow each other with the same `doc`.
-    RAISES (SapbertError): With file and line, at the first bad line.
+    RAISES (SapbertError): With file and line, at the first bad line; if no mention is
+        in the language.
     """
     columns: Optional[List[str]] = None
     document: Optional[GoldDocument] = None
     started = False
+    languages: Set[str] = set()
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -33,6 +39,9 @@ def read_tsv(path: Path, *, bars_join_parts: bool = False) -> Iterator[GoldDocum
         row: Dict[str, str] = {}
         if columns:
             row = dict(zip(columns, line.split("\t"), strict=True))
+        languages.add(row.get("lang", ""))
+        if language is not None and row.get("lang") != language:
+            continue
         start, end = parse_offsets(
             path, number, row.get("start", ""), row.get("end", "")
         )
@@ -45,3 +54,8 @@ def read_tsv(path: Path, *, bars_join_parts: bool = False) -> Iterator[GoldDocum
         document.spans.append(span)
     if document is not None:
         yield document
+    elif language is not None:
+        known = ", ".join(sorted(languages - {""})) or "none"
+        raise SapbertError(
+            Errors.E724.format(path=path, language=language, known=known)
+        )

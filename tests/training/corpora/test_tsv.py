@@ -28,6 +28,18 @@ def test_lines_of_a_document_are_put_together(tmp_path: Path) -> None:
     assert other.spans == [GoldSpan(-1, -1, "", "both", [["A"], ["B"]], 5)]
 
 
+def test_one_language_can_be_read_alone(tmp_path: Path) -> None:
+    rows = "d1\t\t\ten\t\tfever\tC1\nd2\t\t\tes\t\tfiebre\tC1\n"
+    path = write(tmp_path / "gold.tsv", HEADER + rows)
+    (document,) = read_tsv(path, language="es")
+    assert [span.mention for span in document.spans] == ["fiebre"]
+    with pytest.raises(SapbertError, match="E724.*the languages there are en, es"):
+        list(read_tsv(path, language="fi"))
+    bare = write(tmp_path / "bare.tsv", "mention\tids\nfever\tC1\n")
+    with pytest.raises(SapbertError, match="E724.*are none"):
+        list(read_tsv(bare, language="en"))
+
+
 def test_bars_may_join_parts(tmp_path: Path) -> None:
     path = write(tmp_path / "gold.tsv", "mention\tids\nboth\tA|B\n")
     (document,) = read_tsv(path, bars_join_parts=True)
