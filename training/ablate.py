@@ -98,6 +98,21 @@ def read_grid(path: Path) -> List[Run]:
     return runs
 
 
+def shared_settings(runs: List[Run]) -> Dict[str, Any]:
+    """Find what all runs say of the encoder, which holds before training too.
+
+    runs (List[Run]): From `read_grid`.
+    RETURNS (Dict[str, Any]): Settings of the section `encoder`.
+    """
+    first = runs[0].settings
+    return {
+        key: value
+        for key, value in first.items()
+        if key.startswith("encoder.")
+        and all(run.settings.get(key) == value for run in runs)
+    }
+
+
 def name_folder(run: Run) -> str:
     """Name the folder of a run by what people call it, and by its seed."""
     words = re.sub(r"[^\w.+-]+", "-", run.name).strip("-")
@@ -272,12 +287,13 @@ def main(
     try:
         defaults = {"encoder.base": base, "encoder.pooling": pooling}
         budget = {"training.steps": steps} if steps else {}
+        every_run = read_grid(grid)
         runs = [
             Run(name, {**defaults, **settings, **budget})
-            for name, settings in read_grid(grid)
+            for name, settings in every_run
             if not only or name in only
         ]
-        untrained = Run("before training", defaults)
+        untrained = Run("before training", {**defaults, **shared_settings(every_run)})
         casings: Set[bool] = set()
         for run in (untrained, *runs):
             # so that a misspelt setting shows before the first training
@@ -297,7 +313,14 @@ def main(
         read.update(files)
         made_of = {name: file_digest(path) for name, path in read.items() if path}
         out.mkdir(parents=True, exist_ok=True)
-        results = [finish_run(untrained, inputs, made_of, encoder=Path(base))]
+        results = [
+            finish_run(
+                untrained,
+                inputs,
+                made_of,
+                encoder=Path(untrained.settings["encoder.base"]),
+            )
+        ]
         for number, run in enumerate(runs, start=1):
             results.append(finish_run(run, inputs, made_of))
             msg.good(f"{number} of {len(runs)}: {name_folder(run)}")

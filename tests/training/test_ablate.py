@@ -15,6 +15,7 @@ from training.ablate import (
     name_folder,
     read_grid,
     render_grid,
+    shared_settings,
     training_settings,
 )
 from training.config import DEFAULT_CONFIG, flatten_config, read_config
@@ -80,6 +81,20 @@ def test_render_grid_gives_mean_and_deviation_of_seeds() -> None:
     table = render_grid([result("a", 0.5), result("b", 0.1), result("b", 0.3)])
     assert "| a | 1 | 0.500 / 0.500 / 0.500 |" in table
     assert "| b | 2 | 0.200 ± 0.141 /" in table
+
+
+def test_what_all_runs_say_of_the_encoder_holds_before_training() -> None:
+    pooled = {"encoder.pooling": "mean", "training.steps": 2}
+    runs = [
+        Run("a", {**pooled, "encoder.max_length": 15}),
+        Run("b", {**pooled, "encoder.max_length": 25}),
+        Run("c", pooled),
+    ]
+    assert shared_settings(runs) == {"encoder.pooling": "mean"}
+    assert shared_settings(runs[:1]) == {
+        "encoder.pooling": "mean",
+        "encoder.max_length": 15,
+    }
 
 
 def test_runs_of_one_name_and_different_seeds_have_folders_of_their_own() -> None:
