@@ -158,7 +158,7 @@ def main(
     ),
     type: Optional[str] = typer.Option(
         None,
-        help="obo, obographs, biosyn, phecode, icd10cm: semantic type of all "
+        help="obo, obographs, biosyn, phecode, icd10cm, maps: semantic type of all "
         "concepts, e.g. T047.",
     ),
     on_error: str = typer.Option(

@@ -23,6 +23,7 @@ READERS: Dict[str, Tuple[str, Sequence[str]]] = {
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
     "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
     "phecode": ("phecode:read_phecode", ("*phecode*_labels.csv*",)),
+    "maps": ("maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
     "icd10cm": ("icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
     # any other XML
     "mesh": (
