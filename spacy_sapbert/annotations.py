@@ -9,8 +9,6 @@ from .errors import Errors, SapbertError
 if TYPE_CHECKING:
     from .linking import Linked
 
-# Notes of mentions that have no concept, though there may be candidates.
-NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
 NIL = "NIL"  # as spaCy's own entity linker says
 Attrs = Tuple[str, str, str]  # names of the attributes for CUI, candidates and note
 
@@ -34,17 +32,6 @@ def set_extensions(attrs: Attrs, kb_ents_attr: Optional[str] = None) -> None:
             raise SapbertError(Errors.E552.format(attr=attr, reason=reason))
 
 
-def chosen_cui(result: "Linked") -> Optional[str]:
-    """Give the concept of a mention.
-
-    result (Linked): What the search says.
-    RETURNS (Optional[str]): The best candidate's, if the mention has a concept.
-    """
-    if not result.candidates or result.note in NIL_NOTES:
-        return None
-    return str(result.candidates[0]["cui"])
-
-
 def write_links(
     doc: Doc,
     spans: Sequence[Span],
@@ -65,22 +52,21 @@ def write_links(
         they are there only for mentions that have a concept.
     """
     cui_attr, candidates_attr, note_attr = attrs
-    cuis = [chosen_cui(result) for result in results]
-    for span, cui, result in zip(spans, cuis, results, strict=True):
-        span._.set(cui_attr, cui)
+    for span, result in zip(spans, results, strict=True):
+        span._.set(cui_attr, result.cui)
         span._.set(candidates_attr, result.candidates)
         span._.set(note_attr, result.note)
         if kb_ents_attr is not None:
-            named = result.candidates if cui is not None else []
+            named = result.candidates if result.cui is not None else []
             pairs = [(c["cui"], c["score"]) for c in named]
             span._.set(kb_ents_attr, pairs)
         if spans_key is None:
             # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
             for token in span:
-                token.ent_kb_id_ = cui or NIL
+                token.ent_kb_id_ = result.cui or NIL
     if spans_key is not None and spans:
         # Spans of equal offsets share `span._`, so the group keeps its own lists.
         group = doc.spans[spans_key]
-        group.attrs[cui_attr] = cuis
+        group.attrs[cui_attr] = [result.cui for result in results]
         group.attrs[candidates_attr] = [result.candidates for result in results]
         group.attrs[note_attr] = [result.note for result in results]

@@ -11,6 +11,8 @@ from .search import Asked, Found, find_concepts
 from .searched import Searched
 from .store import Entry
 
+# Notes of mentions that have no concept, though there may be candidates.
+NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
 FARTHEST = 3  # distance of concepts that are not close in the hierarchy
 
 
@@ -20,10 +22,12 @@ class Linked(NamedTuple):
     candidates (List[Candidate]): Concepts, the best first.
     note (Optional[str]): Why there is none ("empty", "no_vector", "filtered",
         "below_threshold", "ambiguous"), or that the mention was cut ("cut").
+    cui (Optional[str]): Its concept: the best candidate's, if that counts.
     """
 
     candidates: List[Candidate]
     note: Optional[str]
+    cui: Optional[str]
 
 
 def link_mentions(
@@ -119,7 +123,7 @@ def describe(
     result (Sequence[Tuple[Hit, Optional[str]]]): From `settle_ties`.
     facts (Facts): Of the concepts.
     options (LinkOptions): The options.
-    RETURNS (Linked): The candidates, and the note.
+    RETURNS (Linked): The candidates, the note and the concept.
     """
     candidates = [
         make_candidate(
@@ -135,7 +139,8 @@ def describe(
     note = found.note
     if options.ambiguous == "nil" and result and result[0][1] == BY_ID:
         note = "ambiguous" if note in (None, "cut") else note
-    return Linked(candidates, note)
+    counts = bool(candidates) and note not in NIL_NOTES
+    return Linked(candidates, note, candidates[0]["cui"] if counts else None)
 
 
 class Facts:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequenc
 
 import numpy as np
 
-from .annotations import chosen_cui
 from .filters import Filter
 from .indexes import best_first
 from .layers import EXACT_BLOCK
@@ -78,7 +77,7 @@ class Lookup(NamedTuple):
     @property
     def cui(self) -> Optional[str]:
         """The concept of the mention, if it has one."""
-        return chosen_cui(self.linked)
+        return self.linked.cui
 
     @property
     def threshold(self) -> Optional[float]:

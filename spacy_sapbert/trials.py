@@ -4,7 +4,6 @@ import shlex
 from dataclasses import replace
 from typing import Any, Dict, Optional
 
-from .annotations import chosen_cui
 from .lookups import Lookup, Question, ask_linker
 
 # What to do, maybe the command, and whether it was tried and works.
@@ -41,7 +40,7 @@ def works(
     """
     options = replace(lookup.options, **changes)
     linked = ask_linker(lookup.kb, question or lookup.question, options)[0]
-    return located["cui"] is not None and chosen_cui(linked) == located["cui"]
+    return located["cui"] is not None and linked.cui == located["cui"]
 
 
 def kb_command(lookup: Lookup, verb: str, *arguments: str) -> str:

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_sapbert.annotations import NIL_NOTES
 from spacy_sapbert.build import build_kb
 from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.filters import expand_types
 from spacy_sapbert.kb import load_kb
+from spacy_sapbert.linking import NIL_NOTES
 from spacy_sapbert.local_concepts import add_concepts, remove_concepts
 from spacy_sapbert.options import EVIDENCE
 

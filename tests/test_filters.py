@@ -161,7 +161,7 @@ def test_filtered_is_the_reason_where_the_concept_is_filtered_out(
     assert [one.note for one in linked][:2] == ["filtered", "below_threshold"]
     assert linked[0].candidates
     nothing = kb.link(["heart 0"], filter={"deny": [f"C{n:07}" for n in range(60)]})[0]
-    assert nothing == ([], "filtered")
+    assert nothing == ([], "filtered", None)
 
 
 def test_labels_choose_the_types_that_an_entity_finds(kb: KnowledgeBase) -> None:
@@ -174,7 +174,7 @@ def test_labels_choose_the_types_that_an_entity_finds(kb: KnowledgeBase) -> None
     both = kb.link(
         ["fever"], labels=["DRUG"], label_types=types, filter={"types": ["T047"]}
     )
-    assert both == [([], "filtered")]
+    assert both == [([], "filtered", None)]
 
 
 def test_labels_as_evidence_order_ties_only(kb: KnowledgeBase) -> None:

@@ -40,7 +40,7 @@ def test_kb_finds_every_name_that_it_holds(
     kb = load_kb(sample_kb)
     for concept in few_concepts:
         for alias in concept.aliases:
-            candidates, note = kb.link([alias])[0]
+            candidates, note, _ = kb.link([alias])[0]
             if alias == "頭痛":
                 assert (candidates, note) == ([], "empty")
                 continue
@@ -49,8 +49,8 @@ def test_kb_finds_every_name_that_it_holds(
 
 
 def test_kb_gives_candidates_of_distinct_concepts_in_order(sample_kb: Path) -> None:
-    candidates, note = load_kb(sample_kb).link(["MI"], k=8)[0]
-    assert note is None
+    candidates, note, cui = load_kb(sample_kb).link(["MI"], k=8)[0]
+    assert (note, cui) == (None, "C0000001")
     assert len({candidate["cui"] for candidate in candidates}) == 8
     assert [candidate["cui"] for candidate in candidates[:2]] == [
         "C0000001",
@@ -81,7 +81,7 @@ def test_kb_ranks_like_exact_search_over_plain_vectors(
     for concept in few_concepts:
         vectors = model.predict([a for a in concept.aliases if a != "頭痛"])
         best[concept.cui] = float((vectors @ mention).max())
-    candidates, _ = load_kb(sample_kb).link(["febrile headache"], k=8)[0]
+    candidates = load_kb(sample_kb).link(["febrile headache"], k=8)[0].candidates
     assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=1e-5)
 
 
@@ -120,7 +120,7 @@ def test_kb_encodes_no_name_that_it_holds(
 def test_kb_says_why_there_is_no_concept(
     sample_kb: Path, mention: str, note: str
 ) -> None:
-    assert load_kb(sample_kb).link([mention]) == [([], note)]
+    assert load_kb(sample_kb).link([mention]) == [([], note, None)]
 
 
 def test_kb_below_the_threshold_keeps_candidates_and_says_so(sample_kb: Path) -> None:
@@ -137,7 +137,7 @@ def test_kb_gives_no_concept_for_a_vector_that_is_no_number(
     kb = load_kb(sample_kb)
     bad = np.full((2, 32), np.nan, dtype=np.float32)
     monkeypatch.setattr(kb.contents, "embed", lambda pieces: bad)
-    assert kb.link(["one", "two"]) == [([], "no_vector")] * 2
+    assert kb.link(["one", "two"]) == [([], "no_vector", None)] * 2
 
 
 def test_kb_moved_elsewhere_gives_identical_output_in_a_new_process(

@@ -84,11 +84,11 @@ def test_a_mention_is_encoded_once(sample_kb: Path, encoded: List[int]) -> None:
 
 def test_a_candidate_may_be_changed_by_its_owner(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
-    ((candidate, *_), _) = kb.link(["heart atack"])[0]
+    candidate = kb.link(["heart atack"])[0].candidates[0]
     before = {**candidate, "codes": {s: [*c] for s, c in candidate["codes"].items()}}
     candidate["codes"].setdefault("ICD10CM", []).append("changed")
     candidate["types"].append("changed")
-    ((again, *_), _) = kb.link(["heart atack"])[0]
+    again = kb.link(["heart atack"])[0].candidates[0]
     assert again["codes"] == before["codes"]
     assert "changed" not in again["types"]
 

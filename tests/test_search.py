@@ -171,7 +171,7 @@ def test_search_for_more_concepts_than_there_are_finds_all(kb: KnowledgeBase) ->
         linked = kb.link(["fever", "..."], k=1000, fusion=fusion)
         found = [candidate["cui"] for candidate in linked[0].candidates]
         assert sorted(found) == sorted(concept.cui for concept in kb.concepts())
-        assert linked[1] == ([], "empty")
+        assert linked[1] == ([], "empty", None)
 
 
 def test_ties_across_layers_are_found_whole(kb: KnowledgeBase) -> None:
@@ -209,8 +209,9 @@ def test_the_reason_is_the_threshold_where_the_filter_makes_no_difference(
     nothing: Any = {"types": ["T121"], "allow": ["C03"]}
     for threshold, note in ((None, "filtered"), (1, "filtered")):
         linked = kb.link(["fever"], filter=nothing, threshold=threshold)
-        assert linked == [([], note)]
-    assert kb.link(["xyz"], filter=nothing, threshold=1) == [([], "below_threshold")]
+        assert linked == [([], note, None)]
+    linked = kb.link(["xyz"], filter=nothing, threshold=1)
+    assert linked == [([], "below_threshold", None)]
 
 
 @settings(
