@@ -7,7 +7,6 @@ import numpy as np
 from .annotations import NIL
 from .candidates import SCORE_DIGITS
 from .lookups import ExactSearch, Lookup, rejecting_fields
-from .store import name_key
 
 if TYPE_CHECKING:
     from .concepts import Concept
@@ -128,26 +127,6 @@ def tell_state(lookup: Lookup, cui: str, nearest: Nearest, missed: Set[str]) -> 
     return "missed" if cui in missed else "behind"
 
 
-def concept_entries(kb: "KnowledgeBase", concept: "Concept") -> "List[Entry]":
-    """Give the names of a concept that are rows of the index.
-
-    kb (KnowledgeBase): The knowledge base.
-    concept (Concept): The concept.
-    RETURNS (List[Entry]): Without those that were removed.
-    """
-    from .encoder import tokenize_names
-
-    pieces, _ = tokenize_names(kb.encoder, concept.aliases)
-    keys = {name_key(ids) for ids in pieces if ids}
-    rows = [
-        row + layer.first
-        for layer in kb.layers
-        for row in layer.store.rows_of_keys(keys).values()
-    ]
-    found = kb.entries(rows).values()
-    return [entry for some in found for entry in some if entry.cui == concept.cui]
-
-
 def nearest_name(lookup: Lookup, concept: "Concept") -> Optional[Nearest]:
     """Find the name of a concept that is nearest to the mention.
 
@@ -157,7 +136,7 @@ def nearest_name(lookup: Lookup, concept: "Concept") -> Optional[Nearest]:
         encoder can read none.
     """
     assert lookup.vector is not None
-    entries = concept_entries(lookup.kb, concept)
+    entries = lookup.kb.store.entries_of(concept.cui)
     if not entries:
         return None
     vectors = lookup.kb.vectors(np.array([entry.row for entry in entries]))

@@ -29,6 +29,7 @@ from .layers import Layer
 from .linking import Linked, link_mentions
 from .meta import list_engines, read_meta, verify_files
 from .options import DEFAULT_OPTIONS, LinkOptions, change_options
+from .related import RelatedConcept, find_related
 from .store import Entry
 
 if TYPE_CHECKING:
@@ -197,6 +198,20 @@ class KnowledgeBase:
     def children(self, cui: str) -> List[str]:
         """Give the ids one step down in the hierarchy, sorted."""
         return self.store.children(cui)
+
+    def related(self, cui: str, k: int = 10) -> List[RelatedConcept]:
+        """Find the concepts nearest to a concept by the vectors of their names.
+
+        Nothing is encoded: the vectors are those of the index.
+
+        cui (str): Id of the concept, or one that was retired for it.
+        k (int): How many, 1 to 1000.
+        RETURNS (List[RelatedConcept]): The others, the nearest first, each with what
+            it is to the concept: "parent", "child", "sibling" or None.
+        RAISES (SapbertError): If there is no such concept, or `k` is not possible.
+        """
+        k = change_options(DEFAULT_OPTIONS, {"k": k}).k
+        return find_related(self.contents, self[cui].cui, k=k)
 
     def cuis(self, source: str, code: str) -> List[str]:
         """Find the concepts that a code of a source means; the way back is `codes`.

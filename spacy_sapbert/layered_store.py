@@ -44,6 +44,24 @@ class LayeredStore:
             for row, entries in layer.entries(rows).items()
         }
 
+    def entries_of(self, cui: str) -> List[Entry]:
+        """Give the names of a concept that are rows of the index.
+
+        cui (str): Id of the concept.
+        RETURNS (List[Entry]): Without those that were removed.
+        """
+        rows = [
+            row + layer.first
+            for layer in self.layers
+            for row in layer.store.rows_of(cui)
+        ]
+        return [
+            entry
+            for entries in self.entries(rows).values()
+            for entry in entries
+            if entry.cui == cui
+        ]
+
     def rows_of_keys(self, keys: Iterable[bytes]) -> Dict[bytes, int]:
         """Find which tokenised names are rows.
 

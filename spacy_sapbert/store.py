@@ -103,6 +103,14 @@ class Store:
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(found)
 
+    def rows_of(self, cui: str) -> List[int]:
+        """Give the rows of the names of a concept, ascending."""
+        sql = (
+            "SELECT DISTINCT row FROM aliases JOIN concepts ON id = concept "
+            "WHERE cui = ? AND row IS NOT NULL ORDER BY row"
+        )
+        return [row for (row,) in self.query(sql, [cui])]
+
     def rows_of_keys(self, keys: Iterable[bytes]) -> Dict[bytes, int]:
         """Find which tokenised names are rows.
 
