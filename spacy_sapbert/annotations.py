@@ -49,7 +49,7 @@ def write_links(
     attrs (Attrs): Names of the attributes.
     spans_key (Optional[str]): Of the group; None for entities.
     kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score;
-        they are there only for mentions that have a concept.
+        they are there only for mentions whose best candidate counts.
     """
     cui_attr, candidates_attr, note_attr = attrs
     for span, result in zip(spans, results, strict=True):
@@ -57,8 +57,7 @@ def write_links(
         span._.set(candidates_attr, result.candidates)
         span._.set(note_attr, result.note)
         if kb_ents_attr is not None:
-            named = result.candidates if result.cui is not None else []
-            pairs = [(c["cui"], c["score"]) for c in named]
+            pairs = [(c["cui"], c["score"]) for c in result.counted]
             span._.set(kb_ents_attr, pairs)
         if spans_key is None:
             # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.

@@ -95,7 +95,7 @@ def locate_expected(
         return located
     nearest = nearest_name(lookup, concept)
     if nearest is None:
-        located["state"] = "unreadable"
+        located["state"] = "found" if lookup.cui == concept.cui else "unreadable"
         return located
     candidates = lookup.linked.candidates
     ranks = {candidate["cui"]: candidate["rank"] for candidate in candidates}
@@ -110,15 +110,18 @@ def locate_expected(
         located.update(count_nearer(lookup, searched, nearest))
     if candidates:
         located["margin"] = round(candidates[0]["score"] - nearest.score, SCORE_DIGITS)
-        located["relation"] = relate(lookup.kb, candidates[0]["cui"], concept.cui)
+        found = lookup.cui or candidates[0]["cui"]
+        located["relation"] = relate(lookup.kb, found, concept.cui)
     return located
 
 
 def tell_state(lookup: Lookup, cui: str, nearest: Nearest, missed: Set[str]) -> str:
     """Tell what became of a concept that has names; see `STATES`."""
     best = lookup.best
+    if lookup.cui == cui:
+        return "found"
     if best is not None and best["cui"] == cui:
-        return "found" if lookup.cui else "nil"
+        return "nil"
     if nearest.by:
         return "filtered"
     orders = {hit.entry.cui: hit.order for hit in lookup.hits}

@@ -7,7 +7,7 @@ import numpy as np
 from .candidates import SCORE_DIGITS
 from .expected import locate_expected
 from .filters import Filter
-from .linking import Facts
+from .linking import BROADER, Facts
 from .lookups import (
     ExactSearch,
     Lookup,
@@ -65,6 +65,7 @@ def explain_mention(
         "settings": describe_settings(lookup),
         "cui": lookup.cui,
         "note": lookup.linked.note,
+        "broader": describe_broader(lookup),
         "candidates": list_candidates(lookup),
         "tie": describe_tie(lookup),
         "threshold": describe_threshold(lookup),
@@ -135,7 +136,25 @@ def describe_settings(lookup: Lookup) -> Dict[str, Any]:
         "tie_evidence": list(options.tie_evidence),
         "source_rank": list(options.source_rank),
         "ambiguous": options.ambiguous,
+        "broader": options.broader,
     }
+
+
+def describe_broader(lookup: Lookup) -> Optional[Dict[str, Any]]:
+    """Tell which concept stands for the candidates, and for which of them.
+
+    lookup (Lookup): The answer.
+    RETURNS (Optional[Dict[str, Any]]): Its `cui` and `name`, and the ids of its
+        children among the candidates (`children`); None if the mention has another.
+    """
+    concept = lookup.kb.concept(lookup.cui or "")
+    if lookup.linked.note != BROADER or concept is None:
+        return None
+    below = {concept.cui, *concept.retired}
+    cuis = [candidate["cui"] for candidate in lookup.linked.candidates]
+    parents = lookup.kb.store.parents(cuis)
+    children = [cui for cui in cuis if not below.isdisjoint(parents.get(cui, ()))]
+    return {"cui": concept.cui, "name": concept.name, "children": children}
 
 
 def list_candidates(lookup: Lookup) -> List[Dict[str, Any]]:

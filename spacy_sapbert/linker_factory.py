@@ -21,6 +21,8 @@ kb = null
 k = 10
 # cosine under which a mention has no concept; null = as calibrated for the kb
 threshold = null
+# true = such a mention has a broader concept, a parent of its candidates, if it can
+broader = false
 # "nil" = a mention has no concept where only the order of the ids would choose it
 ambiguous = "link"
 # what orders concepts with equal scores, the most important first: "label",
@@ -81,6 +83,7 @@ def make_sapbert_linker(
     kb: Optional[Union[str, Path]],
     k: int,
     threshold: Optional[float],
+    broader: bool,
     ambiguous: str,
     tie_evidence: List[str],
     source_rank: List[str],
@@ -113,6 +116,7 @@ def make_sapbert_linker(
         {
             "k": k,
             "threshold": threshold,
+            "broader": broader,
             "filter": filter,
             "label_types": label_types,
             "label_types_use": label_types_use,

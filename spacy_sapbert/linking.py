@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .broader import find_broader
 from .calibration import score_probability
 from .candidates import BY_ID, Candidate, Evidence, Hit, make_candidate, settle_ties
 from .filters import UNTYPED, Filter, expand_types
@@ -13,6 +14,7 @@ from .store import Entry
 
 # Notes of mentions that have no concept, though there may be candidates.
 NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
+BROADER = "broader"  # note of mentions that have a concept above the candidates
 FARTHEST = 3  # distance of concepts that are not close in the hierarchy
 
 
@@ -21,13 +23,20 @@ class Linked(NamedTuple):
 
     candidates (List[Candidate]): Concepts, the best first.
     note (Optional[str]): Why there is none ("empty", "no_vector", "filtered",
-        "below_threshold", "ambiguous"), or that the mention was cut ("cut").
-    cui (Optional[str]): Its concept: the best candidate's, if that counts.
+        "below_threshold", "ambiguous"), that it is a broader one ("broader"), or that
+        the mention was cut ("cut").
+    cui (Optional[str]): Its concept: the best candidate's, if that counts; or the
+        broader one, which need not be a candidate.
     """
 
     candidates: List[Candidate]
     note: Optional[str]
     cui: Optional[str]
+
+    @property
+    def counted(self) -> List[Candidate]:
+        """The candidates, where the best of them is what the mention means."""
+        return self.candidates if self.cui and self.note != BROADER else []
 
 
 def link_mentions(
@@ -68,7 +77,7 @@ def link_mentions(
             )
         ]
     return [
-        describe(found[key], result, facts, options)
+        describe(found[key], result, facts, options, key[1])
         for key, result in zip(asked, results, strict=True)
     ]
 
@@ -116,6 +125,7 @@ def describe(
     result: Sequence[Tuple[Hit, Optional[str]]],
     facts: "Facts",
     options: LinkOptions,
+    wanted: Filter,
 ) -> Linked:
     """Write down what was found for a mention.
 
@@ -123,6 +133,7 @@ def describe(
     result (Sequence[Tuple[Hit, Optional[str]]]): From `settle_ties`.
     facts (Facts): Of the concepts.
     options (LinkOptions): The options.
+    wanted (Filter): What it may find.
     RETURNS (Linked): The candidates, the note and the concept.
     """
     candidates = [
@@ -139,6 +150,9 @@ def describe(
     note = found.note
     if options.ambiguous == "nil" and result and result[0][1] == BY_ID:
         note = "ambiguous" if note in (None, "cut") else note
+    if options.broader and note == "below_threshold":
+        above = find_broader(facts.kb, candidates, facts.parents, wanted)
+        return Linked(candidates, note if above is None else BROADER, above)
     counts = bool(candidates) and note not in NIL_NOTES
     return Linked(candidates, note, candidates[0]["cui"] if counts else None)
 
@@ -161,8 +175,15 @@ class Facts:
             facts.update(read)
         self.types = {cui: types for cui, (types, _) in facts.items() if types}
         self.codes = {cui: codes for cui, (_, codes) in facts.items()}
-        self.parents: Optional[Dict[str, List[str]]] = None
+        self.loaded_parents: Optional[Dict[str, List[str]]] = None
         self.cuis = cuis
+
+    @property
+    def parents(self) -> Dict[str, List[str]]:
+        """The ids one step up of each that has any, read when first asked for."""
+        if self.loaded_parents is None:
+            self.loaded_parents = self.kb.store.parents(self.cuis)
+        return self.loaded_parents
 
     def probability(self, score: float, options: LinkOptions) -> Optional[float]:
         """Give the probability that a best concept of this score is right.
@@ -219,8 +240,6 @@ class Facts:
         RETURNS (int): 0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
         SOURCE: the distances of HiPrBERT (2023).
         """
-        if self.parents is None:
-            self.parents = self.kb.store.parents(self.cuis)
         parents = {*self.parents.get(cui, ())}
         if cui in others:
             return 0

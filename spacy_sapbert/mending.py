@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator, List
 
 from .annotations import NIL
+from .linking import BROADER
 from .lookups import Lookup
 from .options import EVIDENCE
 from .trials import Located, Mend, kb_command, make_mend, works
@@ -45,6 +46,9 @@ def mend_nil(lookup: Lookup) -> Iterator[Mend]:
     """Say how the mention would have no concept."""
     best = lookup.best
     assert best is not None
+    if lookup.linked.note == BROADER:
+        yield make_mend("Set `broader = false`.", tried=True)
+        return
     yield make_mend(
         f"Raise `threshold` above {best['score']:.3f}; other mentions lose theirs too."
     )

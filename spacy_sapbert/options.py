@@ -8,7 +8,8 @@ from .filters import Filter, check_texts, make_filter
 from .hybrid import FUSIONS, WEIGHT
 
 EVIDENCE = ("label", "preferred", "source", "coherence")
-CHOICES: Dict[str, Tuple[Optional[str], ...]] = {
+CHOICES: Dict[str, Tuple[Any, ...]] = {
+    "broader": (False, True),
     "label_types_use": ("filter", "evidence"),
     "ambiguous": ("link", "nil"),
     "fusion": (None, *FUSIONS),
@@ -24,6 +25,8 @@ class LinkOptions:
     k (int): Concepts for each at the most, 1 to 1000.
     threshold (Optional[float]): Cosine under which the best one does not count, −1 to
         1; None = the one of the knowledge base, if it has one.
+    broader (bool): A mention whose best candidate is under the threshold has the
+        parent of its candidates for which most speaks, if there is one.
     filter (Filter): What may be found.
     label_types (Mapping[str, Tuple[str, ...]]): The semantic types or groups that
         entities with a label can have; a label that is not there can have all.
@@ -42,6 +45,7 @@ class LinkOptions:
 
     k: int = 10
     threshold: Optional[float] = None
+    broader: bool = False
     filter: Filter = Filter()
     label_types: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     label_types_use: str = "filter"
@@ -101,7 +105,10 @@ def check_option(name: str, value: Any) -> Any:
                 )
             )
         return tuple(dict.fromkeys(value))
-    if name in CHOICES and value not in CHOICES[name]:
+    # A one is no True here.
+    if name in CHOICES and not any(
+        value == choice and type(value) is type(choice) for choice in CHOICES[name]
+    ):
         raise SapbertError(
             Errors.E335.format(setting=name, known=list(CHOICES[name]), got=repr(value))
         )

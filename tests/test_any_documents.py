@@ -22,7 +22,7 @@ from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.filters import expand_types
 from spacy_sapbert.kb import load_kb
-from spacy_sapbert.linking import NIL_NOTES
+from spacy_sapbert.linking import BROADER, NIL_NOTES
 from spacy_sapbert.local_concepts import add_concepts, remove_concepts
 from spacy_sapbert.options import EVIDENCE
 
@@ -122,6 +122,7 @@ OPTIONS = st.fixed_dictionaries(
         "tie_evidence": st.permutations(EVIDENCE),
         "source_rank": ids("ICD", "MSH", "NOBODY"),
         "ambiguous": st.sampled_from(["link", "nil"]),
+        "broader": st.booleans(),
         "fusion": st.sampled_from([None, "weighted", "rrf"]),
         "ngram_weight": st.sampled_from([0, 0.1, 1]),
     },
@@ -199,7 +200,7 @@ def check_span(
     if options.get("fusion") is None:
         scores = [c["score"] for c in candidates]
         assert scores == sorted(scores, reverse=True)
-    assert note in (None, "cut", *NIL_NOTES)
+    assert note in (None, "cut", BROADER, *NIL_NOTES)
     assert (cui is None) == (note in NIL_NOTES)
     wanted = options.get("filter", {})
     types = expand_types(wanted.get("types", ()))
@@ -209,7 +210,11 @@ def check_span(
         assert candidate["probability"] is None
         assert candidate["cui"] not in (*wanted.get("deny", ()), "C0000005")
         assert not types or not types.isdisjoint(candidate["types"])
-    if cui is not None:
+    if note == BROADER:
+        assert options["broader"]
+        assert cui not in wanted.get("deny", ())
+        assert not wanted.get("allow") or cui in wanted["allow"]
+    elif cui is not None:
         assert cui == candidates[0]["cui"]
         assert candidates[0]["score"] >= (options.get("threshold") or -1)
         if options.get("ambiguous") == "nil":
@@ -222,7 +227,8 @@ def check_doc(doc: Doc, options: Any) -> None:
         check_span(cui, ent._.candidates, ent._.link_note, options)
         assert ent.kb_id_ == (cui or "NIL")
         pairs = [(c["cui"], c["score"]) for c in ent._.candidates]
-        assert ent._.kb_ents == (pairs if cui else [])
+        counts = cui is not None and ent._.link_note != BROADER
+        assert ent._.kb_ents == (pairs if counts else [])
     for key, attrs in GROUPS.items():
         if key not in doc.spans:
             continue

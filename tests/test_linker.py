@@ -273,6 +273,7 @@ def test_an_attribute_that_somebody_computes_is_an_error() -> None:
 OTHER_SETTINGS = {
     "k": 3,
     "threshold": 0.5,
+    "broader": True,
     "ambiguous": "nil",
     "tie_evidence": ["coherence", "source"],
     "source_rank": ["SNOMED CT", "MSH"],

@@ -24,6 +24,7 @@ NOTES = {
     "no_vector": "the encoder gives no usable vector",
     "filtered": "what it would be is filtered out",
     "below_threshold": "the best is under the threshold",
+    "broader": "a broader one, since the best is under the threshold",
     "ambiguous": "only the order of the ids would decide",
     "cut": "the mention was cut",
 }
@@ -121,7 +122,10 @@ def list_facts(explanation: Dict[str, Any]) -> List[List[str]]:
         facts.append(["document", f"has {', '.join(concepts)} without doubt"])
     note = NOTES.get(explanation["note"], "")
     best = found[0] if found else None
-    if explanation["cui"] and best:
+    if above := explanation["broader"]:
+        facts.append(["concept", f"{above['cui']} {above['name']}: {note}"])
+        facts.append(["above", ", ".join(above["children"])])
+    elif explanation["cui"] and best:
         facts.append(["concept", f"{best['cui']} {best['name']}"])
         facts.append(["by its name", best["alias"]])
     else:

@@ -27,13 +27,15 @@ def count_links(
     """Count what passes by.
 
     docs (Iterable[NamedDoc]): Ids and linked Docs.
-    counts (Counter[str]): Is added to: "documents", "entities", "linked", and each
-        reason why a mention has no concept.
+    counts (Counter[str]): Is added to: "documents", "entities", "linked", "broader"
+        for those that are linked to a broader concept, and each reason why a mention
+        has no concept.
     spans_key (Optional[str]): A span group; None = the entities.
     names (AttributeNames): The custom attributes of the linker.
     YIELDS (NamedDoc): The same.
     """
     from ..formats.entities import describe_entities
+    from ..linking import BROADER
 
     for number, doc in docs:
         counts["documents"] += 1
@@ -41,6 +43,8 @@ def count_links(
             counts["entities"] += 1
             if entity["cui"] is not None:
                 counts["linked"] += 1
+                if entity["note"] == BROADER:
+                    counts["broader"] += 1
             else:
                 counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
         yield number, doc
@@ -54,6 +58,8 @@ def summary_line(counts: Counter[str]) -> str:
     """
     totals = [f"{counts[key]} {key}" for key in ("documents", "entities", "linked")]
     reasons = {k[5:]: n for k, n in sorted(counts.items()) if k.startswith("NIL: ")}
+    if counts["broader"]:
+        totals[-1] += f" ({counts['broader']} to a broader concept)"
     line = f"{', '.join(totals)}, {sum(reasons.values())} NIL"
     if reasons:
         line += f" ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"

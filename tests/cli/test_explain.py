@@ -136,3 +136,15 @@ def test_explain_settings_are_json_or_a_text():
     for wrong in ("fusion", "=rrf", "fusion="):
         with pytest.raises(SapbertError, match="E541"):
             parse_settings([wrong])
+
+
+def test_explain_shows_a_broader_concept_and_what_it_is_above(cold_kb):
+    settings = ("--setting", "broader=true", "--threshold", 1)
+    result = run("asthmatic", "--kb", cold_kb, *settings)
+    assert result.exit_code == 0, result.output
+    told = facts(result.stdout)
+    assert told["concept"].startswith("C9 Lung disease: a broader one, since the best")
+    assert sorted(told["above"].split(", ")) == ["C3", "C4"]
+    result = run("asthmatic", "--kb", cold_kb, "--threshold", 1)
+    assert result.exit_code == 3
+    assert "above" not in facts(result.stdout)

@@ -106,6 +106,24 @@ def test_link_threshold_makes_nil_with_the_reason(note, sample_kb, tmp_path):
     assert all(entity["candidates"] for entity in data["entities"])
 
 
+def test_link_counts_what_is_linked_to_a_broader_concept(note, sample_kb, tmp_path):
+    pipeline = spacy.blank("en")
+    ruler = pipeline.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "X", "pattern": word} for word in (SENTINEL, "and")])
+    config = {"kb": str(sample_kb), "broader": True, "threshold": 1.0}
+    pipeline.add_pipe("sapbert_linker", config=config)
+    pipeline.to_disk(tmp_path / "pipeline")
+    output = tmp_path / "linked.jsonl"
+    result = run(note, "--pipeline", tmp_path / "pipeline", "--output", output)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == (
+        "1 documents, 2 entities, 2 linked (2 to a broader concept), 0 NIL\n"
+    )
+    (data,) = read_lines(output)
+    found = [(entity["cui"], entity["note"]) for entity in data["entities"]]
+    assert found == [("C0000003", "broader")] * 2  # the only concept above another
+
+
 @pytest.fixture
 def saved_pipeline(sample_kb, tmp_path):
     nlp = spacy.blank("en")
