@@ -6,8 +6,10 @@ from typing import Any, Callable, Dict
 import pytest
 from confection import Config
 
+from spacy_sapbert.concepts import Concept, write_concepts
 from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
 from training.config import read_config
+from training.families import write_families
 from training.run import train
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
@@ -25,6 +27,33 @@ def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     path.write_text("\n".join(lines) + "\n", "utf8")
     return path
+
+
+@pytest.fixture(scope="session")
+def forest(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, str]:
+    """Files of nine concepts, each with four children, and relations between them,
+    as settings."""
+    folder = tmp_path_factory.mktemp("forest")
+    concepts = []
+    for i, word in enumerate(WORDS):
+        concepts.append(Concept(f"p{i}", [word, f"{word} of it"]))
+        concepts += [
+            Concept(
+                f"c{i}{j}",
+                [f"{word} {other}", f"{other}, {word}"],
+                parents=[f"p{i}"],
+            )
+            for j, other in enumerate(WORDS[:4])
+        ]
+    write_concepts(folder / "concepts.jsonl", concepts)
+    write_families(folder / "concepts.jsonl", folder / "families.tsv")
+    lines = [f"{one}+{WORDS[0]}\t{one}\t{WORDS[0]}" for one in WORDS[1:]]
+    (folder / "relations.tsv").write_text("\n".join(lines) + "\n", "utf8")
+    return {
+        "training.relations": str(folder / "relations.tsv"),
+        "hierarchy.families": str(folder / "families.tsv"),
+        "hierarchy.concepts": str(folder / "concepts.jsonl"),
+    }
 
 
 @pytest.fixture(scope="session")

@@ -12,70 +12,41 @@ from confection import Config
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
 from training.config import DEFAULT_CONFIG, read_config
 from training.corpus import build_corpus, hash_text
-from training.families import write_families
 from training.hierarchy import FAMILY, read_hierarchy
 from training.settings import make_settings
 from training.steps import collate_batch
 
 MakeConfig = Callable[..., Config]
-WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, str]:
-    """Nine concepts, each with four children, and relations between them."""
-    folder = tmp_path_factory.mktemp("forest")
-    concepts = []
-    for i, word in enumerate(WORDS):
-        concepts.append(Concept(f"p{i}", [word, f"{word} of it"]))
-        concepts += [
-            Concept(
-                f"c{i}{j}",
-                [f"{word} {other}", f"{other}, {word}"],
-                parents=[f"p{i}"],
-            )
-            for j, other in enumerate(WORDS[:4])
-        ]
-    write_concepts(folder / "concepts.jsonl", concepts)
-    write_families(folder / "concepts.jsonl", folder / "families.tsv")
-    lines = [f"{one}+{WORDS[0]}\t{one}\t{WORDS[0]}" for one in WORDS[1:]]
-    (folder / "relations.tsv").write_text("\n".join(lines) + "\n", "utf8")
-    return {
-        "training.relations": str(folder / "relations.tsv"),
-        "hierarchy.families": str(folder / "families.tsv"),
-        "hierarchy.concepts": str(folder / "concepts.jsonl"),
-    }
 
 
 @pytest.fixture(scope="module")
 def config(
-    files: Dict[str, str], small_settings: Dict[str, Any]
+    forest: Dict[str, str], small_settings: Dict[str, Any]
 ) -> Callable[..., Config]:
     """The config file for hierarchies with the tiny encoder."""
 
     def make(more: Dict[str, Any] | None = None) -> Config:
         path = DEFAULT_CONFIG.with_name("hierarchy.cfg")
-        return read_config(path, {**small_settings, **files, **(more or {})})
+        return read_config(path, {**small_settings, **forest, **(more or {})})
 
     return make
 
 
 def test_a_batch_of_families_has_every_distance(
-    files: Dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
+    forest: Dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     settings = make_settings(config())
     corpus = build_corpus(
-        Path(files["hierarchy.families"]),
+        Path(forest["hierarchy.families"]),
         tmp_path / "corpus",
         AutoTokenizer.from_pretrained(tiny_encoder),
         max_length=12,
         lowercase=True,
     )
-    hierarchy = read_hierarchy(Path(files["hierarchy.concepts"]))
+    hierarchy = read_hierarchy(Path(forest["hierarchy.concepts"]))
     firsts = np.arange(0, 45, 9)[:, None] * FAMILY
     numbers = (firsts + np.arange(FAMILY)).reshape(-1)
     batch = collate_batch(corpus, numbers, settings, hierarchy=hierarchy)

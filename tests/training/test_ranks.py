@@ -1,6 +1,8 @@
 """Two processes on the CPU are held against one with the whole batch."""
 
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import torch
 from confection import Config
 from safetensors.torch import load_file
 
+from training.config import DEFAULT_CONFIG
 from training.ranks import ALONE, Ranks, gather_vectors, split_batch
 from training.run import train
 
@@ -66,9 +69,6 @@ def as_arguments(settings: Dict[str, Any]) -> List[str]:
 @pytest.fixture(scope="module")
 def quiet_encoder(tiny_encoder: Path, tmp_path_factory: Any) -> Path:
     """The tiny encoder without dropout, which differs between processes."""
-    import json
-    import shutil
-
     folder = Path(shutil.copytree(tiny_encoder, tmp_path_factory.mktemp("q") / "e"))
     config = json.loads((folder / "config.json").read_text("utf8"))
     config["hidden_dropout_prob"] = config["attention_probs_dropout_prob"] = 0.0
@@ -102,6 +102,39 @@ def test_two_processes_move_the_weights_as_one_with_the_whole_batch(
             tmp_path / "encoder-2",
             quiet_encoder,
         )
+    )
+    moved = max(float((one[key] - base[key]).abs().max()) for key in base)
+    assert moved > 1e-3
+    for key, weights in one.items():
+        assert torch.allclose(weights, two[key], atol=1e-6), key
+
+
+def test_two_processes_see_the_distances_between_their_families(
+    quiet_encoder: Path,
+    pairs_file: Path,
+    forest: Dict[str, str],
+    small_settings: Dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    settings = {
+        **small_settings,
+        **forest,
+        "config": DEFAULT_CONFIG.with_name("hierarchy.cfg"),
+        "encoder.base": quiet_encoder,
+        "training.batch_size": 15,  # five families, of which the middle one is parted
+        "training.steps": 4,
+        "training.optimizer.learning_rate": 0.1,
+    }
+    for count in (1, 2):
+        arguments = [str(pairs_file), str(tmp_path / f"encoder-{count}"), "--quiet"]
+        assert start(count, arguments + as_arguments(settings)) == [0] * count
+    folders = [tmp_path / f"encoder-{count}" for count in (1, 2)]
+    for folder in folders:
+        lines = (folder / "training.jsonl").read_text("utf8").splitlines()
+        sources = [json.loads(line)["source"] for line in lines]
+        assert {"families", "pairs"} <= {*sources}
+    one, two, base = (
+        load_file(folder / "model.safetensors") for folder in (*folders, quiet_encoder)
     )
     moved = max(float((one[key] - base[key]).abs().max()) for key in base)
     assert moved > 1e-3

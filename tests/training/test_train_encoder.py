@@ -1,3 +1,4 @@
+import json
 import os
 import random
 import signal
@@ -10,6 +11,8 @@ from typing import Any, Dict, List
 import pytest
 import torch
 from safetensors.torch import load_file
+
+from training.config import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,6 +27,27 @@ def make_command(pairs: Path, encoder: Path, settings: Dict[str, Any]) -> List[s
 def equal_weights(one: Path, other: Path) -> bool:
     a, b = (load_file(path / "model.safetensors") for path in (one, other))
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def kill_somewhere(command: List[str], encoder: Path, *, times: int) -> None:
+    """Start a run and kill it a little after a checkpoint, again and again."""
+    state = encoder.with_name(f"{encoder.name}-checkpoint") / "state.json"
+    chance = random.Random()
+    before = ""
+    for _ in range(times):
+        killed = subprocess.Popen(command, cwd=ROOT)
+        deadline = time.monotonic() + 120
+        # until it has come farther than the one before, and then a little more
+        while time.monotonic() < deadline:
+            now = state.read_text("utf8") if state.is_file() else ""
+            if now and now != before:
+                break
+            time.sleep(0.005)
+        before = now
+        time.sleep(chance.random() * 0.3)
+        killed.send_signal(signal.SIGKILL)
+        if killed.wait() != -signal.SIGKILL:
+            break  # it was quicker
 
 
 @pytest.fixture(scope="module")
@@ -50,30 +74,36 @@ def unbroken(
 def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
     pairs_file: Path, long_settings: Dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
-    encoder, state = (
-        tmp_path / "encoder",
-        tmp_path / "encoder-checkpoint" / "state.json",
-    )
+    encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
-    chance = random.Random()
-    before = ""
-    for _ in range(2):
-        killed = subprocess.Popen(command, cwd=ROOT)
-        deadline = time.monotonic() + 120
-        # until it has come farther than the one before, and then a little more
-        while time.monotonic() < deadline:
-            now = state.read_text("utf8") if state.is_file() else ""
-            if now and now != before:
-                break
-            time.sleep(0.005)
-        before = now
-        time.sleep(chance.random() * 0.3)
-        killed.send_signal(signal.SIGKILL)
-        if killed.wait() != -signal.SIGKILL:
-            break  # it was quicker
+    kill_somewhere(command, encoder, times=2)
     subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
     assert equal_weights(encoder, unbroken)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
+
+
+def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
+    pairs_file: Path,
+    forest: Dict[str, str],
+    long_settings: Dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    settings = {
+        **long_settings,
+        **forest,
+        "config": DEFAULT_CONFIG.with_name("hierarchy.cfg"),
+        "training.epochs": 16,  # of 15 steps, mixed of pairs, relations and families
+    }
+    encoders = [tmp_path / name / "encoder" for name in ("unbroken", "killed")]
+    commands = [make_command(pairs_file, each, settings) for each in encoders]
+    kill_somewhere(commands[1], encoders[1], times=1)
+    assert not encoders[1].exists()
+    for command in commands:
+        subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
+    one, other = ((folder / "model.safetensors").read_bytes() for folder in encoders)
+    assert one == other
+    lines = (encoders[1] / "training.jsonl").read_text("utf8").splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, 241))
 
 
 def test_training_interrupted_saves_and_says_how_to_go_on(
