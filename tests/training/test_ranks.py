@@ -158,8 +158,13 @@ def test_two_processes_stopped_and_resumed_equal_an_unbroken_run(
     for name, codes in (("unbroken", [plain]), ("broken", [dies, plain])):
         arguments = [str(pairs_file), str(tmp_path / name), "--quiet"]
         for code in codes:
-            expected = [9, 9] if code is dies else [0, 0]
-            assert start(2, arguments + as_arguments(settings), code) == expected
+            ended = start(2, arguments + as_arguments(settings), code)
+            if code is dies:
+                # The one that is first may tear the other out of its last barrier.
+                assert 9 in ended
+                assert 0 not in ended
+            else:
+                assert ended == [0, 0]
     one, two = (
         load_file(tmp_path / name / "model.safetensors")
         for name in ("unbroken", "broken")
