@@ -136,8 +136,40 @@ def render_causes(errors: Dict[str, Any]) -> List[str]:
     ]
 
 
+def render_significance(tests: Dict[str, Any]) -> List[str]:
+    """Write down how far encoders differ from the one before training.
+
+    tests (Dict[str, Any]): What `training.significance` wrote, by linker.
+    RETURNS (List[str]): Lines of Markdown.
+    """
+    columns = ("Linker", "Mentions", "More than *base*", "95 % interval", "p")
+    lines = [
+        "## More than chance",
+        "",
+        "Acc@1 by concepts against *base*, as the corpora are, ties lenient, seed 0; "
+        "p by McNemar's exact test on pairs of answers.",
+        "",
+        render_row(columns),
+        render_row(["---", "---", "---:", "---:", "---:"]),
+    ]
+    for name, test in tests.items():
+        for result in test["results"]:
+            found = result["ties"]["lenient"]
+            low, high = found["interval"]
+            file = result["file"].partition(".tsv")[0]
+            cells = (
+                f"{file}, {result['mentions']:,}",
+                f"{found['difference']:+.4f}",
+                f"{low:+.4f} to {high:+.4f}",
+                f"{found['p']:.2g}",
+            )
+            lines.append(render_row([name, *cells]))
+    return [*lines, ""]
+
+
 def render_page(
     comparisons: Dict[str, Any],
+    tests: Dict[str, Any],
     errors: Dict[str, Any],
     steps: Sequence[Step],
     options: Dict[str, str],
@@ -145,6 +177,7 @@ def render_page(
     """Write the page.
 
     comparisons (Dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
+    tests (Dict[str, Any]): What `training.significance` wrote, by linker.
     errors (Dict[str, Any]): What `training.error_report` wrote.
     steps (Sequence[Step]): The commands.
     options (Dict[str, str]): Of the command that writes this page.
@@ -180,7 +213,7 @@ def render_page(
             "",
             *chain(*(render_file(e, data["settings"]["ks"]) for e in data["files"])),
         ]
-    lines += render_causes(errors)
+    lines += [*render_significance(tests), *render_causes(errors)]
     lines += [
         "## Published",
         "",
@@ -204,6 +237,11 @@ def render_page(
     return "\n".join(lines)
 
 
+def read_json(path: Path) -> Any:
+    """Read what a step made."""
+    return json.loads(path.read_text("utf8"))
+
+
 def main(
     data: Path = typer.Argument(..., help="Folder of vocabularies and corpora."),
     base: str = typer.Option(..., help="Encoder to train: folder or hub id."),
@@ -221,13 +259,18 @@ def main(
     try:
         run_steps(steps, data, base, out)
         comparisons = {
-            section.name: json.loads((out / f"{section.name}.json").read_text("utf8"))
+            section.name: read_json(out / f"{section.name}.json")
             for section in SECTIONS
         }
-        errors = json.loads((out / "errors.json").read_text("utf8"))
+        tests = {
+            name: read_json(out / f"significance-{name}-0.json")
+            for name in ("trained", "fine-tuned")
+        }
+        errors = read_json(out / "errors.json")
         options = {"seeds": str(seeds), "train": train}
         with write_atomically(page) as file:
-            file.write(render_page(comparisons, errors, steps, options).encode("utf8"))
+            text = render_page(comparisons, tests, errors, steps, options)
+            file.write(text.encode("utf8"))
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     msg.good(f"Wrote {page}")

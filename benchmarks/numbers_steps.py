@@ -61,6 +61,24 @@ def list_comparison(
     )
 
 
+def list_significance(mentions: Sequence[str]) -> Iterator[Step]:
+    """Give the steps from two encoders to what of their difference may be chance."""
+    gold = " ".join(mentions)
+    for name in ("base", "trained-0", "fine-tuned-0"):
+        yield Step(
+            f"{name}.jsonl",
+            f"python -m training.evaluate $OUT/kb-mesh-{name} {gold} {ALIASES} "
+            f"--predictions $OUT/{name}.jsonl",
+        )
+        if name != "base":
+            yield Step(
+                f"significance-{name}.json",
+                f"python -m training.significance {gold} --first $OUT/base.jsonl "
+                f"--second $OUT/{name}.jsonl {ALIASES} --output "
+                f"$OUT/significance-{name}.json",
+            )
+
+
 def list_medic(seeds: int) -> Iterator[Step]:
     """Give the steps of the comparisons by the protocol of the published figures."""
     yield Step(
@@ -110,6 +128,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
     return [
         *list_training(seeds, options),
         *list_comparison("mesh", dev, " ".join([ALIASES, *seen]), seeds),
+        *list_significance(dev),
         *list_medic(seeds),
         Step(
             "errors.json",

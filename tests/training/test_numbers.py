@@ -68,8 +68,13 @@ def test_the_page_has_all_figures_and_commands(
         ],
     }
     comparisons = {section.name: data for section in SECTIONS}
-    page = render_page(comparisons, errors, steps, {"seeds": "2", "train": ""})
+    found = {"difference": 0.0178, "interval": [-0.0013, 0.0368], "p": 0.0759}
+    result = {"file": "dev.tsv.gz", "mentions": 787, "ties": {"lenient": found}}
+    tests = {"trained": {"results": [result]}}
+    page = render_page(comparisons, tests, errors, steps, {"seeds": "2", "train": ""})
     assert "4 of 9 mentions" in page
+    row = "| trained | dev, 787 | +0.0178 | -0.0013 to +0.0368 | 0.076 |"
+    assert row in page
     assert page.index("| near miss | 3 | 75.0% |") < page.index("| tie | 1 | 25.0% |")
     assert "2 mentions, 1 of them unseen in training mentions" in page
     # by concepts and rows at 1 and 5, then the unseen one, which is a tie
