@@ -905,6 +905,10 @@ class Errors(metaclass=_WithCodes):
         "Expected pairs of two distances or more from {path}, but got fewer. Name the "
         "part of {concepts} that `training.hold_out` held out, or hold out more."
     )
+    E763 = (
+        "{path}: Expected {expected}, as `python -m {command}` writes it, but got "
+        "something else. Name such a file."
+    )
 
 
 class Warnings(metaclass=_WithCodes):

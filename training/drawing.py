@@ -163,3 +163,32 @@ def draw_curves(logs: Dict[str, List[Dict[str, Any]]], *, window: int) -> Any:
         axis.grid(alpha=0.3)
     axes[0][0].legend(frameon=False, fontsize=8)
     return figure
+
+
+def draw_recalls(results: Dict[str, Dict[str, List[Dict[str, float]]]]) -> Any:
+    """Draw precision against recall, for the pairs up to each distance.
+
+    results (Dict[str, Dict[str, List[Dict[str, float]]]]): Of each encoder, by
+        distance, what `precision_recall` gave.
+    RETURNS (Figure): A picture for each distance that any of them has.
+    SOURCE: HiPrBERT (2023).
+    """
+    known = sorted({each for curves in results.values() for each in curves}, key=int)
+    figure, axes = open_canvas(1, len(known), width=4)
+    styles = ("-", "--", "-.", ":")
+    for axis, distance in zip(axes[0], known, strict=True):
+        for number, (name, curves) in enumerate(results.items()):
+            points = curves.get(distance, [])
+            axis.plot(
+                [point["recall"] for point in points],
+                [point["precision"] for point in points],
+                styles[number % len(styles)],
+                color=COLOURS[number % len(COLOURS)],
+                label=name,
+            )
+        near = "synonyms" if distance == "0" else f"distance up to {distance}"
+        axis.set(title=near, xlabel="recall", xlim=(0, 1), ylim=(0, 1.02))
+        axis.grid(alpha=0.3)
+    axes[0][0].set(ylabel="precision")
+    axes[0][0].legend(frameon=False, fontsize=8, loc="lower left")
+    return figure

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 import typer
@@ -11,6 +11,7 @@ from wasabi import msg
 from spacy_sapbert.canvas import write_figure
 from spacy_sapbert.concepts import Concept, read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.files import open_to_read
 from spacy_sapbert.gold_mentions import make_resolver, read_aliases
 from training.accuracy import TIES
 from training.batches import permute
@@ -18,6 +19,7 @@ from training.drawing import (
     draw_cosines,
     draw_curves,
     draw_names,
+    draw_recalls,
     draw_thresholds,
 )
 from training.embedding import embed_names
@@ -104,6 +106,51 @@ def parse_named(values: Sequence[str], setting: str) -> Dict[str, str]:
     if len(named) < len(values):
         raise SapbertError(Errors.E709.format(setting=setting, value=values[-1]))
     return named
+
+
+def read_log(path: Path) -> List[Dict[str, Any]]:
+    """Read the log of a training.
+
+    path (Path): training.jsonl.
+    RETURNS (List[Dict[str, Any]]): Its lines.
+    RAISES (SapbertError): If it is something else, or cut.
+    """
+    with open_to_read(path) as file:
+        lines = file.read().splitlines()
+    try:
+        log = [dict(json.loads(line)) for line in lines]
+        if not all({"step", "loss", "mined"} <= each.keys() for each in log):
+            raise ValueError
+    except (ValueError, TypeError):
+        expected, command = "a log of steps", "training.train_encoder"
+        raise SapbertError(
+            Errors.E763.format(path=path, expected=expected, command=command)
+        ) from None
+    return log
+
+
+def read_recalls(path: Path) -> Dict[str, List[Dict[str, float]]]:
+    """Read the precision–recall curves of an encoder.
+
+    path (Path): From `training.evaluate_hierarchy`.
+    RETURNS (Dict[str, List[Dict[str, float]]]): Points by distance.
+    RAISES (SapbertError): If it is something else.
+    """
+    with open_to_read(path) as file:
+        text = file.read()
+    try:
+        return {
+            str(int(distance)): [
+                {key: float(point[key]) for key in ("precision", "recall")}
+                for point in points
+            ]
+            for distance, points in json.loads(text)["precision_recall"].items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError):
+        expected, command = "a result", "training.evaluate_hierarchy"
+        raise SapbertError(
+            Errors.E763.format(path=path, expected=expected, command=command)
+        ) from None
 
 
 def tell(paths: Sequence[Path], quiet: bool) -> None:
@@ -203,13 +250,28 @@ def curves_main(
     mined=models/encoder/training.jsonl
     """
     try:
-        logs = {
-            name: [
-                json.loads(line) for line in Path(path).read_text("utf8").splitlines()
-            ]
-            for name, path in parse_named(log, "--log").items()
-        }
+        named = parse_named(log, "--log")
+        logs = {name: read_log(Path(path)) for name, path in named.items()}
         tell(write_figure(draw_curves(logs, window=window), output), quiet)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+
+
+@app.command("recalls")
+def recalls_main(
+    output: Path = typer.Argument(..., help="Where, without an ending."),
+    result: List[str] = typer.Option(..., help="NAME=FILE; may be repeated."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """results of `training.evaluate_hierarchy` … -> recalls.png, recalls.svg
+
+    Example: python -m training.figures recalls results/recalls --result
+    before=results/base.json --result after=results/hierarchical.json
+    """
+    try:
+        named = parse_named(result, "--result")
+        results = {name: read_recalls(Path(path)) for name, path in named.items()}
+        tell(write_figure(draw_recalls(results), output), quiet)
     except SapbertError as error:
         msg.fail(str(error), exits=1)
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from training.drawing import draw_curves, draw_thresholds
+from training.drawing import draw_curves, draw_recalls, draw_thresholds
 from training.figures import app, choose_concepts, judge_first_answers, sample_batch
 
 
@@ -56,6 +56,43 @@ def test_curves_average_over_windows_and_end_with_the_last_step() -> None:
     steps, losses = figure.axes[0].lines[0].get_data()
     assert list(steps) == [2, 4, 5]
     assert list(losses) == [1.5, 3.5, 5]
+
+
+def test_recalls_are_drawn_for_each_distance(tmp_path: Path) -> None:
+    curve = [
+        {"cosine": 0.9, "precision": 1.0, "recall": 0.5},
+        {"cosine": 0.1, "precision": 0.5, "recall": 1.0},
+    ]
+    figure = draw_recalls({"one": {"0": curve}, "other": {"0": curve[:1], "1": curve}})
+    assert [axis.get_title() for axis in figure.axes] == [
+        "synonyms",
+        "distance up to 1",
+    ]
+    recalls, precisions = figure.axes[0].lines[0].get_data()
+    assert (list(recalls), list(precisions)) == ([0.5, 1.0], [1.0, 0.5])
+    assert [len(line.get_data()[0]) for line in figure.axes[1].lines] == [0, 2]
+    path = tmp_path / "base.json"
+    path.write_text(json.dumps({"precision_recall": {"0": curve, "1": curve}}), "utf8")
+    invoke("recalls", tmp_path / "recalls", "--result", f"base={path}")
+    assert_pictures(tmp_path / "recalls")
+
+
+@pytest.mark.parametrize("command", ["recalls", "curves"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", '{"a": 1}', '{"precision_recall": 1}']
+)
+def test_another_file_is_an_error_and_nothing_is_drawn(
+    tmp_path: Path, command: str, text: str
+) -> None:
+    path = tmp_path / "file"
+    if text:
+        path.write_text(text, "utf8")
+    option = "--result" if command == "recalls" else "--log"
+    words = [command, str(tmp_path / "out"), option, str(path)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert ("E763" if text else "E001") in result.output
+    assert not (tmp_path / "out.png").exists()
 
 
 def test_thresholds_by_hand() -> None:
