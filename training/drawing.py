@@ -190,5 +190,5 @@ def draw_recalls(results: Dict[str, Dict[str, List[Dict[str, float]]]]) -> Any:
         axis.set(title=near, xlabel="recall", xlim=(0, 1), ylim=(0, 1.02))
         axis.grid(alpha=0.3)
     axes[0][0].set(ylabel="precision")
-    axes[0][0].legend(frameon=False, fontsize=8, loc="lower left")
+    axes[0][0].legend(frameon=False, fontsize=8)
     return figure
