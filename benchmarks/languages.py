@@ -143,11 +143,11 @@ def render_page(
         *render_call("benchmarks.languages", "docs/numbers-languages.md", options),
         "",
         f"{machine}. An open vocabulary in eleven languages, Spanish among them, "
-        "Russian not: that comes from 5,000 words of a general word list alone. Each "
-        "encoder has wordpieces of its own on the body of an English one "
-        "([how](training.md#a-small-encoder-for-several-languages)): nobody has "
-        "trained it on text. Precision of the first answers by concepts, ties "
-        "expected, mentions that the vocabulary covers; one seed.",
+        "Russian not. The word lists lead from English to seven languages, Russian "
+        "among them, Spanish not. Each encoder has wordpieces of its own on the body "
+        "of an English one ([how](training.md#a-small-encoder-for-several-languages)): "
+        "nobody has trained it on text. Precision of the first answers by concepts, "
+        "ties expected, of the mentions that the vocabulary covers; one seed.",
         "",
     ]
     for dictionary, title in DICTIONARIES.items():
