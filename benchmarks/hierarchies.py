@@ -204,7 +204,7 @@ def render_page(
         f"{machine}. One tenth of the concepts is held out: no name of theirs was "
         "trained on, and one concept of each pair is one of them. A column is the area "
         "under the ROC curve of the cosine for pairs at two distances: 0 one concept, "
-        "1 siblings, 2 parent and child, 3 neither "
+        "1 siblings, 2 parent and child, 3 neither, and of relations against 3 "
         "([how](hierarchies.md#how-near-the-near-ones-are)); of "
         f"{len(linking['sap'])} seeds mean ± sample standard deviation. Both kinds of "
         "training have the same number of steps.",
