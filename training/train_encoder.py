@@ -1,5 +1,6 @@
 """pairs.tsv + base encoder → encoder/: self-alignment pretraining."""
 
+import os
 import shutil
 import signal
 import sys
@@ -102,6 +103,10 @@ def main(
     except SapbertError as error:
         msg.fail(str(error), exits=1)
     stop_ranks(ranks)
+    if not ranks.is_first:
+        # It has nothing left to write or tell. Ending by itself, Python was once seen
+        # to be torn down together with threads that the exchange had left (SIGABRT).
+        os._exit(130 if summary is None else 0)
     if summary is None:
         msg.warn("Stopped and saved. Give the same command again to go on.")
         raise typer.Exit(130)
