@@ -59,7 +59,7 @@ def hold_out(
 ) -> Dict[str, int]:
     """Part a vocabulary.
 
-    concepts_path (Path): concepts.jsonl; it is read three times.
+    concepts_path (Path): concepts.jsonl; it is read several times.
     trained (Path): concepts.jsonl of what is trained on, without the names, up to case,
         that a held-out concept has too. Parents that are held out are still named there
         by their ids.
@@ -70,8 +70,8 @@ def hold_out(
         file, as no name was left.
     RAISES (SapbertError): If a file is not usable, or either would be empty.
     """
-    own: Set[int] = set()  # names that are held out
-    counts = {"trained": 0, "held_out": 0, "nameless": 0}
+    own: Set[int] = set()  # hashes of the names that are held out
+    total = held = 0
 
     def list_held_out() -> Iterator[Concept]:
         for concept in read_concepts(concepts_path):
@@ -82,21 +82,19 @@ def hold_out(
         for concept in read_concepts(concepts_path):
             if not is_held_out(concept.cui, share=share, seed=seed):
                 left = without_names(concept, own)
-                counts["nameless" if left is None else "trained"] += 1
                 if left is not None:
                     yield left
 
-    for concept in list_held_out():
-        counts["held_out"] += 1
-        own.update(hash_text(alias.lower()) for alias in concept.aliases)
-    kept = next(list_trained(), None)
-    if kept is None or not own:
-        total = sum(1 for _ in read_concepts(concepts_path))
+    for concept in read_concepts(concepts_path):
+        total += 1
+        if is_held_out(concept.cui, share=share, seed=seed):
+            held += 1
+            own.update(hash_text(alias.lower()) for alias in concept.aliases)
+    if not held or next(list_trained(), None) is None:
         raise SapbertError(Errors.E761.format(share=share, total=total))
-    counts.update(trained=0, nameless=0)
-    write_concepts(trained, list_trained())
+    count = write_concepts(trained, list_trained())
     write_concepts(held_out, list_held_out())
-    return counts
+    return {"trained": count, "held_out": held, "nameless": total - held - count}
 
 
 def main(

@@ -265,10 +265,10 @@ def train_step(
     vectors = gather_vectors(own, batch.sizes, ranks)  # (names, width)
     labels = batch.labels.to(model.device, non_blocking=True)
     names = batch.names.to(model.device, non_blocking=True)
-    same = labels[:, None] == labels[None, :]
     if batch.distances is None:
         positives, negatives = settings.miner(vectors.detach(), labels, names)
         loss = settings.loss(vectors, positives, negatives)
+        same = labels[:, None] == labels[None, :]
         mined = int(positives.sum()) / max(int(same.sum()) - len(labels), 1)
     else:
         distances = batch.distances.to(model.device, non_blocking=True)

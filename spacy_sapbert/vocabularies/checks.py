@@ -3,8 +3,9 @@
 import re
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Iterable, Sequence
+from typing import Iterable, Iterator, Sequence
 
+from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .report import Report
 
@@ -46,6 +47,23 @@ def nothing_left(report: Report) -> str:
     """
     dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
     return Errors.E106.format(path=report.path, dropped=dropped or "nothing")
+
+
+def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:
+    """Count the concepts of a hierarchy that pass by.
+
+    concepts (Iterable[Concept]): What a reader gives out.
+    report (Report): Is told of concepts, names and parents.
+    YIELDS (Concept): The same.
+    RAISES (SapbertError): In the end, if there were none.
+    """
+    for concept in concepts:
+        report.concepts += 1
+        report.names += len(concept.aliases)
+        report.counts["parents"] += len(concept.parents)
+        yield concept
+    if not report.concepts:
+        raise SapbertError(nothing_left(report))
 
 
 def compile_pattern(text: str) -> "re.Pattern[str]":

@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Optional
 
 from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from .checks import nothing_left
+from .checks import count_concepts
 from .names import clean_name, has_letter_or_digit
 from .report import Report
 from .unite import sort_concepts
@@ -163,10 +163,4 @@ def read_icd10cm(
     report = Report() if report is None else report
     report.path, report.format = str(path), "icd10cm"
     tabular = TabularList(path, [type] if type else [], on_error, report)
-    for concept in sort_concepts(tabular.concepts()):
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        report.counts["parents"] += len(concept.parents)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    yield from count_concepts(sort_concepts(tabular.concepts()), report)

@@ -5,7 +5,7 @@ from typing import Dict, Iterator, List, Optional
 
 from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from .checks import nothing_left
+from .checks import count_concepts
 from .lines import read_good_lines
 from .names import clean_name, has_letter_or_digit
 from .report import Report
@@ -42,13 +42,7 @@ def read_maps(
     else:
         report.notes.append(f"{beside.name} is not there: no parents.")
     named = name_codes(path, parents, type=type, on_error=on_error, report=report)
-    for concept in sort_concepts(named):
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        report.counts["parents"] += len(concept.parents)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    yield from count_concepts(sort_concepts(named), report)
 
 
 def name_codes(

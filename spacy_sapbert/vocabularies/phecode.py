@@ -6,7 +6,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from .checks import nothing_left
+from .checks import count_concepts
 from .lines import read_good_lines
 from .names import clean_name, has_letter_or_digit
 from .report import Report
@@ -48,15 +48,12 @@ def read_phecode(
     else:
         report.notes.append(f"{rollup.name} is not there: no parents.")
     types = [type] if type else []
-    for concept in sort_concepts(
-        name_phenotypes(path, above, types, on_error=on_error, report=report)
-    ):
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        report.counts["parents"] += len(concept.parents)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    yield from count_concepts(
+        sort_concepts(
+            name_phenotypes(path, above, types, on_error=on_error, report=report)
+        ),
+        report,
+    )
 
 
 def name_phenotypes(
