@@ -57,22 +57,22 @@ setup(
         ],
     },
     entry_points={
-        "console_scripts": ["spacy-sapbert = spacy_sapbert.cli:app"],
+        "console_scripts": ["spacy-sapbert = spacy_sapbert.cli.main:app"],
         "spacy_cli": ["sapbert = spacy_sapbert.cli.plugin:app"],
         "spacy_factories": [
             "sapbert_abbreviations = "
-            "spacy_sapbert.abbreviation_detector:make_sapbert_abbreviations",
-            "sapbert_linker = spacy_sapbert.linker_factory:make_sapbert_linker",
-            "sapbert_mentions = spacy_sapbert.mentions:make_sapbert_mentions",
+            "spacy_sapbert.pipeline.abbreviation_detector:make_sapbert_abbreviations",
+            "sapbert_linker = spacy_sapbert.pipeline.linker_factory:make_sapbert_linker",
+            "sapbert_mentions = spacy_sapbert.pipeline.mention_detector:make_sapbert_mentions",
         ],
         "spacy_scorers": [
-            "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.scoring:make_linker_scorer",
+            "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.pipeline.scorer:make_linker_scorer",
         ],
         "spacy_architectures": [
             "spacy-sapbert.OpenVinoEncoder.v1 = "
-            "spacy_sapbert.encoder:create_openvino_encoder",
+            "spacy_sapbert.encoder.name_encoder:create_openvino_encoder",
             "spacy-sapbert.TransformerEncoder.v1 = "
-            "spacy_sapbert.encoder:create_transformer_encoder",
+            "spacy_sapbert.encoder.name_encoder:create_transformer_encoder",
         ],
     },
 )

@@ -17,12 +17,12 @@ import typer
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from spacy_sapbert.broader import SOFTNESS, rank_parents
-from spacy_sapbert.build import build_kb
 from spacy_sapbert.cli.kb import choose_settings
-from spacy_sapbert.concepts import read_concepts
-from spacy_sapbert.kb import KnowledgeBase, load_kb
-from training.hold_out import hold_out
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking.broader import SOFTNESS, rank_parents
+from spacy_sapbert.vocabularies.concepts import read_concepts
+from training.data.hold_out import hold_out
 
 EQUAL = 0.999999  # cosine of a name that another concept has in other spelling
 Parents = Mapping[str, Sequence[str]]

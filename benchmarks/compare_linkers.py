@@ -21,28 +21,32 @@ import typer
 from wasabi import msg
 
 from benchmarks.machine import describe_machine
-from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest
-from spacy_sapbert.gold_mentions import GoldMention, Lookup, read_aliases
-from spacy_sapbert.kb import load_kb
-from spacy_sapbert.writing import write_json
-from training.accuracy import LEVELS, TIES, Rank, render_mean
-from training.baselines import (
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, Rank, render_mean
+from spacy_sapbert.evaluation.baselines import (
     make_exact_lookup,
     make_tfidf_search,
     read_dictionary,
 )
-from training.evaluate import LIBRARIES, describe_settings, describe_versions
-from training.judging import (
+from spacy_sapbert.evaluation.evaluate import (
+    LIBRARIES,
+    describe_settings,
+    describe_versions,
+)
+from spacy_sapbert.evaluation.gold_mentions import GoldMention, Lookup, read_aliases
+from spacy_sapbert.evaluation.kb_ranker import make_kb_lookup, make_kb_search, parse_kbs
+from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
     answer_mentions,
     choose_mentions,
     judge_mentions,
     make_evaluation_settings,
 )
-from training.kb_search import make_kb_lookup, make_kb_search, parse_kbs
-from training.seen_pairs import Pair, read_pairs
+from spacy_sapbert.evaluation.seen_mentions import Pair, read_pairs
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.writing import write_json
+from spacy_sapbert.vocabularies.concepts import read_concepts
 
 
 class Linker(NamedTuple):

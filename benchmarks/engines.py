@@ -25,8 +25,14 @@ from tqdm import tqdm
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from spacy_sapbert.concepts import read_concepts
-from spacy_sapbert.encoder import (
+from spacy_sapbert.encoder.engines.openvino_engine import FOLDER
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    read_settings,
+    save_encoder,
+)
+from spacy_sapbert.encoder.name_encoder import (
     NameModel,
     create_encoder,
     encode_wordpieces,
@@ -34,24 +40,18 @@ from spacy_sapbert.encoder import (
     tokenize_names,
     use_engine,
 )
-from spacy_sapbert.engines.openvino_engine import FOLDER
+from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.export import export_encoder
-from spacy_sapbert.gold_mentions import read_aliases
-from spacy_sapbert.hf import (
-    EncoderSettings,
-    load_encoder,
-    read_settings,
-    save_encoder,
-)
-from training.accuracy import Answer
-from training.baselines import Dictionary, best_answers, read_dictionary
-from training.judging import (
+from spacy_sapbert.evaluation.accuracy import Answer
+from spacy_sapbert.evaluation.baselines import Dictionary, best_answers, read_dictionary
+from spacy_sapbert.evaluation.gold_mentions import read_aliases
+from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
     answer_mentions,
     choose_mentions,
     judge_mentions,
 )
+from spacy_sapbert.vocabularies.concepts import read_concepts
 
 OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")
 OTHERS = ("onnxruntime float32", "onnxruntime int8")

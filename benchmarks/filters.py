@@ -16,13 +16,13 @@ import typer
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from spacy_sapbert.candidates import Hit, has_text
-from spacy_sapbert.filters import Filter
-from spacy_sapbert.gold_mentions import read_mentions
-from spacy_sapbert.kb import KnowledgeBase, load_kb
-from spacy_sapbert.layers import search_rows
-from spacy_sapbert.options import LinkOptions
-from spacy_sapbert.search import MENTIONS_AT_ONCE, rank_vectors
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.layers import search_rows
+from spacy_sapbert.linking.candidates import Hit, has_text
+from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.linking.ranking import MENTIONS_AT_ONCE, rank_vectors
 
 TOLERANCE = 2e-6  # of two cosines in float32 that are the same
 

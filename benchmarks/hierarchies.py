@@ -17,9 +17,9 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.machine import machine_line
 from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.writing import write_atomically
-from training.accuracy import render_mean
-from training.summarize_runs import Key, Run, read_run
+from spacy_sapbert.evaluation.accuracy import render_mean
+from spacy_sapbert.system.writing import write_atomically
+from training.experiments.summarize_runs import Key, Run, read_run
 
 KINDS = {
     "base": "before training",
@@ -46,7 +46,7 @@ def list_vocabularies() -> Iterator[Step]:
         # Who is held out is decided by ids alone: the same ones as of all together.
         yield Step(
             f"{name}-held-out.jsonl",
-            f"python -m training.hold_out $OUT/{name}.jsonl $OUT/{name}-rest.jsonl "
+            f"python -m training.data.hold_out $OUT/{name}.jsonl $OUT/{name}-rest.jsonl "
             f"$OUT/{name}-held-out.jsonl",
         )
     three = " ".join(f"$OUT/{name}.jsonl" for name in VOCABULARIES)
@@ -55,15 +55,15 @@ def list_vocabularies() -> Iterator[Step]:
     )
     yield Step(
         "trained.jsonl",
-        "python -m training.hold_out $OUT/three.jsonl $OUT/trained.jsonl "
+        "python -m training.data.hold_out $OUT/three.jsonl $OUT/trained.jsonl "
         "$OUT/held-out.jsonl",
     )
     yield Step(
-        "pairs.tsv", "python -m training.pairs $OUT/trained.jsonl $OUT/pairs.tsv"
+        "pairs.tsv", "python -m training.data.pairs $OUT/trained.jsonl $OUT/pairs.tsv"
     )
     yield Step(
         "families.tsv",
-        "python -m training.families $OUT/trained.jsonl $OUT/families.tsv",
+        "python -m training.data.families $OUT/trained.jsonl $OUT/families.tsv",
     )
 
 
@@ -77,7 +77,7 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
         for kind, more in (("sap", ""), ("hierarchical", hierarchy)):
             yield Step(
                 f"{kind}-{seed}",
-                f"python -m training.train_encoder $OUT/pairs.tsv $OUT/{kind}-{seed} "
+                f"python -m training.trainer.train_encoder $OUT/pairs.tsv $OUT/{kind}-{seed} "
                 f"{more}--encoder.base $BASE --encoder.pooling mean --training.seed "
                 f"{seed} {options}".rstrip(),
             )
@@ -95,7 +95,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
     """Give all steps in order.
 
     seeds (int): How many encoders are trained of each kind.
-    options (str): Of `training.train_encoder`.
+    options (str): Of `training.trainer.train_encoder`.
     RETURNS (List[Step]): From vocabularies to results.
     """
     steps = [*list_vocabularies(), *list_training(seeds, options)]
@@ -113,7 +113,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
             steps.append(
                 Step(
                     f"{name}-{run}.json",
-                    f"python -m training.evaluate_hierarchy {encoder} $OUT/{name}"
+                    f"python -m training.experiments.evaluate_hierarchy {encoder} $OUT/{name}"
                     f".jsonl $OUT/{name}-held-out.jsonl $OUT/{name}-{run}.json{more}",
                 )
             )
@@ -125,7 +125,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
             ),
             Step(
                 f"kb-{run}.json",
-                f"python -m training.evaluate $OUT/kb-{run} $DATA/eval/{DEV} --aliases "
+                f"python -m spacy_sapbert.evaluation.evaluate $OUT/kb-{run} $DATA/eval/{DEV} --aliases "
                 f"$DATA/mesh-rrf/aliases.tsv.gz --output $OUT/kb-{run}.json",
             ),
         ]
@@ -135,7 +135,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
 def render_areas(results: Dict[str, List[Dict[str, Any]]]) -> List[str]:
     """Write the results of one vocabulary down.
 
-    results (Dict[str, List[Dict[str, Any]]]): From `training.evaluate_hierarchy`, by
+    results (Dict[str, List[Dict[str, Any]]]): From `training.experiments.evaluate_hierarchy`, by
         kind of encoder.
     RETURNS (List[str]): Lines of Markdown.
     """
@@ -189,7 +189,7 @@ def render_page(
     """Write the page.
 
     areas (Dict[str, Dict[str, List[Dict[str, Any]]]]): From
-        `training.evaluate_hierarchy`, by vocabulary and kind of encoder.
+        `training.experiments.evaluate_hierarchy`, by vocabulary and kind of encoder.
     linking (Dict[str, List[Run]]): From `read_run`, by kind of encoder.
     steps (Sequence[Step]): The commands.
     options (Dict[str, str]): Of the command that writes this page.
@@ -237,7 +237,9 @@ def main(
     out: Path = typer.Option(..., help="Folder for all that is made."),
     page: Path = typer.Option(..., help="Markdown to write."),
     seeds: int = typer.Option(3, min=1, help="Encoders of each kind to train."),
-    train: str = typer.Option("", help="More options of training.train_encoder."),
+    train: str = typer.Option(
+        "", help="More options of training.trainer.train_encoder."
+    ),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers-hierarchies.md
 

@@ -21,25 +21,33 @@ from wasabi import msg
 from benchmarks.compare_linkers import render_row
 from benchmarks.machine import describe_machine, machine_line
 from benchmarks.misspellings import misspell_mentions
-from spacy_sapbert.candidates import iterate_hits
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest
-from spacy_sapbert.gold_mentions import GoldMention, read_aliases
-from spacy_sapbert.hybrid import Found, fuse_scores, unite_searches
-from spacy_sapbert.kb import KnowledgeBase, load_kb
-from spacy_sapbert.ngram_files import build_ngrams, iterate_names
-from spacy_sapbert.ngrams import NgramIndex, load_ngrams
-from spacy_sapbert.writing import write_json
-from training.accuracy import Answer, Rank, keep_needed
-from training.evaluate import describe_kb, describe_settings, describe_versions
-from training.judging import (
+from spacy_sapbert.evaluation.accuracy import Answer, Rank, keep_needed
+from spacy_sapbert.evaluation.evaluate import (
+    describe_kb,
+    describe_settings,
+    describe_versions,
+)
+from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_aliases
+from spacy_sapbert.evaluation.kb_ranker import (
+    embed_mentions,
+    make_kb_lookup,
+    make_kb_search,
+)
+from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
     answer_mentions,
     choose_mentions,
     judge_mentions,
     make_evaluation_settings,
 )
-from training.kb_search import embed_mentions, make_kb_lookup, make_kb_search
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
+from spacy_sapbert.kb.ngrams.index import NgramIndex, load_ngrams
+from spacy_sapbert.linking.candidates import iterate_hits
+from spacy_sapbert.linking.fusion import Found, fuse_scores, unite_searches
+from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.writing import write_json
 
 WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.5)
 TIMED_MENTIONS = 512  # the first ones

@@ -15,9 +15,9 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.machine import machine_line
 from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.writing import write_atomically
-from training.accuracy import render_mean
-from training.summarize_runs import Key, Run, read_run
+from spacy_sapbert.evaluation.accuracy import render_mean
+from spacy_sapbert.system.writing import write_atomically
+from training.experiments.summarize_runs import Key, Run, read_run
 
 ENCODERS = {
     "base": "before training",
@@ -47,27 +47,27 @@ def list_training(options: str) -> Iterator[Step]:
         )
     yield Step(
         "translations.tsv",
-        "python -m training.translation_pairs $DATA/crosslingual/xling-eval-en.zip "
+        "python -m training.data.translation_pairs $DATA/crosslingual/xling-eval-en.zip "
         "--members '*train.freq.5k.en-*' --output $OUT/translations.tsv",
     )
     yield Step(
         "base",
-        "python -m training.new_encoder $OUT/all.jsonl $OUT/base --body $BASE "
+        "python -m training.encoders.new_encoder $OUT/all.jsonl $OUT/base --body $BASE "
         "--translations $OUT/translations.tsv",
     )
     for name in ("english", "all"):
         yield Step(
             f"{name}-pairs.tsv",
-            f"python -m training.pairs $OUT/{name}.jsonl $OUT/{name}-pairs.tsv",
+            f"python -m training.data.pairs $OUT/{name}.jsonl $OUT/{name}-pairs.tsv",
         )
         yield Step(
             name,
-            f"python -m training.train_encoder $OUT/{name}-pairs.tsv $OUT/{name} "
+            f"python -m training.trainer.train_encoder $OUT/{name}-pairs.tsv $OUT/{name} "
             f"--encoder.base $OUT/base --encoder.pooling mean {options}".rstrip(),
         )
     yield Step(
         "translated",
-        "python -m training.train_encoder $OUT/translations.tsv $OUT/translated "
+        "python -m training.trainer.train_encoder $OUT/translations.tsv $OUT/translated "
         "--config training/configs/translations.cfg --encoder.base $OUT/all "
         "--encoder.pooling mean",
     )
@@ -76,7 +76,7 @@ def list_training(options: str) -> Iterator[Step]:
 def list_steps(options: str) -> List[Step]:
     """Give all steps in order.
 
-    options (str): Of `training.train_encoder`.
+    options (str): Of `training.trainer.train_encoder`.
     RETURNS (List[Step]): From vocabulary to results.
     """
     steps = list(list_training(options))
@@ -92,7 +92,7 @@ def list_steps(options: str) -> List[Step]:
                 ),
                 Step(
                     f"{kb}.json",
-                    f"python -m training.evaluate $OUT/{kb} {mentions} --output "
+                    f"python -m spacy_sapbert.evaluation.evaluate $OUT/{kb} {mentions} --output "
                     f"$OUT/{kb}.json",
                 ),
             ]
@@ -188,7 +188,9 @@ def main(
     base: str = typer.Option(..., help="Encoder whose body is taken: folder or id."),
     out: Path = typer.Option(..., help="Folder for all that is made."),
     page: Path = typer.Option(..., help="Markdown to write."),
-    train: str = typer.Option("", help="More options of training.train_encoder."),
+    train: str = typer.Option(
+        "", help="More options of training.trainer.train_encoder."
+    ),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers-languages.md
 

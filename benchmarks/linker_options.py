@@ -40,12 +40,16 @@ from benchmarks.option_rows import (
 )
 from benchmarks.option_table import render_results
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest
-from spacy_sapbert.formats import READERS, read_docs
-from spacy_sapbert.gold_mentions import check_names, make_resolver, read_aliases
-from spacy_sapbert.writing import write_json
-from training.evaluate import describe_kb, describe_versions
-from training.kb_search import make_kb_lookup
+from spacy_sapbert.evaluation.evaluate import describe_kb, describe_versions
+from spacy_sapbert.evaluation.gold_mentions import (
+    check_names,
+    make_resolver,
+    read_aliases,
+)
+from spacy_sapbert.evaluation.kb_ranker import make_kb_lookup
+from spacy_sapbert.formats.registry import READERS, read_docs
+from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.writing import write_json
 
 
 def make_pipeline(kb: str) -> Language:

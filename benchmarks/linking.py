@@ -49,13 +49,13 @@ from benchmarks.linking_runs import (
     run_worker,
 )
 from benchmarks.machine import describe_machine, machine_line
-from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.files import file_digest
-from spacy_sapbert.formats import READERS
-from spacy_sapbert.gold_mentions import Lookup, read_aliases
-from spacy_sapbert.writing import write_json
-from training.baselines import read_dictionary
+from spacy_sapbert.evaluation.baselines import read_dictionary
+from spacy_sapbert.evaluation.gold_mentions import Lookup, read_aliases
+from spacy_sapbert.formats.registry import READERS
+from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.writing import write_json
+from spacy_sapbert.vocabularies.concepts import read_concepts
 
 # its defaults, but for what the text above says
 LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}

@@ -10,11 +10,11 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from benchmarks.option_judging import GOLD, read_golds
-from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.formats import read_docs
-from spacy_sapbert.gold_mentions import GoldMention
-from spacy_sapbert.writing import write_atomically
+from spacy_sapbert.evaluation.gold_mentions import GoldMention
+from spacy_sapbert.formats.registry import read_docs
+from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.vocabularies.concepts import Concept
 
 
 class Corpus(NamedTuple):

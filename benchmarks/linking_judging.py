@@ -5,9 +5,9 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 
 from benchmarks.linking_inputs import Corpus
-from spacy_sapbert.gold_mentions import Lookup
-from training.accuracy import SCORE_DIGITS, Answer
-from training.judging import EvaluationSettings, judge_mentions
+from spacy_sapbert.evaluation.accuracy import SCORE_DIGITS, Answer
+from spacy_sapbert.evaluation.gold_mentions import Lookup
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, judge_mentions
 
 
 def rank_answers(

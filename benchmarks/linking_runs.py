@@ -13,10 +13,10 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from wasabi import msg
 
 from benchmarks.linking_inputs import write_entities
-from spacy_sapbert.concepts import read_concepts
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import file_digest
-from spacy_sapbert.writing import write_json
+from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.writing import write_json
+from spacy_sapbert.vocabularies.concepts import read_concepts
 
 OURS, SCISPACY = "ours", "scispaCy"
 CODE = Path(__file__).parent

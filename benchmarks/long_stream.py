@@ -22,7 +22,7 @@ from wasabi import msg
 
 from benchmarks.machine import machine_line
 from benchmarks.processes import read_memory
-from spacy_sapbert.gold_mentions import read_mentions
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 
 AT_ONCE = 1000  # documents in a zone
 TOLD = (1_000, 10_000, 50_000, 100_000)

@@ -16,9 +16,9 @@ import typer
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from spacy_sapbert.concepts import read_concepts
-from spacy_sapbert.files import read_lines
-from spacy_sapbert.meta import read_meta
+from spacy_sapbert.kb.manifest import read_meta
+from spacy_sapbert.system.reading import read_lines
+from spacy_sapbert.vocabularies.concepts import read_concepts
 
 
 def run_step(command: List[str]) -> Tuple[float, float]:
@@ -89,7 +89,7 @@ def main(
     )
     step(
         "pairs",
-        ["-m", "training.pairs", str(concepts), str(pairs), "--quiet"],
+        ["-m", "training.data.pairs", str(concepts), str(pairs), "--quiet"],
         lambda: f"{sum(1 for _ in read_lines(pairs)):,} pairs",
     )
     step(

@@ -17,7 +17,7 @@ from wasabi import msg
 from benchmarks.machine import machine_line
 from benchmarks.main_job import run_step
 from benchmarks.read_rrf import WORDS
-from spacy_sapbert.writing import write_atomically
+from spacy_sapbert.system.writing import write_atomically
 
 
 def make_lines(pairs: int, seed: int) -> Iterator[str]:
@@ -61,7 +61,13 @@ def main(
             with write_atomically(path) as file:
                 for line in bar:
                     file.write(line.encode("utf8"))
-        command = ["-m", "training.train_encoder", str(path), str(target), "--quiet"]
+        command = [
+            "-m",
+            "training.trainer.train_encoder",
+            str(path),
+            str(target),
+            "--quiet",
+        ]
         command += ["--encoder.base", str(encoder), "--fresh"]
         command += ["--training.batch_size", str(batch_size)]
         for number in (1, steps):

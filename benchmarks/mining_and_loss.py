@@ -22,15 +22,15 @@ from torch.nn.functional import normalize
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from training import schedules  # noqa: F401 (registers)
-from training.batches import shuffled_batches
-from training.config import read_config
-from training.corpus import build_corpus
-from training.losses import multi_similarity_loss
-from training.mining import mine_hard_pairs
-from training.prepare import make_parts
-from training.settings import make_settings
-from training.steps import best_precision, collate_batch, train_step
+from training.data.batches import shuffled_batches
+from training.data.tokenized_pairs import build_corpus
+from training.losses import schedules  # noqa: F401 (registers)
+from training.losses.miners import mine_hard_pairs
+from training.losses.multi_similarity import multi_similarity_loss
+from training.trainer.config import read_config
+from training.trainer.settings import make_settings
+from training.trainer.setup import make_parts
+from training.trainer.step import best_precision, collate_batch, train_step
 
 
 def random_vectors(rows: int, width: int) -> Tuple[Tensor, Tensor]:

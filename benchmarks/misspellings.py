@@ -4,7 +4,7 @@ import random
 import re
 from typing import List, Optional, Sequence
 
-from spacy_sapbert.gold_mentions import GoldMention
+from spacy_sapbert.evaluation.gold_mentions import GoldMention
 
 FEWEST_LETTERS = 4  # of a mention that is misspelled
 LETTERS = re.compile(r"[^\W\d_]")

@@ -18,8 +18,8 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.numbers_steps import list_steps
 from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.writing import write_atomically
-from training.accuracy import LEVELS, TIES, render_mean
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
+from spacy_sapbert.system.writing import write_atomically
 
 LINKERS = {
     "exact look-up": "the mention is a name, but for case",
@@ -113,7 +113,7 @@ def render_file(result: Dict[str, Any], ks: Sequence[int]) -> List[str]:
 def render_causes(errors: Dict[str, Any]) -> List[str]:
     """Write why mentions are linked wrongly, the biggest cause first.
 
-    errors (Dict[str, Any]): What `training.error_report` wrote. Only counts are taken:
+    errors (Dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote. Only counts are taken:
         it has texts of mentions too.
     RETURNS (List[str]): Lines of Markdown.
     """
@@ -139,7 +139,7 @@ def render_causes(errors: Dict[str, Any]) -> List[str]:
 def render_significance(tests: Dict[str, Any]) -> List[str]:
     """Write down how far encoders differ from the one before training.
 
-    tests (Dict[str, Any]): What `training.significance` wrote, by linker.
+    tests (Dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
     RETURNS (List[str]): Lines of Markdown.
     """
     columns = ("Linker", "Mentions", "More than *base*", "95 % interval", "p")
@@ -177,8 +177,8 @@ def render_page(
     """Write the page.
 
     comparisons (Dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
-    tests (Dict[str, Any]): What `training.significance` wrote, by linker.
-    errors (Dict[str, Any]): What `training.error_report` wrote.
+    tests (Dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
+    errors (Dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote.
     steps (Sequence[Step]): The commands.
     options (Dict[str, str]): Of the command that writes this page.
     RETURNS (str): Markdown.
@@ -248,7 +248,9 @@ def main(
     out: Path = typer.Option(..., help="Folder for all that is made."),
     page: Path = typer.Option(..., help="Markdown to write."),
     seeds: int = typer.Option(3, min=1, help="Encoders to train."),
-    train: str = typer.Option("", help="More options of training.train_encoder."),
+    train: str = typer.Option(
+        "", help="More options of training.trainer.train_encoder."
+    ),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers.md
 

@@ -16,24 +16,25 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
         "--cui-pattern .+",
     )
     yield Step(
-        "mesh-pairs.tsv", "python -m training.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv"
+        "mesh-pairs.tsv",
+        "python -m training.data.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv",
     )
     train = " ".join(f"$DATA/eval/{name}.train.tsv.gz" for name in CORPORA)
     yield Step(
         "train-pairs.tsv",
-        f"python -m training.finetune_pairs {train} --concepts $OUT/mesh.jsonl "
+        f"python -m training.data.finetune_pairs {train} --concepts $OUT/mesh.jsonl "
         f"{ALIASES} --output $OUT/train-pairs.tsv",
     )
     for seed in range(seeds):
         yield Step(
             f"trained-{seed}",
-            f"python -m training.train_encoder $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
+            f"python -m training.trainer.train_encoder $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
             f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
             f"{options}".rstrip(),
         )
     yield Step(
         "fine-tuned-0",
-        "python -m training.train_encoder $OUT/train-pairs.tsv $OUT/fine-tuned-0 "
+        "python -m training.trainer.train_encoder $OUT/train-pairs.tsv $OUT/fine-tuned-0 "
         "--config training/configs/finetune_scientific.cfg --encoder.base "
         "$OUT/trained-0 --encoder.pooling mean",
     )
@@ -67,13 +68,13 @@ def list_significance(mentions: Sequence[str]) -> Iterator[Step]:
     for name in ("base", "trained-0", "fine-tuned-0"):
         yield Step(
             f"{name}.jsonl",
-            f"python -m training.evaluate $OUT/kb-mesh-{name} {gold} {ALIASES} "
+            f"python -m spacy_sapbert.evaluation.evaluate $OUT/kb-mesh-{name} {gold} {ALIASES} "
             f"--predictions $OUT/{name}.jsonl",
         )
         if name != "base":
             yield Step(
                 f"significance-{name}.json",
-                f"python -m training.significance {gold} --first $OUT/base.jsonl "
+                f"python -m spacy_sapbert.evaluation.significance {gold} --first $OUT/base.jsonl "
                 f"--second $OUT/{name}.jsonl {ALIASES} --output "
                 f"$OUT/significance-{name}.json",
             )
@@ -88,7 +89,7 @@ def list_medic(seeds: int) -> Iterator[Step]:
     )
     yield Step(
         "medic.jsonl",
-        "python -m training.preprocess_names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
+        "python -m training.corpora.biosyn_names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
     )
     texts = {
         "ncbi-train": "NCBItrainset_corpus",
@@ -99,7 +100,7 @@ def list_medic(seeds: int) -> Iterator[Step]:
     for name, file in texts.items():
         yield Step(
             f"{name}.tsv",
-            f"python -m training.preprocess $DATA/eval-text/{file}.txt.gz --format "
+            f"python -m training.corpora.biosyn_mentions $DATA/eval-text/{file}.txt.gz --format "
             f"pubtator --drop-prefix OMIM: --dictionary $OUT/medic.jsonl --output "
             f"$OUT/{name}.tsv",
         )
@@ -109,7 +110,7 @@ def list_medic(seeds: int) -> Iterator[Step]:
     for name in ("ncbi", "bc5cdr"):
         yield Step(
             f"medic-{name}.jsonl",
-            f"python -m training.known_mentions $OUT/medic.jsonl $OUT/{name}-train.tsv "
+            f"python -m spacy_sapbert.evaluationtraining_mentions_ranker $OUT/medic.jsonl $OUT/{name}-train.tsv "
             f"--output $OUT/medic-{name}.jsonl",
         )
         dev, seen = f"$OUT/{name}-dev.tsv", f"--seen $OUT/{name}-train.tsv"
@@ -120,7 +121,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
     """Give all steps in order.
 
     seeds (int): How many encoders are trained.
-    options (str): Of `training.train_encoder`.
+    options (str): Of `training.trainer.train_encoder`.
     RETURNS (List[Step]): From vocabularies to comparisons.
     """
     dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in CORPORA]
@@ -132,7 +133,7 @@ def list_steps(seeds: int, options: str) -> List[Step]:
         *list_medic(seeds),
         Step(
             "errors.json",
-            "python -m training.error_report $OUT/kb-mesh-fine-tuned-0 "
+            "python -m spacy_sapbert.evaluation.error_report $OUT/kb-mesh-fine-tuned-0 "
             f"$DATA/eval/{CORPORA[1]}.dev.tsv.gz {ALIASES} --output $OUT/errors.html "
             "--json $OUT/errors.json",
         ),

@@ -10,10 +10,10 @@ from tqdm import tqdm
 
 from benchmarks.option_rows import PLAIN, Row
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.gold_mentions import GoldMention, Resolve
-from training.accuracy import combine_parts, judge_ranking
-from training.corpora import change_prefix
-from training.paired_tests import bootstrap_interval, mcnemar_p
+from spacy_sapbert.evaluation.accuracy import combine_parts, judge_ranking
+from spacy_sapbert.evaluation.gold_mentions import GoldMention, Resolve
+from spacy_sapbert.evaluation.paired_tests import bootstrap_interval, mcnemar_p
+from training.corpora.registry import change_prefix
 
 KS = (1, 5)
 GOLD = "gold"  # the span group of the mentions

@@ -21,7 +21,7 @@ from spacy.util import minibatch
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from spacy_sapbert.gold_mentions import read_mentions
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 
 
 class Run(NamedTuple):

@@ -24,21 +24,21 @@ from benchmarks.linking_inputs import choose_singles, parse_config, read_corpus
 from benchmarks.linking_measure import make_docs
 from benchmarks.machine import machine_line
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats import READERS
+from spacy_sapbert.formats.registry import READERS
 
 # The functions of each step, by what they are looked up in when they are called.
 STEPS: Dict[str, Tuple[str, ...]] = {
     "tokenise": ("spacy_sapbert.encoder.tokenize_names",),
     "forward": ("spacy_sapbert.encoder.encode_wordpieces",),
     "search": (
-        "spacy_sapbert.contents.Contents.search",
-        "spacy_sapbert.contents.Contents.vectors",
+        "spacy_sapbert.kb.contents.Contents.search",
+        "spacy_sapbert.kb.contents.Contents.vectors",
     ),
     "SQLite": tuple(
-        f"spacy_sapbert.layered_store.LayeredStore.{name}"
+        f"spacy_sapbert.kb.layered_store.LayeredStore.{name}"
         for name in ("entries", "types", "codes", "parents", "rows_of_keys")
     ),
-    "annotate": ("spacy_sapbert.linker.write_links",),
+    "annotate": ("spacy_sapbert.pipeline.linker.write_links",),
 }
 REST = "the rest"  # ranking, ties, gathering of mentions, spaCy
 

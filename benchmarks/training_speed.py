@@ -19,17 +19,23 @@ from torch.nn import functional
 from wasabi import msg
 
 from benchmarks.machine import describe_machine, machine_line
-from spacy_sapbert.hf import EncoderSettings, load_encoder, save_encoder
-from spacy_sapbert.pooling import POOLINGS
-from spacy_sapbert.writing import write_json
-from training import losses, mining, schedules  # noqa: F401 (registers)
-from training.batches import pad_names, prefetch, shuffled_batches
-from training.config import read_config
-from training.corpus import Corpus, build_corpus
-from training.prepare import Parts, Source, collated_batches, make_parts
-from training.ranks import ALONE
-from training.settings import TrainingSettings, make_settings
-from training.steps import DTYPES, autocast, best_precision, train_step
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    save_encoder,
+)
+from spacy_sapbert.encoder.pooling import POOLINGS
+from spacy_sapbert.system.writing import write_json
+from training.data.batches import pad_names, prefetch, shuffled_batches
+from training.data.tokenized_pairs import Corpus, build_corpus
+from training.losses import miners as mining  # noqa: F401
+from training.losses import multi_similarity as losses  # noqa: F401 (registers)
+from training.losses import schedules  # noqa: F401
+from training.trainer.config import read_config
+from training.trainer.distributed import ALONE
+from training.trainer.settings import TrainingSettings, make_settings
+from training.trainer.setup import Parts, Source, collated_batches, make_parts
+from training.trainer.step import DTYPES, autocast, best_precision, train_step
 
 ALL_PAIRS = 11_800_000  # of UMLS 2020AA
 LONGEST = 25

@@ -1,5 +1,5 @@
 """`python -m spacy_sapbert`, the same as `spacy-sapbert`."""
 
-from .cli import app
+from .cli.main import app
 
 app(prog_name="spacy-sapbert")

@@ -562,9 +562,11 @@ class Errors(metaclass=_WithCodes):
     )
     E603 = (
         "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
-        "{fields} fields. Make the file again with `python -m training.pairs`."
+        "{fields} fields. Make the file again with `python -m training.data.pairs`."
     )
-    E604 = "Expected pairs in {path}, but it is empty. Make it with `training.pairs`."
+    E604 = (
+        "Expected pairs in {path}, but it is empty. Make it with `training.data.pairs`."
+    )
     E605 = (
         "Expected {setting} to be one of {known}, but got {value!r}. Correct "
         "`--{setting}`."
@@ -677,13 +679,13 @@ class Errors(metaclass=_WithCodes):
     )
     E741 = (
         "{path}:{line}: Expected a prediction as JSON with {expected}, but got "
-        "something else. Make the file again with `python -m training.evaluate … "
+        "something else. Make the file again with `python -m spacy_sapbert.evaluation.evaluate … "
         "--predictions`."
     )
     E742 = (
         "{path}:{line}: Expected one prediction for each mention, but got a second one "
         "for line {gold_line} of {file}. Make the file again with `python -m "
-        "training.evaluate … --predictions`."
+        "spacy_sapbert.evaluation.evaluate … --predictions`."
     )
     E743 = (
         "{path}:{line}: Expected a prediction for a mention that is judged, but got "
@@ -697,7 +699,7 @@ class Errors(metaclass=_WithCodes):
         "with."
     )
     E745 = (
-        "{path}: Expected results as `python -m training.evaluate … --output` writes "
+        "{path}: Expected results as `python -m spacy_sapbert.evaluation.evaluate … --output` writes "
         "them, but got something else. Name such files."
     )
     E746 = (
@@ -887,7 +889,7 @@ class Errors(metaclass=_WithCodes):
     )
     E758 = (
         "Expected families of {group} lines in {path}, but got {lines} lines. Make the "
-        "file with `python -m training.families`."
+        "file with `python -m training.data.families`."
     )
     E759 = (
         "Expected MRREL.RRF, or a folder with it, at {path}, but found none. Check the "
@@ -903,7 +905,7 @@ class Errors(metaclass=_WithCodes):
     )
     E762 = (
         "Expected pairs of two distances or more from {path}, but got fewer. Name the "
-        "part of {concepts} that `training.hold_out` held out, or hold out more."
+        "part of {concepts} that `training.data.hold_out` held out, or hold out more."
     )
     E763 = (
         "{path}: Expected {expected}, as `python -m {command}` writes it, but got "

@@ -9,10 +9,10 @@ from typing import Any, Callable, Iterable, List
 import pytest
 import torch
 
-from spacy_sapbert.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 MakeBert = Callable[..., Path]
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
 
 
@@ -52,7 +52,7 @@ def make_bert() -> MakeBert:
     ) -> Path:
         from transformers import BertConfig, BertModel, BertTokenizerFast
 
-        from spacy_sapbert.hf import EncoderSettings, save_encoder
+        from spacy_sapbert.encoder.huggingface import EncoderSettings, save_encoder
 
         folder.mkdir()
         known = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
@@ -86,7 +86,7 @@ def tiny_encoder(make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> List[int]:
     """How many names each pass through the encoder has had, from here on."""
-    from spacy_sapbert import encoder
+    from spacy_sapbert.encoder import name_encoder as encoder
 
     passes: List[int] = []
     encode = encoder.encode_wordpieces
@@ -137,7 +137,7 @@ def sample_kb(
     concepts_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """A knowledge base of these concepts and the tiny encoder; not to be changed."""
-    from spacy_sapbert.build import build_kb
+    from spacy_sapbert.kb.build import build_kb
 
     folder = tmp_path_factory.mktemp("built") / "kb"
     build_kb(concepts_file, folder, str(tiny_encoder), threads=1)
@@ -148,7 +148,7 @@ def sample_kb(
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the encoder exported for OpenVINO; not to be changed."""
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    from spacy_sapbert.export import export_kb
+    from spacy_sapbert.encoder.openvino_export import export_kb
 
     folder = tmp_path_factory.mktemp("exported") / "kb"
     shutil.copytree(sample_kb, folder)
@@ -165,7 +165,7 @@ def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def cold_kb(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A knowledge base in which four concepts are called cold, with 3-grams."""
-    from spacy_sapbert.build import build_kb
+    from spacy_sapbert.kb.build import build_kb
 
     concepts = [
         Concept("C1", ["Cold temperature", "cold"], types=["T070"], sources={"B": [1]}),
@@ -185,8 +185,8 @@ def cold_kb(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="session")
 def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
-    from spacy_sapbert.build import build_kb
-    from spacy_sapbert.vocabularies import read_vocabulary
+    from spacy_sapbert.kb.build import build_kb
+    from spacy_sapbert.vocabularies.registry import read_vocabulary
 
     folder = tmp_path_factory.mktemp("demo")
     concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))

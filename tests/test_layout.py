@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Dict, Iterator, List, Set
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 PACKAGES = ("spacy_sapbert", "training")
 NO_ROOMS = {"utils", "util", "helpers", "helper", "common", "misc"}
 

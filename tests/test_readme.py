@@ -11,9 +11,9 @@ import pytest
 import srsly
 from weasel.cli.document import project_document
 
-from spacy_sapbert.linker_factory import DEFAULT_CONFIG
+from spacy_sapbert.pipeline.linker_factory import DEFAULT_CONFIG
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf8")
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
 CONFIG_BLOCK = re.compile(

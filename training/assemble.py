@@ -8,8 +8,8 @@ from spacy.language import Language
 from wasabi import msg
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import load_kb
-from spacy_sapbert.writing import write_folder_atomically
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.system.writing import write_folder_atomically
 
 LICENCE = "see the licences of the vocabularies"
 

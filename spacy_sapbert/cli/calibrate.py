@@ -8,13 +8,13 @@ from typing import Any, Dict, List, Optional, Tuple
 import typer
 from wasabi import msg
 
-from ..calibration import score_probability
 from ..errors import Errors, SapbertError
-from ..gold_mentions import read_aliases
-from ..installed import find_kb
-from ..kb import load_kb
-from ..meta import check_writable, write_calibration
-from ..thresholds import MEASURES, parse_criterion
+from ..evaluation.calibration import score_probability
+from ..evaluation.gold_mentions import read_aliases
+from ..evaluation.thresholds import MEASURES, parse_criterion
+from ..kb.installed import find_kb
+from ..kb.knowledge_base import load_kb
+from ..kb.manifest import check_writable, write_calibration
 from .app import app
 
 
@@ -75,8 +75,8 @@ def list_table(calibration: Dict[str, Any]) -> List[Tuple[str, str, str]]:
 
 def draw_figure(calibration: Dict[str, Any], path: Path) -> None:
     """Draw a calibration into a file; see `draw_calibration`."""
-    from ..calibration_figure import draw_calibration
-    from ..canvas import close_figure, save_figure
+    from ..evaluation.calibration_figure import draw_calibration
+    from ..evaluation.canvas import close_figure, save_figure
 
     figure = draw_calibration(calibration)
     save_figure(figure, path)
@@ -125,13 +125,13 @@ def calibrate(
 
     Example: spacy sapbert calibrate corpus/dev.tsv --kb models/kb --check
     """
-    from ..calibrate_kb import calibrate_kb, check_kb, read_files
+    from ..evaluation.calibrate_kb import calibrate_kb, check_kb, read_files
 
     chosen_by = parse_criterion(criterion)
     keep = dry_run or check
     folder = find_own_kb(kb, dry_run=keep)
     if figure is not None:
-        from ..canvas import check_figure
+        from ..evaluation.canvas import check_figure
 
         check_figure(figure)
     files = read_files(mentions, bars_join_parts=bars_join_parts, limit=limit)

@@ -10,11 +10,11 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from ..concepts import write_concepts
 from ..errors import Errors, SapbertError
-from ..vocabularies import READERS, read_vocabularies
+from ..system.writing import write_atomically
+from ..vocabularies.concepts import write_concepts
+from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
-from ..writing import write_atomically
 from .app import app
 
 ALL = "all"

@@ -6,16 +6,16 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import typer
 
-from ..annotations import NIL
-from ..cases import Case, place_mention
-from ..contexts import read_context
 from ..errors import Errors, SapbertError
-from ..explanation import explain_mention
-from ..options import change_options
-from ..pipelines import complete_pipeline, load_pipeline
+from ..evaluation.explain import explain_mention
+from ..evaluation.regression_cases import Case, place_mention
+from ..evaluation.trace_context import read_context
+from ..linking.options import change_options
+from ..pipeline.annotations import NIL
+from ..pipeline.running import complete_pipeline, load_pipeline
 from .app import app
 from .explain_output import show_explanation
-from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 
 OTHERWISE = 3  # exit code
 

@@ -4,8 +4,8 @@ from typing import Any, Dict, List, Sequence
 
 from wasabi import table
 
-from ..annotations import NIL
-from ..expected import STATES
+from ..evaluation.expected_concept import STATES
+from ..pipeline.annotations import NIL
 
 DECIDED = {
     "label": "its types are those of the label",

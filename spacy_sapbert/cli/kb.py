@@ -10,11 +10,11 @@ import numpy as np
 import typer
 from wasabi import msg
 
+from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
-from ..hf import EncoderSettings, check_settings, read_settings
-from ..installed import find_kb
-from ..kb import KnowledgeBase, load_kb
-from ..meta import describe_meta, read_meta
+from ..kb.installed import find_kb
+from ..kb.knowledge_base import KnowledgeBase, load_kb
+from ..kb.manifest import describe_meta, read_meta
 from .app import app
 
 kb_app = typer.Typer(
@@ -121,7 +121,7 @@ def build(
     Example: spacy sapbert kb build assets/concepts.jsonl models/kb --encoder
     cambridgeltl/SapBERT-from-PubMedBERT-fulltext --source "UMLS 2024AA"
     """
-    from ..build import build_kb
+    from ..kb.build import build_kb
 
     if gpu_id >= 0:
         import spacy
@@ -160,7 +160,7 @@ def export(
 
     Example: spacy sapbert kb export models/kb
     """
-    from ..export import export_kb
+    from ..encoder.openvino_export import export_kb
 
     cosine = export_kb(kb)
     if not quiet:
@@ -213,7 +213,7 @@ def package(
 
     Example: spacy sapbert kb package models/kb packages --name umls_2024aa
     """
-    from ..package import package_kb
+    from ..kb.packaging import package_kb
 
     wheel = package_kb(kb, output, name=name, version=version)
     if not quiet:

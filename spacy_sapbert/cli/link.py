@@ -15,14 +15,14 @@ import typer
 from tqdm import tqdm
 
 from .. import __version__
-from ..documents import DOCS_SUFFIX, list_inputs, read_documents
 from ..errors import Errors, SapbertError
-from ..pipelines import NAMES, complete_pipeline, load_pipeline, open_pipeline
-from ..workers import Workers
+from ..formats.documents import DOCS_SUFFIX, list_inputs, read_documents
+from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
+from ..pipeline.workers import Workers
 from .app import app
-from .filtering import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from .fingerprints import digest_inputs, digest_json, digest_kb, digest_pipeline
+from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_output import make_part_writer, write_folder, write_whole
+from .resume import digest_inputs, digest_json, digest_kb, digest_pipeline
 
 
 def choose_format(
@@ -36,7 +36,7 @@ def choose_format(
     RETURNS (str): The format: of the ending, of a table, or JSONL for parts.
     RAISES (SapbertError): If the ending tells nothing.
     """
-    from ..formats import guess_format
+    from ..formats.registry import guess_format
 
     if format is not None:
         return format
@@ -56,7 +56,7 @@ def check_output(
     force (bool): A file may be replaced.
     RAISES (SapbertError): If it cannot.
     """
-    from ..formats import FOLDERS
+    from ..formats.registry import FOLDERS
 
     if shard_size is not None:
         if format in FOLDERS:
@@ -154,7 +154,7 @@ def link(
     Exit code: 0 = every document is linked and written; 1 = stopped by an error, which
     is told in a line; 2 = the options cannot be understood; 130 = interrupted.
     """
-    from ..formats import load_writer
+    from ..formats.registry import load_writer
 
     if shard_size is None and format is None and output and output.is_dir():
         raise SapbertError(Errors.E515.format(path=output))

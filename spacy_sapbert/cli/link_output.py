@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Optio
 
 import typer
 
-from ..documents import Document
-from ..pipelines import link_documents
-from ..shards import WritePart, hold_folder, open_state, write_parts
+from ..formats.documents import Document
+from ..formats.parts import WritePart, hold_folder, open_state, write_parts
+from ..pipeline.running import link_documents
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..formats import Writer
     from ..formats.entities import AttributeNames, NamedDoc
+    from ..formats.registry import Writer
 
 
 def count_links(
@@ -35,7 +35,7 @@ def count_links(
     YIELDS (NamedDoc): The same.
     """
     from ..formats.entities import describe_entities
-    from ..linking import BROADER
+    from ..linking.link import BROADER
 
     for number, doc in docs:
         counts["documents"] += 1
@@ -68,7 +68,7 @@ def summary_line(counts: Counter[str]) -> str:
 
 def choose_suffix(format: str) -> str:
     """Give the ending of the files of a format."""
-    from ..formats import SUFFIXES
+    from ..formats.registry import SUFFIXES
 
     return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
 
@@ -130,7 +130,7 @@ def write_whole(
     format (str): The format.
     RETURNS (str): What was done, in a line.
     """
-    from ..formats import open_target
+    from ..formats.registry import open_target
 
     try:
         with open_target(output, format) as target:

@@ -2,6 +2,6 @@
 
 from spacy.cli._util import app as spacy_app
 
-from . import app
+from .main import app
 
 spacy_app.add_typer(app, name="sapbert")

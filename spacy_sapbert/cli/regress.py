@@ -7,11 +7,11 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional
 import typer
 from wasabi import msg, table
 
-from ..cases import read_cases
 from ..errors import Errors, SapbertError
-from ..pipelines import complete_pipeline, load_pipeline
-from ..regression import run_cases
-from ..writing import write_atomically
+from ..evaluation.regression import run_cases
+from ..evaluation.regression_cases import read_cases
+from ..pipeline.running import complete_pipeline, load_pipeline
+from ..system.writing import write_atomically
 from .app import app
 
 HEADER = ("case", "mention", "expected", "found", "name", "score", "remarks", "note")

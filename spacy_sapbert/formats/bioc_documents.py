@@ -9,7 +9,7 @@ from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Tuple, cas
 import bioc
 
 from ..errors import Errors, SapbertError
-from ..files import check_file
+from ..system.reading import check_file
 from .gold import NO_ID, GoldDocument, GoldSpan
 
 # What the library and the parsers below it say of a file that is not BioC.

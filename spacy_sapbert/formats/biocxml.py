@@ -11,7 +11,7 @@ from lxml import etree
 from .bioc_documents import make_collection, make_document, read_collection
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
 from .gold import LONGEST, GoldDocument
-from .losses import Losses, warn_losses
+from .lossy import Losses, warn_losses
 
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOST = "characters that XML has not replaced by \ufffd"

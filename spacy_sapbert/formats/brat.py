@@ -5,12 +5,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ..documents import TEXT_SUFFIXES, read_text
 from ..errors import Errors, SapbertError
-from ..files import read_lines
+from ..system.reading import read_lines
+from .documents import TEXT_SUFFIXES, read_text
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
 from .gold import LONGEST, NO_ID, SEPARATORS, GoldDocument, GoldSpan
-from .losses import (
+from .lossy import (
     BREAKS,
     UNBROKEN,
     Losses,

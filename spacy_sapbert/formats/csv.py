@@ -6,8 +6,8 @@ import re
 from io import TextIOWrapper
 from typing import IO, Any, Iterable, Optional
 
+from .columns import choose_columns, mention_rows
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
-from .rows import choose_columns, mention_rows
 
 # What makes a spreadsheet take a cell for a formula. Cells that only look as if they
 # had been defused already are defused too, so that taking away one quote is exact.

@@ -6,8 +6,8 @@ from typing import IO, Any, Dict, Iterable, Iterator, List, Optional
 
 from spacy.tokens import Doc
 
-from ..documents import read_json_objects
 from ..errors import Errors, SapbertError
+from .documents import read_json_objects
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
 from .gold import LONGEST, GoldDocument, GoldSpan
 

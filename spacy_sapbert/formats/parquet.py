@@ -6,8 +6,8 @@ from typing import IO, Any, Dict, Iterable, List, Optional
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .columns import choose_columns, mention_rows
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
-from .rows import choose_columns, mention_rows
 
 ROWS_PER_BATCH = 1_000  # held as Python objects, which take many times the room
 

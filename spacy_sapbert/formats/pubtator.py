@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..errors import Errors, SapbertError
-from ..files import decode_line, read_line_blocks
+from ..system.reading import decode_line, read_line_blocks
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
 from .gold import LONGEST, GoldDocument, GoldSpan, split_ids
-from .losses import Losses, blank_breaks, quote_id, trim_place, warn_losses
+from .lossy import Losses, blank_breaks, quote_id, trim_place, warn_losses
 from .offsets import NOWHERE, parse_offsets, place_mention
 
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)

@@ -5,8 +5,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Iterable, Iterator, Sequence
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
+from .concepts import Concept
 from .report import Report
 
 SHOWN = 30

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .checks import count_concepts
-from .names import clean_name, has_letter_or_digit
+from .clean import clean_name, has_letter_or_digit
+from .concepts import Concept
+from .merge import sort_concepts
 from .report import Report
-from .unite import sort_concepts
 from .xml_blocks import feed_blocks, make_parser
 
 SOURCE = "ICD10CM"

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .checks import count_concepts
-from .lines import read_good_lines
-from .names import clean_name, has_letter_or_digit
+from .clean import clean_name, has_letter_or_digit
+from .concepts import Concept
+from .good_lines import read_good_lines
+from .merge import sort_concepts
 from .report import Report
-from .unite import sort_concepts
 
 
 def read_maps(

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 from xml.etree.ElementTree import Element, TreeBuilder
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .checks import nothing_left
-from .names import clean_name, has_letter_or_digit
+from .clean import clean_name, has_letter_or_digit
+from .concepts import Concept
+from .merge import sort_concepts
 from .report import Report
-from .unite import sort_concepts
 from .xml_blocks import feed_blocks, make_parser
 
 PREFIX = "MESH"

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from .lines import read_good_lines
+from .concepts import Concept
+from .good_lines import read_good_lines
 from .ontology import PREFIX, Term, make_choice, read_terms
 from .report import Report
 

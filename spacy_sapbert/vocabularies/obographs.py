@@ -5,9 +5,9 @@ import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
-from ..files import read_blocks
+from ..system.reading import read_blocks
+from .concepts import Concept
 from .ontology import PREFIX, Term, make_choice, read_terms
 from .report import Report
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .checks import compile_pattern, nothing_left
-from .names import clean_name, has_letter_or_digit
+from .clean import clean_name, has_letter_or_digit
+from .concepts import Concept
+from .merge import sort_concepts
 from .report import Report
-from .unite import sort_concepts
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")

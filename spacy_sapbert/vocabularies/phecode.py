@@ -4,13 +4,13 @@ import csv
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .checks import count_concepts
-from .lines import read_good_lines
-from .names import clean_name, has_letter_or_digit
+from .clean import clean_name, has_letter_or_digit
+from .concepts import Concept
+from .good_lines import read_good_lines
+from .merge import sort_concepts
 from .report import Report
-from .unite import sort_concepts
 
 LABELS = ("phenotype", "description")
 ROLLUP = ("code", "phecode_unrolled")

@@ -9,18 +9,18 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ..concepts import PLACES, Concept
 from ..errors import Errors, SapbertError
 from .checks import check_known, compile_pattern, nothing_left
-from .names import clean_name
+from .clean import clean_name
+from .concepts import PLACES, Concept
+from .merge import unite_names
 from .report import Report
 from .rrf_atoms import CUI_PATTERN, Atoms, read_atoms
 from .rrf_concepts import make_concepts
 from .rrf_files import find_table
 from .rrf_filters import check_filters, make_filters, make_ranking
-from .rrf_sides import LookUp, insert, make_look_up, read_sides
-from .scratch import open_scratch
-from .unite import unite_names
+from .rrf_tables import LookUp, insert, make_look_up, read_sides
+from .temporary_db import open_scratch
 
 
 def read_rrf(

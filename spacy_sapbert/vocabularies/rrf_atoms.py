@@ -9,8 +9,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..files import LINE_FEED
-from .names import clean_name, has_letter_or_digit
+from ..system.reading import LINE_FEED
+from .clean import clean_name, has_letter_or_digit
 from .report import Report
 from .rrf_files import name_parts
 from .rrf_filters import Filter, Ranking, drop_rows, find_best

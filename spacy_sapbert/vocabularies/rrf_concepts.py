@@ -8,7 +8,7 @@ concept itself, since `Concept(...)` takes twice as long.
 from itertools import islice
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from ..concepts import Concept
+from .concepts import Concept
 from .report import Report
 from .rrf_atoms import Atoms
 

@@ -7,7 +7,7 @@ from typing import Iterator, List, Tuple
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..files import decode_line, read_text_blocks
+from ..system.reading import decode_line, read_text_blocks
 from .report import Report
 from .rrf_files import COLUMNS, name_parts
 from .rrf_rows import Rows, find_bars

@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
-from ..files import LINE_FEED
+from ..system.reading import LINE_FEED
 from .rrf_files import COLUMNS, find_columns
 
 BAR = ord("|")

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
-from ..concepts import Concept
 from ..errors import Errors, SapbertError
 from .checks import nothing_left
+from .concepts import Concept
 from .jsonl import parse_lines
+from .merge import sort_concepts
 from .report import Report
-from .unite import sort_concepts
 
 FIELDS = {"concept_id", "canonical_name", "aliases", "types", "definition"}
 

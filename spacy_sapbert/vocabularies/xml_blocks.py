@@ -6,7 +6,7 @@ from typing import Any, Iterator
 from xml.parsers import expat
 
 from ..errors import Errors, SapbertError
-from ..files import read_blocks
+from ..system.reading import read_blocks
 
 
 def make_parser(path: Path) -> Any:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli import app
-from spacy_sapbert.files import file_digest
-from spacy_sapbert.kb import load_kb
-from spacy_sapbert.meta import FILE, read_meta
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.manifest import FILE, read_meta
+from spacy_sapbert.system.reading import file_digest
 
 
 def run(command: str, *arguments: Any) -> Result:
@@ -157,7 +157,7 @@ def test_an_installed_kb_is_not_changed(
             return own_kb
 
     monkeypatch.setattr(
-        "spacy_sapbert.installed.installed_kbs", lambda: {"umls": Point()}
+        "spacy_sapbert.kb.installed.installed_kbs", lambda: {"umls": Point()}
     )
     before = (own_kb / FILE).read_bytes()
     for options in ([], ["--kb", "umls"]):

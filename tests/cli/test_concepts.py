@@ -7,12 +7,12 @@ from typing import List
 import pytest
 from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.cli.concepts import choose_options, show_progress, split_values
-from spacy_sapbert.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report, report_rows
 
-SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
+SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 OBO = """[Term]
 id: X:1
 name: fever

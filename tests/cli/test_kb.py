@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli import app
-from spacy_sapbert.kb import load_kb
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 
 def run(*arguments: object) -> Result:
@@ -95,7 +95,7 @@ def test_verify_tells_whole_from_damaged(own_kb: Path) -> None:
 
 
 def test_verify_without_a_kb_says_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_sapbert.installed.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
     result = run("verify")
     assert result.exit_code == 1
     assert "Do one of three" in " ".join(result.output.split())

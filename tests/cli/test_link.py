@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.cli.link_output import summary_line
 
 SENTINEL = "SENTINELTEXT"
@@ -268,7 +268,7 @@ def test_link_interrupted_exits_with_130_and_leaves_no_file(
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacy_sapbert.pipelines.run_batch", interrupt)
+    monkeypatch.setattr("spacy_sapbert.pipeline.running.run_batch", interrupt)
     result = run(note, "--kb", sample_kb, "--output", tmp_path / "linked.jsonl")
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr

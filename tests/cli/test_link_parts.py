@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 
 SENTINEL = "SENTINELTEXT"
 TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin", "DM"]
@@ -21,7 +21,7 @@ TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin"
 DYING = """
 import os, signal, sys
 from spacy_sapbert import pipelines
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 real, run_batch = os.replace, pipelines.run_batch
 def tick():
     global left
@@ -46,7 +46,7 @@ for moment in sys.argv[1].split(","):
 """
 LIMITED = """
 import resource, signal, sys
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 app(sys.argv[2:])

@@ -15,7 +15,7 @@ import spacy
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 
 SENTINEL = "SENTINELTEXT"
 TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin", "DM"]
@@ -26,7 +26,7 @@ SCRIPT = """
 import os, signal, sys, time
 from pathlib import Path
 from spacy.language import Language
-from spacy_sapbert.cli import app
+from spacy_sapbert.cli.main import app
 
 FOLDER = Path(__file__).parent
 

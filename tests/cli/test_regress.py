@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spacy_sapbert.build import build_kb
-from spacy_sapbert.cli import app
-from spacy_sapbert.concepts import write_concepts
-from spacy_sapbert.vocabularies import read_vocabulary
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.vocabularies.concepts import write_concepts
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 
-SAMPLE = Path(__file__).parent.parent.parent / "assets" / "sample"
+SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 
 
 def run(*arguments):

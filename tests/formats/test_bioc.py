@@ -13,8 +13,8 @@ bioc = pytest.importorskip("bioc", reason="bioc is not installed")
 from bioc import biocjson, biocxml  # noqa: E402
 
 from spacy_sapbert.errors import SapbertError  # noqa: E402
-from spacy_sapbert.formats import load_reader, load_writer  # noqa: E402
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
+from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E402
 
 NLP = spacy.blank("en")
 FORMATS = {"biocxml": biocxml, "biocjson": biocjson}

@@ -3,7 +3,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span, SpanGroup
 
-import spacy_sapbert.linker  # noqa: F401
+import spacy_sapbert.pipeline.linker  # noqa: F401
 from spacy_sapbert.formats.entities import AttributeNames, describe_entities
 
 NLP = spacy.blank("en")

@@ -6,9 +6,9 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats import read_docs
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 from spacy_sapbert.formats.gold_docs import make_gold_docs
+from spacy_sapbert.formats.registry import read_docs
 
 NLP = spacy.blank("en")
 TEXT = "Breast and ovarian  cancer."

@@ -11,7 +11,7 @@ from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.pubtator import read_gold, write_docs
-from training.corpora import GoldDocument, GoldSpan, read_corpus
+from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 TITLE = "1|t|Breast and ovarian cancer\n"
 ABSTRACT = "1|a|It hurts.\n"

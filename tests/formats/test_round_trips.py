@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Span, SpanGroup
 
-from spacy_sapbert.formats import LIBRARIES, READERS, read_docs, write_linked
-from spacy_sapbert.formats.losses import BREAKS
+from spacy_sapbert.formats.lossy import BREAKS
+from spacy_sapbert.formats.registry import LIBRARIES, READERS, read_docs, write_linked
 
 NLP = spacy.blank("en")
 TRIMMED = ("pubtator", "brat")  # blanks around a mention are not part of it

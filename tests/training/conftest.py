@@ -6,11 +6,13 @@ from typing import Any, Callable, Dict
 import pytest
 from confection import Config
 
-from spacy_sapbert.concepts import Concept, write_concepts
-from training import losses, mining, other_losses, schedules  # noqa: F401 (registers)
-from training.config import read_config
-from training.families import write_families
-from training.run import train
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.data.families import write_families
+from training.losses import miners as mining  # noqa: F401
+from training.losses import multi_similarity as losses  # noqa: F401 (registers)
+from training.losses import other_losses, schedules  # noqa: F401
+from training.trainer.config import read_config
+from training.trainer.run import train
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 

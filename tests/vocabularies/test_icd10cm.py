@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies import guess_format
+from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.icd10cm import read_icd10cm
+from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.report import Report
 
 XML = """<?xml version="1.0" encoding="utf-8"?>

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.jsonl import read_jsonl
 from spacy_sapbert.vocabularies.report import Report
 

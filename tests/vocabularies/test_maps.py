@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies import guess_format
+from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.maps import read_maps
+from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.report import Report
 
 NAMES = "L2\tHematology\nL1\tLaboratory\nL2\tHaematology\nL3\tBlood count\nL2\t-\n"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies import obographs
+from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.obographs import read_obographs
 from spacy_sapbert.vocabularies.report import Report
 

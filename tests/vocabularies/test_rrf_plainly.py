@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert import files
-from spacy_sapbert.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.names import clean_name, has_letter_or_digit
+from spacy_sapbert.system import reading as files
+from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf import CUI_PATTERN, read_rrf
 from spacy_sapbert.vocabularies.rrf_files import COLUMNS

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.concepts import Concept, write_concepts
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies import guess_format, read_vocabulary
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.scispacy import read_scispacy
 

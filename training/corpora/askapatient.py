@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Iterator
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import NOWHERE
-from training.corpora import GoldDocument, GoldSpan
+from spacy_sapbert.system.reading import read_lines
+from training.corpora.registry import GoldDocument, GoldSpan
 
 SPLITS = ("train", "validation", "test")
 FOLDS = range(10)

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Iterator, List
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
+from spacy_sapbert.evaluation.gold_mentions import BARS
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import NOWHERE, parse_offsets
-from spacy_sapbert.gold_mentions import BARS
-from training.corpora import GoldDocument, GoldSpan
+from spacy_sapbert.system.reading import read_lines
+from training.corpora.registry import GoldDocument, GoldSpan
 
 FIELDS = 5
 

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 from typing import Iterator, List, Tuple
 
-from spacy_sapbert.documents import read_text
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
 from spacy_sapbert.formats.brat import Entities, list_annotations, read_entities
+from spacy_sapbert.formats.documents import read_text
 from spacy_sapbert.formats.gold import LONGEST
 from spacy_sapbert.formats.offsets import parse_fragments, place_fragments
-from training.corpora import GoldDocument, GoldSpan
+from spacy_sapbert.system.reading import read_lines
+from training.corpora.registry import GoldDocument, GoldSpan
 
 EXPECTED = "`TT1`, `id | name | start end`, the mention"
 NO_CONCEPT = "CONCEPT_LESS"

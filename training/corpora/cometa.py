@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Iterator, List
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import NOWHERE
-from training.corpora import GoldDocument, GoldSpan
+from spacy_sapbert.system.reading import read_lines
+from training.corpora.registry import GoldDocument, GoldSpan
 
 LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
 TERM = "Term"

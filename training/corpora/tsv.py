@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Set
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.files import read_lines
+from spacy_sapbert.evaluation.gold_mentions import read_header, split_row
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import parse_offsets
-from spacy_sapbert.gold_mentions import read_header, split_row
-from training.corpora import GoldDocument, GoldSpan
+from spacy_sapbert.system.reading import read_lines
+from training.corpora.registry import GoldDocument, GoldSpan
 
 
 def read_tsv(

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.corpora import GoldDocument, GoldSpan
 from training.corpora.askapatient import read_askapatient
+from training.corpora.registry import GoldDocument, GoldSpan
 
 LINE = "271782001\tDrowsy\tbit drowsy\n"
 

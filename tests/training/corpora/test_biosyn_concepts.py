@@ -4,8 +4,8 @@ from typing import Any, List
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.corpora import GoldSpan
 from training.corpora.biosyn_concepts import read_biosyn_concepts
+from training.corpora.registry import GoldSpan
 
 PLAIN = "7||154|171||DiseaseClass||enzyme deficiency||D008661\n"
 COMPOSITE = "7||5|30||CompositeMention||breast cancer|ovarian cancer||D1|D2\n"

@@ -4,8 +4,8 @@ from typing import List
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.corpora import GoldDocument, GoldSpan
 from training.corpora.cadec import read_cadec, split_concepts
+from training.corpora.registry import GoldDocument, GoldSpan
 
 TEXT = "I feel a bit drowsy & my arms\nand legs ache with Zomorph.\n"
 ORIGINAL = (

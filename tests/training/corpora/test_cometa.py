@@ -4,8 +4,8 @@ from typing import Any, List
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.corpora import GoldDocument, GoldSpan
 from training.corpora.cometa import read_cometa
+from training.corpora.registry import GoldDocument, GoldSpan
 
 HEADER = (
     "\tID\tTerm\tGeneral SNOMED ID\tGeneral SNOMED Label\tSpecific SNOMED ID\t"

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.gold_mentions import read_mentions
-from training.corpora import GoldSpan, read_corpus
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from training.corpora.registry import GoldSpan, read_corpus
 from training.corpora.tsv import read_tsv
 
 HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.corpora import GoldDocument, GoldSpan, read_corpus
+from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from training.corpora.xlbel import read_xlbel
 
 

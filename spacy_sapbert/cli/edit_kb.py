@@ -1,0 +1,82 @@
+"""`spacy sapbert kb add` and `kb remove`: concepts of one's own, without rebuilding."""
+
+from pathlib import Path
+from typing import List, Optional
+
+import typer
+from wasabi import msg
+
+from ..errors import Errors, SapbertError
+from ..kb.knowledge_base import load_kb
+from ..vocabularies.concepts import Concept, read_concepts
+from .kb import kb_app
+
+
+def list_concepts(
+    path: Optional[Path], cui: Optional[str], aliases: List[str], types: List[str]
+) -> List[Concept]:
+    """Take concepts from a file, or one from the command line.
+
+    path (Optional[Path]): concepts.jsonl.
+    cui (Optional[str]): Id of one concept.
+    aliases (List[str]): Its names.
+    types (List[str]): Its semantic types.
+    RETURNS (List[Concept]): The concepts.
+    RAISES (SapbertError): If there is neither or both.
+    """
+    given = cui is not None and bool(aliases)
+    if (path is None) != given or (path is not None and (cui or aliases or types)):
+        raise SapbertError(Errors.E341)
+    if path is not None:
+        return list(read_concepts(path))
+    return [Concept(str(cui), list(dict.fromkeys(aliases)), types=types)]
+
+
+@kb_app.command("add")
+def add(
+    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    concepts: Optional[Path] = typer.Argument(None, help="concepts.jsonl"),
+    cui: Optional[str] = typer.Option(None, help="Id of one concept, new or there."),
+    alias: List[str] = typer.Option([], help="A name of it; may be repeated."),
+    type: List[str] = typer.Option([], help="A semantic type; may be repeated."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """concepts.jsonl + kb/ -> kb/ with these concepts
+
+    A concept that is there gets the names besides its own; its preferred name stays.
+
+    Example: spacy sapbert kb add models/kb --cui C0027051 --alias "WARD MI"
+
+    Example: spacy sapbert kb add models/kb local.jsonl
+    """
+    from ..kb.overlay import add_concepts
+
+    given = list_concepts(concepts, cui, alias, type)
+    opened = load_kb(kb)
+    count = add_concepts(opened, given)
+    if not quiet:
+        msg.good(f"Added {count:,} concepts to {opened.folder}")
+
+
+@kb_app.command("remove")
+def remove(
+    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    cuis: List[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
+    alias: Optional[str] = typer.Option(
+        None, help="Remove this name only. [the whole concept]"
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """ids + kb/ -> kb/ without these concepts
+
+    What is removed is found no more; `kb add` brings it back.
+
+    Example: spacy sapbert kb remove models/kb C0027051 --alias "MI"
+    """
+    from ..kb.overlay import remove_concepts
+
+    opened = load_kb(kb)
+    count = remove_concepts(opened, cuis, alias=alias)
+    if not quiet:
+        what = "concepts" if alias is None else "names"
+        msg.good(f"Removed {count:,} {what} from {opened.folder}")

@@ -1,0 +1,55 @@
+"""Fingerprints of what decides an output, so that only the same command goes on."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterable
+
+from ..formats.documents import list_inputs
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+
+def digest_json(data: Any) -> str:
+    """Make a fingerprint of plain JSON types: sha256 in hexadecimal."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def digest_inputs(paths: Iterable[Path]) -> str:
+    """Make a fingerprint of what there is to read.
+
+    paths (Iterable[Path]): The inputs.
+    RETURNS (str): sha256 of the names and sizes of all files.
+    """
+    digest = hashlib.sha256()
+    for path, name in list_inputs(paths):
+        size = path.stat().st_size if path.is_file() else None
+        digest.update(f"{name}\0{size}\0".encode("utf8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def digest_pipeline(nlp: "Language") -> str:
+    """Make a fingerprint of a pipeline.
+
+    nlp (Language): As it was loaded.
+    RETURNS (str): sha256 of its name, version and config; not of its weights.
+    """
+    described = [nlp.meta.get("name"), nlp.meta.get("version"), nlp.config.to_str()]
+    return digest_json(described)
+
+
+def digest_kb(folder: Path) -> str:
+    """Make a fingerprint of a knowledge base.
+
+    folder (Path): Its folder.
+    RETURNS (str): sha256 of the names and sizes of its files, and of what its JSON
+        files say: they hold the digests of the others.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder).as_posix()
+        digest.update(f"{name}\0{path.stat().st_size}\0".encode())
+        if path.suffix == ".json":
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,279 @@
+"""Adapters: a few trained weights inside an encoder whose own weights stay frozen.
+
+The adapter is the one of Pfeiffer with an invertible part: a bottleneck after each
+feed-forward block, and a coupling block on the output of the embeddings. It holds a
+non-linearity, so it cannot be folded into the weights of the encoder: plain AutoModel
+reads a folder with an adapter as the encoder without it.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+
+from ..errors import Errors, SapbertError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+SETTINGS_FILE = "adapter.json"
+WEIGHTS_FILE = "adapter.safetensors"
+FORMAT = 1
+# Those that add the feed-forward block to its input and normalise the sum after it.
+ARCHITECTURES = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
+PREFIX = "sapbert_adapter."  # of its weights among those of the encoder
+COUPLING_REDUCTION = 2
+INITIAL_DEVIATION = 0.02
+
+
+def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
+    """Freeze an encoder and put a new adapter into it, which hardly changes it yet.
+
+    model (PreTrainedModel): The encoder; the adapter becomes its attribute
+        `sapbert_adapter`.
+    settings (AdapterSettings): The size.
+    RETURNS (nn.ModuleDict): The adapter, with the weights that are trained.
+    RAISES (SapbertError): If the encoder is of another architecture or narrower than
+        the reduction, or has an adapter.
+    SOURCE: Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
+    """
+    import torch
+    from torch import nn
+
+    with torch.device(model.device):
+        adapter = make_adapter(model, settings)
+    for module in adapter.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
+            nn.init.zeros_(module.bias)
+    place_adapter(model, adapter, settings)
+    return adapter
+
+
+def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
+    """Make the modules of an adapter that fits an encoder.
+
+    model (PreTrainedModel): The encoder, which is not changed.
+    settings (AdapterSettings): The size.
+    RETURNS (nn.ModuleDict): `layers`, a bottleneck each, and `coupling`, two nets.
+    RAISES (SapbertError): See `add_adapter`.
+    """
+    from torch import nn
+
+    config = model.config
+    if config.model_type not in ARCHITECTURES:
+        raise SapbertError(
+            Errors.E209.format(known=", ".join(ARCHITECTURES), got=config.model_type)
+        )
+    if hasattr(model, "sapbert_adapter"):
+        raise SapbertError(Errors.E213)
+    width = config.hidden_size
+    if not 1 <= settings.reduction <= width:
+        raise SapbertError(
+            Errors.E313.format(
+                setting="reduction", low=1, high=width, value=settings.reduction
+            )
+        )
+
+    def net(inputs: int, inner: int, outputs: int) -> nn.Sequential:
+        return nn.Sequential(
+            nn.Linear(inputs, inner), nn.ReLU(), nn.Linear(inner, outputs)
+        )
+
+    inner = width // settings.reduction
+    layers = [net(width, inner, width) for _ in model.encoder.layer]
+    # ELECTRA's embeddings are narrower than its layers.
+    embedded = getattr(config, "embedding_size", width)
+    left = embedded // 2
+    right = embedded - left
+    coupling = [
+        net(right, right // COUPLING_REDUCTION, left),
+        net(left, left // COUPLING_REDUCTION, right),
+    ]
+    return nn.ModuleDict(
+        {"layers": nn.ModuleList(layers), "coupling": nn.ModuleList(coupling)}
+    )
+
+
+def place_adapter(
+    model: Any, adapter: "nn.ModuleDict", settings: "AdapterSettings"
+) -> None:
+    """Freeze an encoder and let an adapter take part in its forward pass.
+
+    model (PreTrainedModel): The encoder. Its class and its own modules stay what they
+        are: hooks call the adapter.
+    adapter (nn.ModuleDict): From `make_adapter`.
+    settings (AdapterSettings): Its size, kept for `save_adapter`.
+    """
+    model.requires_grad_(False)
+    adapter.to(device=model.device, dtype=model.dtype).train(model.training)
+    model.sapbert_adapter = adapter
+    model.sapbert_adapter_settings = settings
+    nets: Any = adapter["coupling"]
+    bottlenecks: Any = adapter["layers"]
+    model.embeddings.register_forward_hook(partial(run_coupling, nets))
+    for layer, bottleneck in zip(model.encoder.layer, bottlenecks, strict=True):
+        norm = layer.output.LayerNorm
+        norm.register_forward_hook(partial(run_bottleneck, bottleneck))
+
+
+def run_bottleneck(
+    bottleneck: "nn.Module", norm: "nn.Module", args: Tuple[Any, ...], normed: "Tensor"
+) -> "Tensor":
+    """Run a bottleneck, as a hook on the norm that ends a layer.
+
+    The bottleneck sees the normed states; its own residual is the states before the
+    norm, and the same norm follows once more.
+
+    bottleneck (nn.Module): Of this layer.
+    norm (nn.Module): The norm.
+    args (Tuple[Tensor]): The output of the feed-forward block plus its input. Shape:
+        (n, length, width).
+    normed (Tensor): The same after the norm.
+    RETURNS (Tensor): The output of the layer. Shape: (n, length, width).
+    SOURCE: Pfeiffer et al. (2021), AdapterFusion: the place in the layer.
+    """
+    # The method and not the module: its hook would call this function again.
+    return norm.forward(args[0] + bottleneck(normed))
+
+
+def run_coupling(
+    nets: "nn.ModuleList", embeddings: "nn.Module", args: Any, states: "Tensor"
+) -> "Tensor":
+    """Run the invertible part, as a hook on the embeddings.
+
+    nets (nn.ModuleList): From the right half to the left one, and back.
+    embeddings (nn.Module): Not used.
+    args (Any): Not used.
+    states (Tensor): The embedded wordpieces. Shape: (n, length, width).
+    RETURNS (Tensor): Shape: (n, length, width).
+    SOURCE: Dinh et al. (2015), NICE: additive coupling.
+    """
+    import torch
+
+    half = states.shape[-1] // 2
+    left = states[..., :half] + nets[0](states[..., half:])
+    right = states[..., half:] + nets[1](left)
+    return torch.cat((left, right), dim=-1)
+
+
+def trainable_parameters(model: Any) -> List["nn.Parameter"]:
+    """Give what an optimiser has to move: those of the adapter, if there is one.
+
+    model (PreTrainedModel): The encoder.
+    RETURNS (List[nn.Parameter]): All that are not frozen.
+    """
+    return [weights for weights in model.parameters() if weights.requires_grad]
+
+
+def count_trainable(model: Any) -> int:
+    """Count the trained parameters, for the model card.
+
+    model (PreTrainedModel): The encoder.
+    RETURNS (int): The numbers in all that are not frozen.
+    """
+    return sum(weights.numel() for weights in trainable_parameters(model))
+
+
+def own_weights(model: Any) -> Dict[str, "Tensor"]:
+    """Give the weights of an encoder without those of its adapter.
+
+    model (PreTrainedModel): The encoder.
+    RETURNS (Dict[str, Tensor]): As plain AutoModel names them.
+    """
+    return {
+        name: weights
+        for name, weights in model.state_dict().items()
+        if not name.startswith(PREFIX)
+    }
+
+
+def has_adapter(folder: Path) -> bool:
+    """Tell whether an encoder folder has an adapter, be it whole or not.
+
+    folder (Path): The folder.
+    RETURNS (bool): Whether one of the two files is there.
+    """
+    return (folder / SETTINGS_FILE).exists() or (folder / WEIGHTS_FILE).exists()
+
+
+def save_adapter(folder: Path, model: Any, *, base: Optional[str]) -> None:
+    """Write the adapter of an encoder, apart from the encoder's own weights.
+
+    folder (Path): An existing folder.
+    model (PreTrainedModel): The encoder with the adapter.
+    base (Optional[str]): The encoder without it, a folder or a hub id; None if its
+        weights lie in the same folder.
+    """
+    from safetensors.torch import save_file
+
+    weights = model.sapbert_adapter.state_dict()
+    save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
+    settings = asdict(model.sapbert_adapter_settings)
+    data = {"format": FORMAT, "base": base, **settings}
+    (folder / SETTINGS_FILE).write_text(json.dumps(data, indent=2) + "\n", "utf8")
+
+
+def read_adapter(folder: Path) -> Tuple["AdapterSettings", Optional[str]]:
+    """Read what an adapter is like and what it belongs to.
+
+    folder (Path): From `save_adapter`.
+    RETURNS (Tuple[AdapterSettings, Optional[str]]): The size, and the base; None if the
+        base's weights lie in the same folder.
+    RAISES (SapbertError): If the description is missing, damaged or of a later format.
+    """
+    path = folder / SETTINGS_FILE
+    try:
+        data = json.loads(path.read_text("utf8"))
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise ValueError(f"it has no `format` of {FORMAT}")
+        if data.keys() != {"format", "base", "reduction"}:
+            raise ValueError("it has other settings than `base` and `reduction`")
+        if type(data["reduction"]) is not int or data["reduction"] < 1:
+            raise ValueError("`reduction` is no number from 1")
+        if data["base"] is not None and not isinstance(data["base"], str):
+            raise ValueError("`base` is no text")
+    except (ValueError, OSError, RecursionError) as error:
+        raise SapbertError(Errors.E210.format(path=path, reason=error)) from None
+    return AdapterSettings(data["reduction"]), data["base"]
+
+
+def attach_adapter(model: Any, folder: Path) -> None:
+    """Put a saved adapter into the encoder that it was trained in.
+
+    model (PreTrainedModel): The encoder, which is frozen by this.
+    folder (Path): From `save_adapter`.
+    RAISES (SapbertError): If the adapter is missing or damaged, or does not fit.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    settings, _ = read_adapter(folder)
+    path = folder / WEIGHTS_FILE
+    # No random numbers are drawn for weights that the file has.
+    with torch.device("meta"):
+        adapter = make_adapter(model, settings)
+    adapter.to_empty(device=model.device)
+    try:
+        adapter.load_state_dict(load_file(path))
+    except (OSError, SafetensorError) as error:
+        reason = f"{error}."
+        raise SapbertError(Errors.E211.format(path=path, reason=reason)) from None
+    except RuntimeError as error:
+        # torch names each of a hundred weights.
+        reason = "its weights have other names or shapes than this encoder asks for."
+        raise SapbertError(Errors.E211.format(path=path, reason=reason)) from error
+    place_adapter(model, adapter, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSettings:
+    """How large an adapter is.
+
+    reduction (int): How many times narrower than the encoder its bottlenecks are. On
+        BERT-BASE, 1 makes 13 % of the parameters trained ones, 16 makes 1 %.
+    """
+
+    reduction: int

@@ -1,0 +1,242 @@
+"""Parts of a long output, each all or nothing, so that a run goes on where it stopped.
+
+The folder holds `part-00000.jsonl` … and `_state.json`, which is written after each
+part: what it does not list is not done, and is written again.
+"""
+
+import hashlib
+import json
+import os
+from contextlib import contextmanager
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+
+from ..errors import Errors, SapbertError
+from ..system.writing import fcntl, lock_handle, write_atomically, write_json
+from .documents import Document
+
+STATE_FILE = "_state.json"
+FORMAT_VERSION = 1
+
+# Writes documents to a file, and counts what it wrote.
+WritePart = Callable[[Iterator[Document], Any], Dict[str, int]]
+
+
+def part_name(number: int, suffix: str) -> str:
+    """Name a part.
+
+    number (int): From 0.
+    suffix (str): Of the format, like ".jsonl".
+    RETURNS (str): Name of the file; names sort as the parts do.
+    """
+    return f"part-{number:05}{suffix}"
+
+
+def digest_document(document: Document) -> bytes:
+    """Make a fingerprint of what a document gives to the pipeline.
+
+    document (Document): The document.
+    RETURNS (bytes): sha256 of its id, its text, and entities that it came with.
+    """
+    spans: List[Any] = []
+    if document.doc is not None:
+        groups = {"": document.doc.ents, **document.doc.spans}
+        spans = [
+            [key, span.start_char, span.end_char, span.label_]
+            for key, group in sorted(groups.items())
+            for span in group
+        ]
+    data = json.dumps([document.id, document.text, spans])
+    return hashlib.sha256(data.encode()).digest()
+
+
+def pass_documents(documents: Iterable[Document], seen: Any) -> Iterator[Document]:
+    """Let documents pass, and remember them.
+
+    documents (Iterable[Document]): The documents.
+    seen (hashlib._Hash): Is fed with each.
+    YIELDS (Document): The same.
+    """
+    for document in documents:
+        seen.update(digest_document(document))
+        yield document
+
+
+def check_state(state: Any) -> None:
+    """Make sure that a state is one.
+
+    state (Any): Parsed JSON.
+    RAISES (ValueError, KeyError, TypeError): If it is not.
+    """
+    names = [state["suffix"]]
+    for part in state["parts"]:
+        names.append(part["file"])
+        known = (part["documents"], part["bytes"], part["input"], part["counts"])
+        if [type(value) for value in known] != [int, int, str, dict]:
+            raise TypeError
+    # Files are removed by these names.
+    if any(Path(name).name != name for name in names):
+        raise ValueError
+    if state["version"] != FORMAT_VERSION or not isinstance(state["command"], dict):
+        raise ValueError
+    if not isinstance(state["finished"], bool):
+        raise TypeError
+
+
+def read_state(folder: Path) -> Optional[Dict[str, Any]]:
+    """Read how far an output is.
+
+    folder (Path): The output.
+    RETURNS (Optional[Dict[str, Any]]): `version`, `command`, `suffix`, `parts`,
+        `finished`; None if nothing was begun there.
+    RAISES (SapbertError): If the file is damaged, or the folder holds other things.
+    """
+    path = folder / STATE_FILE
+    if not path.exists():
+        # What a run may leave that was killed before its first state was whole.
+        started = f".{STATE_FILE}."
+        if any(not entry.name.startswith(started) for entry in folder.iterdir()):
+            raise SapbertError(Errors.E561.format(path=folder))
+        return None
+    try:
+        state = json.loads(path.read_text("utf8"))
+        check_state(state)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SapbertError(Errors.E562.format(path=path)) from None
+    return dict(state)
+
+
+def open_state(folder: Path, command: Dict[str, Any], *, force: bool) -> Dict[str, Any]:
+    """Begin an output in parts, or find what there is of it.
+
+    folder (Path): The output; see `hold_folder`.
+    command (Dict[str, Any]): Everything that decides what the parts say, as JSON.
+    force (bool): Remove what there is of any output in parts.
+    RETURNS (Dict[str, Any]): See `read_state`.
+    RAISES (SapbertError): If the folder is another command's, or holds other things.
+    """
+    state = read_state(folder)
+    command = json.loads(json.dumps(command))
+    if state is not None and not force:
+        old = state["command"]
+        differing = [key for key in command if old.get(key) != command[key]]
+        differing += [key for key in old if key not in command]
+        if differing:
+            settings = ", ".join(f"`{key}`" for key in differing)
+            raise SapbertError(Errors.E560.format(path=folder, settings=settings))
+        return state
+    if state is not None:
+        # The parts before the state that lists them; the last may not be listed yet.
+        names = [part["file"] for part in state["parts"]]
+        for name in [*names, part_name(len(names), state["suffix"])]:
+            (folder / name).unlink(missing_ok=True)
+    return {
+        "version": FORMAT_VERSION,
+        "command": command,
+        "suffix": "",
+        "parts": [],
+        "finished": False,
+    }
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, where the system has locks.
+
+    folder (Path): The folder; it is made if it is not there.
+    RAISES (SapbertError): If another run is working there, or the system refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except FileExistsError:
+        raise SapbertError(Errors.E561.format(path=folder)) from None
+    except OSError as error:
+        raise SapbertError(
+            Errors.E004.format(path=folder, reason=error.strerror)
+        ) from None
+    try:
+        if not lock_handle(handle) and fcntl is not None:
+            raise SapbertError(Errors.E565.format(path=folder))
+        yield
+    finally:
+        os.close(handle)
+
+
+def check_part(
+    folder: Path, part: Dict[str, Any], documents: Iterable[Document]
+) -> None:
+    """Make sure that a part is there, and what it was made of.
+
+    folder (Path): The output.
+    part (Dict[str, Any]): What the state says of it.
+    documents (Iterable[Document]): As the input gives them now.
+    RAISES (SapbertError): If the file or the input has changed.
+    """
+    path = folder / part["file"]
+    size = path.stat().st_size if path.is_file() else None
+    if size != part["bytes"]:
+        found = "there is none" if size is None else f"it has {size}"
+        raise SapbertError(
+            Errors.E563.format(path=path, expected=part["bytes"], found=found)
+        )
+    seen = hashlib.sha256()
+    for _ in pass_documents(documents, seen):
+        pass
+    if seen.hexdigest() != part["input"]:
+        raise SapbertError(Errors.E564.format(path=path))
+
+
+def write_parts(
+    folder: Path,
+    state: Dict[str, Any],
+    documents: Iterable[Document],
+    *,
+    size: int,
+    suffix: str,
+    write_part: WritePart,
+) -> None:
+    """Write what is not written yet.
+
+    folder (Path): The output; see `hold_folder`.
+    state (Dict[str, Any]): From `open_state`; grows with the parts.
+    documents (Iterable[Document]): All of them, also those that are done.
+    size (int): Documents in a part.
+    suffix (str): Of the parts.
+    write_part (WritePart): Called with the documents and the file of each part.
+    RAISES (SapbertError): If parts or input have changed, the system refuses, or as
+        `write_part` does; then the state lists the parts that are whole.
+    """
+    state_file = folder / STATE_FILE
+    stream = iter(documents)
+    for part in state["parts"]:
+        check_part(folder, part, islice(stream, part["documents"]))
+    if not state["parts"]:
+        state["suffix"] = suffix
+        write_json(state_file, state)
+    for number in count(len(state["parts"])):
+        first = next(stream, None)
+        if first is None:
+            break
+        if state["finished"]:
+            last = folder / state["parts"][-1]["file"] if number else folder
+            raise SapbertError(Errors.E564.format(path=last))
+        path = folder / part_name(number, suffix)
+        seen = hashlib.sha256()
+        rest = chain([first], islice(stream, size - 1))
+        with write_atomically(path) as file:
+            counts = write_part(pass_documents(rest, seen), file)
+        state["parts"].append(
+            {
+                "file": path.name,
+                "documents": counts["documents"],
+                "bytes": path.stat().st_size,
+                "input": seen.hexdigest(),
+                "counts": counts,
+            }
+        )
+        write_json(state_file, state)
+    if not state["finished"]:
+        state["finished"] = True
+        write_json(state_file, state)

@@ -1,0 +1,100 @@
+"""Exact search: every query against every row, from a memory-mapped file."""
+
+from pathlib import Path
+from typing import Dict, Iterable, Tuple
+
+import numpy as np
+from tqdm import tqdm
+
+from .registry import best_first, check_width
+
+FILE = "index.f32"
+DEFAULTS: Dict[str, int] = {}
+BLOCK_ROWS = 65_536
+
+
+def build_index(
+    vectors: np.ndarray,
+    folder: Path,
+    *,
+    settings: Dict[str, int],
+    threads: int,
+    progress: bool,
+) -> None:
+    """Write the vectors one after the other; see `indexes.build_index`."""
+    starts = range(0, len(vectors), BLOCK_ROWS)
+    with open(folder / FILE, "wb") as file:
+        for start in tqdm(starts, unit=" blocks", desc="Index", disable=not progress):
+            block = np.asarray(vectors[start : start + BLOCK_ROWS], dtype="<f4")
+            file.write(block.tobytes())
+
+
+def load_index(
+    folder: Path, *, settings: Dict[str, int], rows: int, width: int
+) -> "ExactIndex":
+    """Map the file; see `indexes.load_index`."""
+    return ExactIndex(
+        np.memmap(folder / FILE, dtype="<f4", mode="r", shape=(rows, width))
+    )
+
+
+class ExactIndex:
+    """All vectors, searched block by block."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix  # (rows, width)
+
+    def search(self, queries: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+        """See `Index.search`."""
+        check_width(queries, self.matrix.shape[1])
+        starts = range(0, len(self.matrix), BLOCK_ROWS)
+        parts = ((start, self.matrix[start : start + BLOCK_ROWS]) for start in starts)
+        blocks = ((np.arange(start, start + len(part)), part) for start, part in parts)
+        return search_blocks(blocks, queries, k)
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """See `Index.vectors`."""
+        return np.array(self.matrix[rows], dtype=np.float32)
+
+
+def search_blocks(
+    blocks: Iterable[Tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Compare every query with every row, block by block.
+
+    blocks (Iterable[Tuple[np.ndarray, np.ndarray]]): Rows, ascending over all blocks,
+        and their vectors. Shape: (m,) and (m, width) each.
+    queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    k (int): How many to find.
+    RETURNS (Tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
+    """
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    for numbers, vectors in blocks:
+        cosines = queries @ vectors.T  # (n, m)
+        numbers = np.broadcast_to(numbers, cosines.shape)
+        rows = np.concatenate([rows, numbers], axis=1)
+        scores = np.concatenate([scores, cosines], axis=1)
+        rows, scores = keep_best(rows, scores, k)
+    return best_first(rows, scores)
+
+
+def keep_best(
+    rows: np.ndarray, scores: np.ndarray, k: int
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Keep the k highest scores; of those that equal the k-th, the smallest rows.
+
+    rows (np.ndarray): In ascending order wherever scores are equal. Shape: (n, m).
+    scores (np.ndarray): Shape: (n, m).
+    k (int): How many to keep.
+    RETURNS (Tuple[np.ndarray, np.ndarray]): Shape: (n, min(k, m)) each, rows ascending.
+    """
+    if scores.shape[1] <= k:
+        return rows, scores
+    last = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]  # the k-th, (n, 1)
+    above = scores > last
+    tied = scores == last
+    room = k - above.sum(axis=1, keepdims=True)
+    kept = above | (tied & (tied.cumsum(axis=1) <= room))
+    shape = (len(rows), k)
+    return rows[kept].reshape(shape), scores[kept].reshape(shape)

@@ -1,0 +1,40 @@
+"""Where a knowledge base lies: in a folder, or in an installed package."""
+
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Dict, Union
+
+from ..errors import Errors, SapbertError
+
+ENTRY_POINTS = "spacy_sapbert_kbs"
+
+
+def installed_kbs() -> Dict[str, Any]:
+    """Find the knowledge bases that are installed as packages.
+
+    RETURNS (Dict[str, EntryPoint]): By name.
+    """
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def find_kb(name: Union[str, Path, None] = None) -> Path:
+    """Find the folder of a knowledge base.
+
+    name (Union[str, Path, None]): A folder, or the name of an installed knowledge
+        base; None for the only one that is installed.
+    RETURNS (Path): The folder.
+    RAISES (SapbertError): If there is none, or None could mean several.
+    """
+    installed = installed_kbs()
+    names = ", ".join(sorted(installed)) or "none"
+    if name is None:
+        if not installed:
+            raise SapbertError(Errors.E308)
+        if len(installed) > 1:
+            raise SapbertError(Errors.E309.format(names=names))
+        name = next(iter(installed))
+    if Path(name).is_dir():
+        return Path(name)
+    if str(name) not in installed:
+        raise SapbertError(Errors.E310.format(name=str(name), names=names))
+    return Path(installed[str(name)].load())

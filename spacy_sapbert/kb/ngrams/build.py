@@ -1,0 +1,139 @@
+"""Names → kb/ngrams/: the inverted index of their character 3-grams."""
+
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Dict, Iterable, Iterator, List, NamedTuple
+
+import numpy as np
+
+from ..store import Store
+from .index import FILES, extract_ngrams
+
+NAMES_AT_ONCE = 50_000  # whose 3-grams are sorted in memory
+
+
+class Run(NamedTuple):
+    """The 3-grams of some names that follow each other.
+
+    names (int): How many names.
+    grams (np.ndarray): The distinct 3-grams, ascending. Shape: (grams,).
+    counts (np.ndarray): How often each comes. Shape: (grams,).
+    distinct (np.ndarray): In how many names each comes. Shape: (grams,).
+    """
+
+    names: int
+    grams: np.ndarray
+    counts: np.ndarray
+    distinct: np.ndarray
+
+
+def iterate_names(store: Store, rows: int) -> Iterator[str]:
+    """Give the names that the 3-grams of a knowledge base are taken from.
+
+    store (Store): Its concepts.db.
+    rows (int): How many rows its index has.
+    YIELDS (str): One alias of each row: the first in the order of CUI and alias.
+    """
+    for start in range(0, rows, NAMES_AT_ONCE):
+        block = range(start, min(start + NAMES_AT_ONCE, rows))
+        entries = store.entries(block)
+        yield from (entries[row][0].alias if row in entries else "" for row in block)
+
+
+def build_ngrams(names: Iterable[str], folder: Path) -> Dict[str, int]:
+    """Build the inverted index in bounded memory; equal names give equal bytes.
+
+    The names are read once. Blocks of them are sorted by 3-gram and put aside on the
+    disk, and then laid one behind the other for each 3-gram.
+
+    names (Iterable[str]): The name of row 0, row 1, …
+    folder (Path): Where to write; it is made if it is not there.
+    RETURNS (Dict[str, int]): How many names, distinct 3-grams and 3-grams there are.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder) as scratch:
+        runs = sort_names(names, scratch)
+        scratch.seek(0)
+        return write_index(runs, scratch, folder)
+
+
+def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Mark where a 3-gram comes for the first time in a row.
+
+    grams (np.ndarray): Ascending. Shape: (n,).
+    rows (np.ndarray): Ascending for each 3-gram. Shape: (n,).
+    RETURNS (np.ndarray): bool. Shape: (n,).
+    """
+    first = np.ones(len(grams), dtype=bool)
+    first[1:] = (grams[1:] != grams[:-1]) | (rows[1:] != rows[:-1])
+    return first
+
+
+def sort_names(names: Iterable[str], scratch: IO[bytes]) -> List[Run]:
+    """Sort the 3-grams of all names, block by block.
+
+    names (Iterable[str]): The names.
+    scratch (IO[bytes]): Gets the rows of each block, sorted by 3-gram.
+    RETURNS (List[Run]): What is known of each block.
+    """
+    runs: List[Run] = []
+    total = 0
+    stream = iter(names)
+    while block := list(islice(stream, NAMES_AT_ONCE)):
+        grams, owners = extract_ngrams(block)
+        order = np.argsort(grams, kind="stable")
+        grams, rows = grams[order], (owners[order] + total).astype("<i4")
+        scratch.write(rows.tobytes())
+        counts = np.unique(grams, return_counts=True)
+        _, distinct = np.unique(grams[mark_first(grams, rows)], return_counts=True)
+        runs.append(Run(len(block), *counts, distinct))
+        total += len(block)
+    return runs
+
+
+def write_index(runs: List[Run], scratch: IO[bytes], folder: Path) -> Dict[str, int]:
+    """Lay the blocks one behind the other for each 3-gram, and weigh.
+
+    runs (List[Run]): From `sort_names`.
+    scratch (IO[bytes]): What it wrote, from the start.
+    folder (Path): Where to write.
+    RETURNS (Dict[str, int]): See `build_ngrams`.
+    SOURCE: The weights are those of scikit-learn's TfidfTransformer.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    grams = np.unique(np.concatenate([nothing, *(run.grams for run in runs)]))
+    places = [np.searchsorted(grams, run.grams) for run in runs]
+    starts = np.zeros(len(grams) + 1, dtype=np.int64)
+    distinct = np.zeros(len(grams), dtype=np.int64)
+    for run, place in zip(runs, places, strict=True):
+        starts[place + 1] += run.counts
+        distinct[place] += run.distinct
+    starts = starts.cumsum()
+    total = sum(run.names for run in runs)
+    weights = (np.log((1 + total) / (1 + distinct)) + 1).astype(FILES["weights"])
+    scales = np.zeros(total, dtype=FILES["scales"])
+    postings = np.lib.format.open_memmap(
+        folder / "rows.npy", mode="w+", dtype=FILES["rows"], shape=(int(starts[-1]),)
+    )
+    free, begin = starts[:-1].copy(), 0
+    for run, place in zip(runs, places, strict=True):
+        size = int(run.counts.sum())
+        rows = np.frombuffer(scratch.read(4 * size), dtype=FILES["rows"])
+        shift = free[place] - (run.counts.cumsum() - run.counts)
+        postings[np.arange(size) + np.repeat(shift, run.counts)] = rows
+        free[place] += run.counts
+        # The length of each name's vector: a 3-gram that it has twice weighs double.
+        numbers = np.repeat(place, run.counts)
+        first = np.flatnonzero(mark_first(numbers, rows))
+        parts = np.diff(first, append=size) * weights[numbers[first]]
+        squares = np.bincount(rows[first] - begin, parts**2, minlength=run.names)
+        with np.errstate(divide="ignore"):
+            scale = np.where(squares > 0, squares**-0.5, 0)
+        scales[begin : begin + run.names] = scale
+        begin += run.names
+    postings.flush()
+    arrays = {"grams": grams, "starts": starts, "weights": weights, "scales": scales}
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array.astype(FILES[name]), allow_pickle=False)
+    return {"names": total, "distinct": len(grams), "ngrams": int(starts[-1])}

@@ -1,0 +1,79 @@
+"""kb/ → a wheel that `pip install` makes known under a name."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .. import __version__
+from ..errors import Errors, SapbertError
+from .copying import copy_files
+from .installed import ENTRY_POINTS
+from .knowledge_base import load_kb
+
+INIT = '''"""A knowledge base for spacy-sapbert; `folder` is where it lies."""
+
+from pathlib import Path
+
+folder = Path(__file__).parent / "kb"
+'''
+
+SETUP = """from setuptools import setup
+
+setup(
+    name={project!r},
+    version={version!r},
+    description={description!r},
+    packages=[{module!r}],
+    package_data={{{module!r}: ["kb/**/*"]}},
+    install_requires=["spacy-sapbert>={minimum}"],
+    entry_points={{{group!r}: ["{name} = {module}:folder"]}},
+)
+"""
+
+
+def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
+    """Make an installable wheel of a knowledge base.
+
+    kb (Path): The folder of the knowledge base; it is verified first.
+    output (Path): The folder that the wheel is put into.
+    name (str): What `kb = "…"` in a config will say: letters, digits and underscores.
+    version (str): Of the package, e.g. "0.1.0".
+    RETURNS (Path): The wheel.
+    RAISES (SapbertError): If the knowledge base is damaged, a name or version is not
+        usable, or the build fails.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise SapbertError(Errors.E316.format(name=name))
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        raise SapbertError(Errors.E317.format(version=version))
+    opened = load_kb(kb)
+    counts = opened.meta["counts"]
+    module = f"sapbert_kb_{name}"
+    with TemporaryDirectory(prefix="sapbert-package-") as temporary:
+        root = Path(temporary)
+        copy_files(opened.folder, root / module / "kb")
+        (root / module / "__init__.py").write_text(INIT, "utf8")
+        (root / "setup.py").write_text(
+            SETUP.format(
+                project=module.replace("_", "-"),
+                version=version,
+                description=f"{counts['concepts']} concepts for spacy-sapbert",
+                module=module,
+                minimum=__version__,
+                group=ENTRY_POINTS,
+                name=name,
+            ),
+            "utf8",
+        )
+        # Without isolation nothing is fetched: setuptools is here already.
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "."]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        wheels = sorted((root / "dist").glob("*.whl"))
+        if done.returncode or not wheels:
+            lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+            raise SapbertError(Errors.E318.format(reason=lines[-1]))
+        output.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(wheels[0], output))

@@ -1,0 +1,108 @@
+"""Which names a search may find: by type, source, language and concept."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple
+
+from ..errors import Errors, SapbertError
+
+# The semantic groups of UMLS and the types in each.
+# SOURCE: McCray et al. (2001), Aggregating UMLS semantic types for reducing conceptual
+# complexity; the last types of CHEM and LIVB are those that UMLS has since retired.
+GROUPS: Dict[str, str] = {
+    "ACTI": "T051 T052 T053 T054 T055 T056 T057 T064 T066",
+    "ANAT": "T017 T018 T021 T022 T023 T024 T025 T026 T029 T030 T031",
+    "CHEM": "T103 T104 T109 T114 T116 T120 T121 T122 T123 T125 T126 T127 T129 T130 "
+    "T131 T192 T195 T196 T197 T200 T110 T111 T115 T118 T119 T124",
+    "CONC": "T077 T078 T079 T080 T081 T082 T089 T102 T169 T170 T171 T185",
+    "DEVI": "T074 T075 T203",
+    "DISO": "T019 T020 T033 T037 T046 T047 T048 T049 T050 T184 T190 T191",
+    "GENE": "T028 T085 T086 T087 T088",
+    "GEOG": "T083",
+    "LIVB": "T001 T002 T004 T005 T007 T008 T010 T011 T012 T013 T014 T015 T016 T096 "
+    "T097 T098 T099 T100 T101 T194 T204 T003 T006",
+    "OBJC": "T071 T072 T073 T167 T168",
+    "OCCU": "T090 T091",
+    "ORGA": "T092 T093 T094 T095",
+    "PHEN": "T034 T038 T067 T068 T069 T070",
+    "PHYS": "T032 T039 T040 T041 T042 T043 T044 T045 T201",
+    "PROC": "T058 T059 T060 T061 T062 T063 T065",
+}
+
+UNTYPED = "untyped"  # among types: concepts of which nobody has said a type
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What a search may find; an empty field allows everything.
+
+    types (Tuple[str, ...]): Semantic types, or groups of `GROUPS`, that a concept has;
+        `UNTYPED` for those that have none.
+    sources (Tuple[str, ...]): Vocabularies that the name comes from.
+    languages (Tuple[str, ...]): Languages that the name is in.
+    allow (Tuple[str, ...]): Ids of concepts; no other is found.
+    deny (Tuple[str, ...]): Ids of concepts that are never found.
+    label_types (Tuple[str, ...]): Types or groups that a concept has besides, because
+        of the label of an entity; a filter that people give has none.
+    """
+
+    types: Tuple[str, ...] = ()
+    sources: Tuple[str, ...] = ()
+    languages: Tuple[str, ...] = ()
+    allow: Tuple[str, ...] = ()
+    deny: Tuple[str, ...] = ()
+    label_types: Tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+
+def make_filter(data: "Optional[Mapping[str, Any] | Filter]") -> Filter:
+    """Check what a config, a call or a command line says.
+
+    data (Optional[Mapping[str, Any] | Filter]): Lists of texts by the names of the
+        fields; None = everything is allowed.
+    RETURNS (Filter): Each list without repetitions, sorted, so that equal filters are
+        equal.
+    RAISES (SapbertError): If a field is unknown, or no list of texts.
+    """
+    names = [field.name for field in fields(Filter)]
+    if isinstance(data, Filter):
+        # People can make one of anything, also of lists.
+        values = {name: getattr(data, name) for name in names}
+        return Filter(**{n: check_texts(f"filter.{n}", v) for n, v in values.items()})
+    known = [name for name in names if name != "label_types"]
+    if not isinstance(data, (Mapping, type(None))):
+        raise SapbertError(Errors.E330.format(known=known, got=type(data).__name__))
+    clean: Dict[str, Tuple[str, ...]] = {}
+    for key, values in (data or {}).items():
+        if key not in known:
+            raise SapbertError(Errors.E330.format(known=known, got=repr(key)))
+        clean[key] = check_texts(f"filter.{key}", values)
+    return Filter(**clean)
+
+
+def check_texts(setting: str, values: Any) -> Tuple[str, ...]:
+    """Make sure that a setting is a list of texts.
+
+    setting (str): Its name, for the error.
+    values (Any): What was given.
+    RETURNS (Tuple[str, ...]): Distinct and sorted.
+    RAISES (SapbertError): If it is something else.
+    """
+    listed = isinstance(values, (list, tuple, set, frozenset))
+    if not listed or any(not isinstance(value, str) or not value for value in values):
+        raise SapbertError(Errors.E331.format(setting=setting))
+    return tuple(sorted(set(values)))
+
+
+def expand_types(types: Iterable[str]) -> Set[str]:
+    """Add the types of semantic groups.
+
+    types (Iterable[str]): Types and groups. Another vocabulary than UMLS may have
+        types that are called like a group, or that have a blank in them.
+    RETURNS (Set[str]): The same, and the types of each group.
+    """
+    found = {*types}
+    for name in found & GROUPS.keys():
+        found |= {*GROUPS[name].split(" ")}
+    return found

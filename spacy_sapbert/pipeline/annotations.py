@@ -1,0 +1,71 @@
+"""What the linker writes into a Doc."""
+
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+
+from spacy.tokens import Doc, Span
+
+from ..errors import Errors, SapbertError
+
+if TYPE_CHECKING:
+    from ..linking.link import Linked
+
+NIL = "NIL"  # as spaCy's own entity linker says
+Attrs = Tuple[str, str, str]  # names of the attributes for CUI, candidates and note
+
+
+def set_extensions(attrs: Attrs, kb_ents_attr: Optional[str] = None) -> None:
+    """Register the attributes of spans that a linker writes.
+
+    attrs (Attrs): Their names.
+    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
+    RAISES (SapbertError): If two have one name, or somebody computes one of them.
+    """
+    names = [name for name in (*attrs, kb_ents_attr) if name is not None]
+    defaults: Tuple[Any, ...] = (None, [], None, [])
+    for attr, default in zip(names, defaults, strict=False):
+        if names.count(attr) > 1:
+            raise SapbertError(Errors.E552.format(attr=attr, reason="named twice"))
+        if not Span.has_extension(attr):
+            Span.set_extension(attr, default=default)
+        elif any(Span.get_extension(attr)[1:]):
+            reason = "computed by another component"
+            raise SapbertError(Errors.E552.format(attr=attr, reason=reason))
+
+
+def write_links(
+    doc: Doc,
+    spans: Sequence[Span],
+    results: "Sequence[Linked]",
+    *,
+    attrs: Attrs,
+    spans_key: Optional[str],
+    kb_ents_attr: Optional[str] = None,
+) -> None:
+    """Write what was found for the spans of one Doc.
+
+    doc (Doc): Changed in place.
+    spans (Sequence[Span]): Its entities, or those of the group.
+    results (Sequence[Linked]): One for each.
+    attrs (Attrs): Names of the attributes.
+    spans_key (Optional[str]): Of the group; None for entities.
+    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score;
+        they are there only for mentions whose best candidate counts.
+    """
+    cui_attr, candidates_attr, note_attr = attrs
+    for span, result in zip(spans, results, strict=True):
+        span._.set(cui_attr, result.cui)
+        span._.set(candidates_attr, result.candidates)
+        span._.set(note_attr, result.note)
+        if kb_ents_attr is not None:
+            pairs = [(c["cui"], c["score"]) for c in result.counted]
+            span._.set(kb_ents_attr, pairs)
+        if spans_key is None:
+            # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
+            for token in span:
+                token.ent_kb_id_ = result.cui or NIL
+    if spans_key is not None and spans:
+        # Spans of equal offsets share `span._`, so the group keeps its own lists.
+        group = doc.spans[spans_key]
+        group.attrs[cui_attr] = [result.cui for result in results]
+        group.attrs[candidates_attr] = [result.candidates for result in results]
+        group.attrs[note_attr] = [result.note for result in results]

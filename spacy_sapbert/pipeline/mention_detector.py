@@ -1,0 +1,319 @@
+"""The names of the knowledge base as mentions, for those who have no NER model."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Tuple,
+    Union,
+)
+from weakref import ref
+
+import srsly
+from spacy.language import Language
+from spacy.pipeline.pipe import Pipe
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from spacy.util import filter_spans, minibatch
+from spacy.vocab import Vocab
+
+from ..errors import Errors, SapbertError
+from ..kb.surface_forms import list_windows, means_name
+from ..system.forks import ProcessLock
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+    from .linker import SapbertLinker
+
+LINKER = "sapbert_linker"
+SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key")
+SETTINGS_FILE = "settings.json"
+FORMS_AT_ONCE = 20_000  # bounds memory for a very long Doc
+OPENING = ProcessLock()  # a component is pickled, and a lock in it could not be
+
+
+@Language.factory(
+    "sapbert_mentions",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config={
+        "kb": None,
+        "label": "CONCEPT",
+        "max_tokens": 8,
+        "min_length": 3,
+        "overwrite": False,
+        "spans_key": None,
+    },
+)
+def make_sapbert_mentions(
+    nlp: Language,
+    name: str,
+    kb: Optional[Union[str, Path]],
+    label: str,
+    max_tokens: int,
+    min_length: int,
+    overwrite: bool,
+    spans_key: Optional[str],
+) -> "SapbertMentions":
+    """Make the component; see `SapbertMentions` for its settings."""
+    return SapbertMentions(
+        nlp,
+        name,
+        kb=kb,
+        label=label,
+        max_tokens=max_tokens,
+        min_length=min_length,
+        overwrite=overwrite,
+        spans_key=spans_key,
+    )
+
+
+def says_something(form: str, vocab: Vocab) -> bool:
+    """Tell whether a form has a word that is no stop word.
+
+    form (str): The form.
+    vocab (Vocab): Knows the stop words.
+    RETURNS (bool): Whether it does.
+    """
+    return any(
+        any(map(str.isalpha, piece)) and not vocab[piece].is_stop
+        for piece in form.split(" ")
+    )
+
+
+def find_names(
+    doc: Doc, kb: "KnowledgeBase", *, max_tokens: int, min_length: int
+) -> Iterator[Tuple[int, int]]:
+    """Find the names of a knowledge base in a Doc, also those inside of others.
+
+    doc (Doc): The Doc.
+    kb (KnowledgeBase): The knowledge base.
+    max_tokens (int): See `list_windows`.
+    min_length (int): See `means_name`.
+    YIELDS (Tuple[int, int]): Start and end in characters.
+    """
+    text = doc.text
+    for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
+        spellings = kb.spellings(list(dict.fromkeys(form for form, _, _ in windows)))
+        for form, start, end in windows:
+            if (
+                form in spellings
+                and means_name(text[start:end], spellings[form], min_length=min_length)
+                and says_something(form, doc.vocab)
+            ):
+                yield start, end
+
+
+def spare_spans(spans: Iterable[Span], others: Iterable[Span]) -> List[Span]:
+    """Drop the spans that overlap others.
+
+    spans (Iterable[Span]): The spans.
+    others (Iterable[Span]): The others.
+    RETURNS (List[Span]): Those that are left.
+    """
+    taken = {place for span in others for place in range(span.start, span.end)}
+    return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]
+
+
+def restore_mentions(state: Dict[str, Any]) -> "SapbertMentions":
+    """Make a component of what a pickle holds.
+
+    state (Dict[str, Any]): Its attributes.
+    RETURNS (SapbertMentions): The component.
+    """
+    mentions = SapbertMentions.__new__(SapbertMentions)
+    mentions.__dict__.update(state)
+    mentions.name = state["name"]
+    return mentions
+
+
+class SapbertMentions(Pipe):
+    """Marks the names of a knowledge base in a Doc, the longest ones first.
+
+    A name of two to four letters that is written with capitals, such as "MI" or
+    "AIDS", counts only as it is written. Stop words and numbers are no mentions.
+
+    nlp (Optional[Language]): The pipeline, whose linker lends its knowledge base.
+    name (str): Of the component.
+    kb (Optional[Union[str, Path]]): Folder of a knowledge base, or the name of an
+        installed one; None = the linker's in the same pipeline, else the only one
+        installed.
+    label (str): Label of the mentions.
+    max_tokens (int): Words and other characters in a mention at the most, 1 to 50.
+    min_length (int): Characters in a mention at the least, but for abbreviations.
+    overwrite (bool): Whether a mention takes the place of the entities that it
+        overlaps; else these stay.
+    spans_key (Optional[str]): None = doc.ents, else doc.spans[spans_key].
+    RAISES (SapbertError): If a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        nlp: Optional[Language],
+        name: str = "sapbert_mentions",
+        *,
+        kb: Optional[Union[str, Path]] = None,
+        label: str = "CONCEPT",
+        max_tokens: int = 8,
+        min_length: int = 3,
+        overwrite: bool = False,
+        spans_key: Optional[str] = None,
+    ) -> None:
+        for setting, value, high in (
+            ("max_tokens", max_tokens, 50),
+            ("min_length", min_length, 1000),
+        ):
+            if not 1 <= value <= high:
+                raise SapbertError(
+                    Errors.E313.format(
+                        setting=f"components.{name}.{setting}",
+                        low=1,
+                        high=high,
+                        value=value,
+                    )
+                )
+        self.name = name
+        self.source = kb
+        self.label = label
+        self.max_tokens = max_tokens
+        self.min_length = min_length
+        self.overwrite = overwrite
+        self.spans_key = spans_key
+        self.opened: Optional[KnowledgeBase] = None
+        # A pipeline owns its components: a strong reference would be a circle.
+        self.pipeline = ref(nlp) if nlp is not None else None
+        self.lender: Optional[SapbertLinker] = None
+
+    @property
+    def kb(self) -> "KnowledgeBase":
+        """The knowledge base, opened when it is first asked for."""
+        linker = self.find_linker() if self.source is None else None
+        if linker is not None:
+            return linker.kb
+        with OPENING:
+            if self.opened is None:
+                from ..kb.knowledge_base import load_kb
+
+                self.opened = load_kb(self.source)
+        return self.opened
+
+    def find_linker(self) -> "Optional[SapbertLinker]":
+        """Find the first linker in the same pipeline, if there is one."""
+        nlp = self.pipeline() if self.pipeline is not None else None
+        if nlp is None:
+            return self.lender
+        for name, component in nlp.components:
+            if nlp.get_pipe_meta(name).factory == LINKER:
+                return component  # type: ignore[return-value]
+        return None
+
+    def initialize(
+        self,
+        get_examples: Optional[Callable[[], Iterable[Example]]] = None,
+        *,
+        nlp: Optional[Language] = None,
+    ) -> None:
+        """Open the knowledge base now, so that what is wrong shows before any text.
+
+        get_examples (Optional[Callable]): Not used.
+        nlp (Optional[Language]): The pipeline that the component is in now.
+        RAISES (SapbertError): If there is none, or it is damaged.
+        """
+        if nlp is not None:
+            self.pipeline = ref(nlp)
+        self.kb  # noqa: B018
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Mark the names in one Doc.
+
+        doc (Doc): Any Doc.
+        RETURNS (Doc): The same, with new entities, or spans in the group.
+        """
+        key = self.spans_key
+        if key is None:
+            old = list(doc.ents)
+        else:
+            old = list(doc.spans[key]) if key in doc.spans else []
+        places = find_names(
+            doc, self.kb, max_tokens=self.max_tokens, min_length=self.min_length
+        )
+        spans = (doc.char_span(*place, label=self.label) for place in places)
+        found = [span for span in spans if span is not None]
+        if self.overwrite:
+            found = filter_spans(found)
+            old = spare_spans(old, found)
+        else:
+            found = filter_spans(spare_spans(found, old))
+        if key is None:
+            doc.ents = sorted([*old, *found])
+        else:
+            doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *found]))
+        return doc
+
+    def settings(self) -> Dict[str, Any]:
+        """Give the settings as they are to be saved.
+
+        A knowledge base that the linker has too is not named: the linker saves it,
+        and lends it again where the pipeline is loaded.
+        """
+        source = self.source
+        linker = self.find_linker()
+        if source is not None and linker is not None:
+            from ..kb.installed import find_kb
+
+            with suppress(SapbertError):
+                if find_kb(source).resolve() == linker.kb.folder.resolve():
+                    source = None
+        values = {key: getattr(self, key) for key in SETTINGS}
+        return {"kb": None if source is None else str(source), **values}
+
+    def use_settings(self, settings: Dict[str, Any]) -> "SapbertMentions":
+        """Take saved settings over, and forget what knowledge base was opened."""
+        for key in SETTINGS:
+            setattr(self, key, settings[key])
+        self.source, self.opened = settings["kb"], None
+        return self
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Save the settings; the knowledge base is saved by the linker.
+
+        path (Union[str, Path]): A folder.
+        exclude (Iterable[str]): Not used.
+        """
+        Path(path).mkdir(parents=True, exist_ok=True)
+        srsly.write_json(Path(path) / SETTINGS_FILE, self.settings())
+
+    def from_disk(
+        self, path: Union[str, Path], *, exclude: Iterable[str] = ()
+    ) -> "SapbertMentions":
+        """Load the settings.
+
+        path (Union[str, Path]): The folder.
+        exclude (Iterable[str]): Not used.
+        RETURNS (SapbertMentions): The component.
+        """
+        return self.use_settings(srsly.read_json(Path(path) / SETTINGS_FILE))
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the settings; see `to_disk`."""
+        data: bytes = srsly.msgpack_dumps(self.settings())
+        return data
+
+    def from_bytes(
+        self, data: bytes, *, exclude: Iterable[str] = ()
+    ) -> "SapbertMentions":
+        """Load the settings; see `from_disk`."""
+        return self.use_settings(srsly.msgpack_loads(data))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # No pipeline goes along, but the linker does: where both are sent to a worker
+        # they are sent in one pickle, so that they share one knowledge base there too.
+        lender = self.find_linker() if self.source is None else None
+        state = {**self.__dict__, "pipeline": None, "lender": lender}
+        return restore_mentions, ({**state, "name": self.name},)

@@ -1,0 +1,93 @@
+"""Concepts put together by their ids: of one vocabulary, or of several."""
+
+import json
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter
+from typing import Dict, Iterable, Iterator, List, Sequence, Set
+
+from .concepts import PLACES, Concept, concept_to_json
+from .temporary_db import open_scratch
+
+get_cui = attrgetter("cui")
+
+
+def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]:
+    """Read vocabularies as one, in step, so that memory does not grow with them.
+
+    inputs (Sequence[Iterable[Concept]]): Concepts sorted by id, as all readers give
+        them; the vocabulary whose names and definitions are preferred comes first.
+    YIELDS (Concept): Each concept once, sorted by id.
+    """
+    for _, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
+        yield unite_concepts(list(same))
+
+
+def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
+    """Sort concepts by id on the disk, and put those of the same id together.
+
+    concepts (Iterable[Concept]): In any order.
+    YIELDS (Concept): Each concept once, sorted by id.
+    """
+    with open_scratch() as scratch:
+        scratch.execute("CREATE TABLE concepts (cui, data)")
+        scratch.executemany(
+            "INSERT INTO concepts VALUES (?, ?)",
+            (
+                (concept.cui, json.dumps(concept_to_json(concept)))
+                for concept in concepts
+            ),
+        )
+        # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
+        rows = scratch.execute("SELECT data FROM concepts ORDER BY cui, rowid")
+        stored = (load_concept(data) for (data,) in rows)
+        yield from unite_vocabularies([stored])
+
+
+def load_concept(data: str) -> Concept:
+    """Make a concept of what `concept_to_json` made of it."""
+    fields = json.loads(data)
+    del fields["name"]
+    return Concept(**fields)
+
+
+def unite_concepts(concepts: List[Concept]) -> Concept:
+    """Make one concept of several with the same id.
+
+    concepts (List[Concept]): The first gives the preferred name, and the first that
+        has one the definition; the other fields are put together in this order.
+    RETURNS (Concept): The first one, changed in place.
+    """
+    united, *others = concepts
+    if not others:
+        return united
+    unite_names(concepts)
+    for field in ("types", "parents", "retired"):
+        values = (value for concept in concepts for value in getattr(concept, field))
+        setattr(united, field, list(dict.fromkeys(values)))
+    for concept in others:
+        united.definition = united.definition or concept.definition
+        for source, codes in concept.codes.items():
+            known = united.codes.get(source, [])
+            united.codes[source] = list(dict.fromkeys([*known, *codes]))
+    return united
+
+
+def unite_names(concepts: Sequence[Concept]) -> None:
+    """Give a concept the names of others too, with their languages and sources.
+
+    concepts (Sequence[Concept]): The first is changed in place; its own names stay
+        where they are.
+    """
+    where: Dict[str, int] = {}
+    for concept in concepts:
+        for alias in concept.aliases:
+            where.setdefault(alias, len(where))
+    for field in PLACES:
+        found: Dict[str, Set[int]] = {}
+        for concept in concepts:
+            for key, places in getattr(concept, field).items():
+                moved = (where[concept.aliases[place]] for place in places)
+                found.setdefault(key, set()).update(moved)
+        setattr(concepts[0], field, {key: sorted(found[key]) for key in found})
+    concepts[0].aliases = list(where)

@@ -1,0 +1,144 @@
+"""Vocabularies of every format, each read as `Concept`s.
+
+To add a format, write one file with a function like the others', and name it here.
+"""
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
+
+from ..errors import Errors, SapbertError
+from .concepts import Concept
+from .merge import unite_vocabularies
+from .report import Report
+
+Reader = Callable[..., Iterator[Concept]]
+
+# format: module and function, and how its files are called
+READERS: Dict[str, Tuple[str, Sequence[str]]] = {
+    "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
+    "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
+    "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
+    "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
+    "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
+    "phecode": ("phecode:read_phecode", ("*phecode*_labels.csv*",)),
+    "maps": ("maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
+    "icd10cm": ("icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
+    # any other XML
+    "mesh": (
+        "mesh:read_mesh",
+        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
+    ),
+    # its files are called like ours: it has to be named
+    "scispacy": ("scispacy:read_scispacy", ()),
+}
+
+
+def guess_format(path: Path) -> str:
+    """Tell the format of a vocabulary by its name.
+
+    path (Path): A file, or the folder of a release.
+    RETURNS (str): A key of `READERS`.
+    RAISES (SapbertError): If nothing is there, or no format has such names.
+    """
+    for name, (_, patterns) in READERS.items():
+        files = [path]
+        if path.is_dir():
+            # a release in a folder is named by its files
+            files = [*path.iterdir(), *path.glob("META/*")]
+            patterns = [pattern for pattern in patterns if not pattern.startswith("*")]
+        if any(file.match(pattern) for file in files for pattern in patterns):
+            return name
+    if not path.exists():
+        raise SapbertError(Errors.E001.format(path=path))
+    raise SapbertError(Errors.E110.format(path=path, formats=", ".join(READERS)))
+
+
+def load_reader(format: str) -> Reader:
+    """Import the reader of a format.
+
+    format (str): A key of `READERS`.
+    RETURNS (Reader): A function of a path, `on_error`, `report` and its own options.
+    RAISES (SapbertError): If there is no such format.
+    """
+    if format not in READERS:
+        raise SapbertError(
+            Errors.E111.format(formats=", ".join(READERS), format=format)
+        )
+    module, _, name = READERS[format][0].partition(":")
+    reader: Reader = getattr(import_module(f".{module}", __package__), name)
+    return reader
+
+
+def read_vocabulary(
+    path: Path,
+    format: Optional[str] = None,
+    *,
+    on_error: str = "fail",
+    report: Optional[Report] = None,
+    **options: Any,
+) -> Iterator[Concept]:
+    """Read a vocabulary of any format.
+
+    path (Path): A file, or the folder of a release.
+    format (Optional[str]): A key of `READERS`; None = told by the name.
+    on_error (str): "fail", or "skip" to count bad rows and go on.
+    report (Optional[Report]): Filled while reading.
+    options (Any): What the reader of the format takes.
+    RETURNS (Iterator[Concept]): The concepts.
+    RAISES (SapbertError): If the format is unknown, or has no such option; later, at
+        the first bad row.
+    """
+    reports = None if report is None else [report]
+    return read_vocabularies(
+        [path], format, on_error=on_error, reports=reports, **options
+    )
+
+
+def read_vocabularies(
+    paths: Sequence[Path],
+    format: Optional[str] = None,
+    *,
+    on_error: str = "fail",
+    reports: Optional[Sequence[Report]] = None,
+    **options: Any,
+) -> Iterator[Concept]:
+    """Read vocabularies as one, sorted by id.
+
+    paths (Sequence[Path]): Files or release folders, the one whose names and
+        definitions are preferred first.
+    format (Optional[str]): Of all of them; None = told by the names.
+    on_error (str): "fail", or "skip" to count bad rows and go on.
+    reports (Optional[Sequence[Report]]): One for each path, filled while reading.
+    options (Any): What the readers take; each reader gets those that it knows.
+    RETURNS (Iterator[Concept]): Each concept once.
+    RAISES (SapbertError): If a format is unknown, or none has such an option; later,
+        at the first bad row.
+    """
+    if on_error not in ("fail", "skip"):
+        raise SapbertError(Errors.E112.format(value=on_error))
+    formats = [guess_format(path) if format is None else format for path in paths]
+    readers = [load_reader(name) for name in formats]
+    known = [list(inspect.signature(reader).parameters) for reader in readers]
+    for option in options:
+        if not any(option in names for names in known):
+            raise SapbertError(
+                Errors.E113.format(
+                    formats=", ".join(dict.fromkeys(formats)),
+                    option=option.replace("_", "-"),
+                )
+            )
+    reports = [Report() for _ in paths] if reports is None else reports
+    inputs = [
+        reader(
+            path,
+            on_error=on_error,
+            report=report,
+            **{name: value for name, value in options.items() if name in names},
+        )
+        for path, reader, names, report in zip(
+            paths, readers, known, reports, strict=True
+        )
+    ]
+    return inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)

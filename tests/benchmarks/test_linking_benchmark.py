@@ -1,0 +1,293 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from benchmarks.linking import FIGURES, list_table, main
+from benchmarks.linking_inputs import (
+    Corpus,
+    choose_singles,
+    describe_doc,
+    parse_config,
+    read_corpus,
+    write_entities,
+)
+from benchmarks.linking_judging import judge_side, rank_answers
+from benchmarks.linking_measure import ImportTimer, make_docs
+from benchmarks.linking_runs import alone, check_made
+from benchmarks.profile_pipe import REST, STEPS
+from benchmarks.profile_pipe import main as profile_main
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import GoldMention
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.vocabularies.scispacy import read_scispacy
+
+app, profile_app = typer.Typer(), typer.Typer()
+app.command()(main)
+profile_app.command()(profile_main)
+
+PUBTATOR = """1|t|Fever after a heart attack
+1|a|Diabetes mellitus, not pre-diabetes, and aspirin.
+1\t0\t5\tFever\tDisease\tC0000004
+1\t14\t26\theart attack\tDisease\tC0000001
+1\t20\t26\tattack\tDisease\tC0000001
+1\t27\t44\tDiabetes mellitus\tDisease\tC0000005|C0000003
+1\t68\t75\taspirin\tChemical\t-1
+
+2|t|Nothing here
+2|a|to be linked.
+
+3|t|Headache
+3|a|and fever.
+3\t0\t8\tHeadache\tDisease\tC0000007
+3\t13\t18\tfever\tDisease\tC0000004
+"""
+
+
+@pytest.fixture
+def pubtator_file(tmp_path: Path) -> Path:
+    path = tmp_path / "gold.txt"
+    path.write_text(PUBTATOR, "utf8")
+    return path
+
+
+def run(command: Any, *arguments: Any) -> Any:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+def test_concepts_are_written_as_scispacy_has_them(
+    few_concepts: List[Concept], tmp_path: Path
+) -> None:
+    path = tmp_path / "entities.jsonl"
+    write_entities(path, few_concepts)
+    first = json.loads(path.read_text("utf8").splitlines()[0])
+    assert first == {
+        "concept_id": "C0000001",
+        "canonical_name": "Myocardial infarction",
+        "aliases": ["Heart attack", "MI", "Infarction, Myocardial"],
+        "types": ["T047"],
+        "definition": "Death of heart muscle for want of blood.",
+    }
+    for read, concept in zip(read_scispacy(path), few_concepts, strict=True):
+        assert (read.cui, read.aliases) == (concept.cui, concept.aliases)
+        assert (read.types, read.definition) == (concept.types, concept.definition)
+
+
+def test_entities_are_the_longest_of_the_wanted_mentions(pubtator_file: Path) -> None:
+    corpus = read_corpus(pubtator_file, labels=["Disease"], prefix="UMLS:")
+    texts = [[ent.text for ent in doc.ents] for doc in corpus.docs]
+    assert texts == [["Fever", "heart attack", "Diabetes mellitus"]] + [
+        ["Headache", "fever"]
+    ]
+    assert corpus.mentions == 6
+    assert [gold.parts for gold in corpus.golds[0]] == [
+        [["UMLS:C0000004"]],
+        [["UMLS:C0000001"]],
+        [["UMLS:C0000005"], ["UMLS:C0000003"]],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error"),
+    [
+        ({"labels": ["Gene"]}, "E708"),
+        ({"labels": ["Chemical"]}, "E708"),  # without an id
+        ({"limit": 2}, "E734"),
+    ],
+)
+def test_a_corpus_that_measures_nothing_is_refused(
+    pubtator_file: Path, chosen: Any, error: str
+) -> None:
+    with pytest.raises(SapbertError, match=error):
+        read_corpus(pubtator_file, **chosen)
+
+
+def test_documents_come_out_of_the_request_as_they_went_in(pubtator_file: Path) -> None:
+    docs = read_corpus(pubtator_file).docs
+    asked = json.loads(json.dumps([describe_doc(doc, doc.ents) for doc in docs]))
+    for made, doc in zip(make_docs(docs[0].vocab, asked), docs, strict=True):
+        assert made.text == doc.text
+        assert [(e.start, e.end, e.label_) for e in made.ents] == [
+            (e.start, e.end, e.label_) for e in doc.ents
+        ]
+
+
+def test_singles_are_distinct_mentions_and_nothing_else(pubtator_file: Path) -> None:
+    docs = read_corpus(pubtator_file).docs
+    singles = choose_singles(docs, 100)
+    assert singles == choose_singles(docs, 100)
+    made = list(make_docs(docs[0].vocab, singles))
+    assert {doc.text.strip() for doc in made} == {
+        "Fever",
+        "heart attack",
+        "Diabetes mellitus",
+        "aspirin",
+        "Headache",
+        "fever",
+    }
+    assert all([ent.text for ent in doc.ents] == [doc.text.strip()] for doc in made)
+    assert len(choose_singles(docs, 2)) == 2
+
+
+def test_config_leads_into_sections() -> None:
+    assert parse_config(["encoder.@architectures=x.Y.v1", "encoder.n=64", "k=3"]) == {
+        "encoder": {"@architectures": "x.Y.v1", "n": 64},
+        "k": 3,
+    }
+    assert parse_config(["fusion=rrf", "threshold=null", 'kb="7"', "a=b=c"]) == {
+        "fusion": "rrf",
+        "threshold": None,
+        "kb": "7",
+        "a": "b=c",
+    }
+
+
+@pytest.mark.parametrize("values", [["k"], ["=3"], ["a.=3"], ["a=1", "a.b=1"]])
+def test_config_of_another_form_is_refused(values: List[str]) -> None:
+    with pytest.raises(SapbertError, match="E732"):
+        parse_config(values)
+
+
+def test_a_folder_is_not_used_for_other_inputs(tmp_path: Path) -> None:
+    check_made(tmp_path, {"concepts": "one"})
+    check_made(tmp_path, {"concepts": "one"})
+    with pytest.raises(SapbertError, match="E733"):
+        check_made(tmp_path, {"concepts": "other"})
+
+
+def test_equal_scores_are_a_tie_only_where_ties_count() -> None:
+    found = [("C1", 0.9), ("C2", 0.90000001), ("C3", 0.5)]
+    tied = rank_answers(found, {"C3": "C4"}, ties=True)
+    assert [(answer.cui, answer.score) for answer in tied] == [
+        ("C1", -1),
+        ("C2", -1),
+        ("C4", -2),
+    ]
+    ordered = rank_answers(found, {}, ties=False)
+    assert [answer.score for answer in ordered] == [-1, -2, -3]
+
+
+def test_a_side_is_judged_by_concepts() -> None:
+    parts: List[Any] = [[["C1"]], [["C1"]], [["C2"]], [], [["C9"]]]
+    golds = [GoldMention(0, "", "the same text", part) for part in parts]
+    answers = [
+        [("C1", 0.9), ("C2", 0.9)],  # a tie, the first is right
+        [("C1", 0.9), ("C2", 0.8)],  # right
+        [("C1", 0.9), ("C2", 0.8)],  # wrong, right among five
+        [],  # not judged
+        [("C1", 0.4)],  # the dictionary has no C9
+    ]
+    corpus = Corpus([], [golds[:2], golds[2:]], 5)
+    live = {"C1": "C1", "C2": "C2"}
+    judged = judge_side(corpus, [answers[:2], answers[2:]], live.get, {})
+    assert judged == {
+        "strict": 0.25,
+        "answered": 0.5,
+        "answered@5": 0.75,
+        "tied": 0.2,
+        "linked": 0.8,
+        "coverage": 0.75,
+        "judged": 4,
+    }
+
+
+def test_the_table_says_how_many_times_as_good_ours_is() -> None:
+    theirs, ours = dict.fromkeys(FIGURES, 4.0), dict.fromkeys(FIGURES, 2.0)
+    sides = {"scispaCy": {"figures": theirs}, "ours": {"figures": ours}}
+    table = {row[0]: row for row in list_table(sides)}
+    assert table["Imports"] == ("Imports", "4.00 s", "2.00 s", "2.00×")
+    assert table["Acc@1, first answer"][-1] == "0.50×"
+    assert list_table({"ours": sides["ours"]})[1] == ("Imports", "2.00 s")
+    ours["imports"] = 0.0
+    assert list_table(sides)[1][-1] == "–"
+
+
+def test_imports_are_timed_only_while_asked() -> None:
+    before = __import__
+    with ImportTimer() as timer:
+        import decimal  # noqa: F401
+    assert timer.seconds > 0
+    assert __import__ is before
+
+
+def test_another_environment_sees_nothing_but_the_benchmarks() -> None:
+    code = "import benchmarks.linking_measure, sys; print(*sys.path, sep='\\n')"
+    with alone() as env:
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", code],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    checkout = Path(__file__).parents[2]
+    assert checkout not in [Path(place) for place in done.stdout.splitlines()]
+
+
+def test_ours_is_measured_alone(
+    sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
+) -> None:
+    out, output = tmp_path / "out", tmp_path / "results.json"
+    out.mkdir()
+    (out / "kb").symlink_to(sample_kb)
+    options = ["--out", out, "--encoder", "not used", "--label", "Disease"]
+    options += ["--rounds", 1, "--threads", 1, "--config", "k=3", "--output", output]
+    done = run(app, pubtator_file, concepts_file, *options)
+    assert done.exit_code == 0, done.output
+    assert "5 of 6 mentions on token boundaries" in done.output
+    data = json.loads(output.read_text("utf8"))
+    side = data["sides"]["ours"]
+    assert [*side["figures"]] == [*FIGURES]
+    assert all(value >= 0 for value in side["figures"].values())
+    # the composite cannot be right: it has two concepts
+    assert side["figures"]["answered"] == 0.8
+    assert side["figures"]["linked"] == 1
+    assert (side["judged"], side["coverage"]) == (5, 1)
+    assert data["settings"]["ours"] == {"k": 3}
+    assert str(tmp_path) not in output.read_text("utf8")
+
+
+def test_scispacy_is_measured_in_its_environment(
+    sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
+) -> None:
+    python = os.environ.get("SCISPACY_PYTHON")
+    if not python:
+        pytest.skip("SCISPACY_PYTHON names no interpreter that has scispaCy")
+    out, output = tmp_path / "out", tmp_path / "results.json"
+    out.mkdir()
+    (out / "kb").symlink_to(sample_kb)
+    concepts = tmp_path / "concepts.jsonl"
+    # of 3-grams in fewer than ten names scispaCy's index knows nothing
+    lines = [Concept(f"X{i}", [f"fever {i}", f"headache {i}"]) for i in range(12)]
+    write_concepts(concepts, [*read_concepts(concepts_file), *lines])
+    options = ["--out", out, "--encoder", "not used", "--rounds", 1]
+    options += ["--scispacy-python", python, "--output", output]
+    done = run(app, pubtator_file, concepts, *options)
+    assert done.exit_code == 0, done.output
+    sides: Dict[str, Any] = json.loads(output.read_text("utf8"))["sides"]
+    assert [*sides] == ["scispaCy", "ours"]
+    assert sides["scispaCy"]["figures"]["linked"] > 0
+    assert "scispacy" in sides["scispaCy"]["versions"]
+
+
+@pytest.mark.parametrize(("singles", "documents"), [(0, 2), (3, 3)])
+def test_the_profile_has_every_step(
+    sample_kb: Path, pubtator_file: Path, singles: int, documents: int
+) -> None:
+    options = ["--kb", sample_kb, "--rounds", 1, "--singles", singles]
+    done = run(profile_app, pubtator_file, *options)
+    assert done.exit_code == 0, done.output
+    rows = [line.split("  ")[0].strip() for line in done.output.splitlines()]
+    assert [row for row in rows if row in {*STEPS, REST, "all"}] == [
+        *STEPS,
+        REST,
+        "all",
+    ]
+    mentions = singles or 6
+    assert f"{documents} documents, {mentions} mentions" in done.output

@@ -1,0 +1,402 @@
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Tuple
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+)
+
+from spacy_sapbert.encoder.adapters import (
+    ARCHITECTURES,
+    AdapterSettings,
+    add_adapter,
+    attach_adapter,
+    count_trainable,
+    save_adapter,
+    trainable_parameters,
+)
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    read_settings,
+    save_encoder,
+)
+from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
+
+NAMES = ["heart attack", "fever", "acute pain of the heart", "diabetes"]
+
+
+def encode(tokenizer: Any, model: Any) -> torch.Tensor:
+    batch = tokenizer(NAMES, padding=True, return_tensors="pt")
+    states = model(**batch).last_hidden_state
+    mask = batch["attention_mask"][:, :, None]
+    pooled = (states * mask).sum(1) / mask.sum(1)
+    return torch.nn.functional.normalize(pooled, dim=1)
+
+
+def vectors_of(name: Path) -> np.ndarray:
+    with torch.no_grad():
+        return encode(*load_encoder(str(name))).numpy()
+
+
+def linker_vectors_of(name: Path) -> np.ndarray:
+    model = create_transformer_encoder()
+    open_encoder(model, name)
+    return model.predict(NAMES)
+
+
+def adapted(base: Path, *, deviation: float = 0.3) -> Tuple[Any, Any, np.ndarray]:
+    """An adapter that has learnt something: it moves every vector."""
+    tokenizer, model = load_encoder(str(base))
+    torch.manual_seed(1)
+    adapter = add_adapter(model, AdapterSettings(4))
+    with torch.no_grad():
+        for weights in adapter.parameters():
+            weights.normal_(std=deviation)
+        vectors = encode(tokenizer, model).numpy()
+    assert (vectors * vectors_of(base)).sum(1).max() < 0.9
+    return tokenizer, model, vectors
+
+
+def save_whole(base: Path, folder: Path) -> np.ndarray:
+    tokenizer, model, vectors = adapted(base)
+    folder.mkdir()
+    save_encoder(folder, tokenizer, model, EncoderSettings("mean"))
+    return vectors
+
+
+def save_apart(base: Path, folder: Path) -> np.ndarray:
+    tokenizer, model, vectors = adapted(base)
+    folder.mkdir()
+    settings = EncoderSettings("mean")
+    save_encoder(folder, tokenizer, model, settings, adapter_base=str(base))
+    return vectors
+
+
+@pytest.mark.parametrize(
+    ("reduction", "parameters"), [(1, 14_470_272), (16, 1_190_592)]
+)
+def test_the_papers_numbers_of_trained_parameters(
+    reduction: int, parameters: int
+) -> None:
+    with torch.device("meta"):
+        model = BertModel(BertConfig())
+    add_adapter(model, AdapterSettings(reduction))
+    assert count_trainable(model) == parameters
+
+
+def test_a_new_adapter_hardly_changes_the_vectors(tiny_encoder: Path) -> None:
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    add_adapter(model, AdapterSettings(1))
+    with torch.no_grad():
+        vectors = encode(tokenizer, model).numpy()
+    before = vectors_of(tiny_encoder)
+    assert (vectors * before).sum(1).min() > 0.999
+    assert not np.array_equal(vectors, before)
+
+
+@torch.no_grad()
+def test_the_forward_pass_is_the_one_of_pfeiffer(tiny_encoder: Path) -> None:
+    _, model, _ = adapted(tiny_encoder)
+    _, base = load_encoder(str(tiny_encoder))
+    ids = torch.arange(5, 15).view(2, 5)
+    adapter = model.sapbert_adapter
+
+    def bottleneck(net: Any, states: torch.Tensor) -> torch.Tensor:
+        return net[2](net[0](states).clamp(min=0))
+
+    first, second = base.embeddings(ids).split(16, dim=-1)
+    first = first + bottleneck(adapter["coupling"][0], second)
+    second = second + bottleneck(adapter["coupling"][1], first)
+    states = torch.cat([first, second], dim=-1)
+    for layer, net in zip(base.encoder.layer, adapter["layers"], strict=True):
+        attended = layer.attention(states)[0]
+        block = layer.output.dense(layer.intermediate(attended))
+        norm = layer.output.LayerNorm
+        states = bottleneck(net, norm(block + attended)) + block
+        states = norm(states + attended)
+    assert torch.allclose(model(ids).last_hidden_state, states, atol=1e-5)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_step_moves_all_of_the_adapter_and_nothing_else(
+    tiny_encoder: Path, fast: bool
+) -> None:
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    adapter = add_adapter(model, AdapterSettings(2))
+    model.train()
+    before = {name: weights.clone() for name, weights in model.state_dict().items()}
+    trained = trainable_parameters(model)
+    assert {id(weights) for weights in trained} == {
+        id(weights) for weights in adapter.parameters()
+    }
+    optimizer = torch.optim.AdamW(trained, lr=1e-2)
+    with torch.autocast("cpu", torch.bfloat16, enabled=fast):
+        vectors = encode(tokenizer, model)
+    (vectors[0] @ vectors[1]).backward()
+    assert all(
+        (weights.grad is not None) == weights.requires_grad
+        for weights in model.parameters()
+    )
+    optimizer.step()
+    for name, weights in model.state_dict().items():
+        moved = not torch.equal(weights, before[name])
+        assert moved == name.startswith("sapbert_adapter."), name
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_supported_architecture_takes_an_adapter(
+    architecture: str, tmp_path: Path
+) -> None:
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    if architecture == "electra":
+        config.embedding_size = 8
+    model, copy = (AutoModel.from_config(config).eval() for _ in range(2))
+    copy.load_state_dict(model.state_dict())
+    adapter = add_adapter(model, AdapterSettings(2))
+    states = model(torch.arange(5, 15).view(2, 5)).last_hidden_state
+    states[:, :, 0].sum().backward()
+    for weights in adapter.parameters():
+        assert weights.grad is not None
+        assert weights.grad.any()
+    save_adapter(tmp_path, model, base=None)
+    attach_adapter(copy, tmp_path)
+    assert torch.equal(copy(torch.arange(5, 15).view(2, 5)).last_hidden_state, states)
+
+
+def test_an_encoder_saved_whole_holds_everything(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    vectors = save_whole(base, tmp_path / "whole")
+    shutil.rmtree(base)
+    assert np.array_equal(vectors_of(tmp_path / "whole"), vectors)
+    assert np.allclose(linker_vectors_of(tmp_path / "whole"), vectors, atol=1e-6)
+    assert str(tmp_path) not in (tmp_path / "whole" / "adapter.json").read_text("utf8")
+
+
+def test_an_adapter_saved_apart_is_small_and_finds_its_base(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    vectors = save_apart(tiny_encoder, tmp_path / "apart")
+    assert not (tmp_path / "apart" / "model.safetensors").exists()
+    assert np.array_equal(vectors_of(tmp_path / "apart"), vectors)
+    assert np.allclose(linker_vectors_of(tmp_path / "apart"), vectors, atol=1e-6)
+
+
+def test_an_adapter_alone_takes_tokenizer_and_settings_of_its_base(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    _, model, vectors = adapted(tiny_encoder)
+    save_adapter(tmp_path, model, base=str(tiny_encoder))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "adapter.json",
+        "adapter.safetensors",
+    }
+    assert read_settings(tmp_path) == EncoderSettings("mean")
+    assert np.array_equal(vectors_of(tmp_path), vectors)
+    assert np.allclose(linker_vectors_of(tmp_path), vectors, atol=1e-6)
+
+
+def test_the_tokenizer_of_the_adapters_folder_comes_first(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_apart(tiny_encoder, tmp_path / "apart")
+    path = tmp_path / "apart" / "tokenizer.json"
+    path.write_text(path.read_text("utf8").replace('"fever"', '"##fever"'), "utf8")
+    tokenizer, _ = load_encoder(str(tmp_path / "apart"))
+    assert len(tokenizer("fever").input_ids) > 3
+    model: Any = create_transformer_encoder()
+    open_encoder(model, tmp_path / "apart")
+    pieces = model.attrs["engine"].tokenizer.pieces
+    assert pieces.encode("fever").ids == tokenizer("fever").input_ids
+
+
+def test_plain_hugging_face_reads_the_base_of_an_encoder_saved_whole(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_whole(tiny_encoder, tmp_path / "whole")
+    one, other = (
+        AutoModel.from_pretrained(path).state_dict()
+        for path in (tiny_encoder, tmp_path / "whole")
+    )
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_an_encoder_saved_over_one_with_an_adapter_has_none(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_whole(tiny_encoder, tmp_path / "whole")
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    save_encoder(tmp_path / "whole", tokenizer, model, EncoderSettings("mean"))
+    assert np.array_equal(vectors_of(tmp_path / "whole"), vectors_of(tiny_encoder))
+
+
+def test_an_adapter_saved_over_itself_stays_the_same(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    vectors = save_whole(tiny_encoder, tmp_path / "whole")
+    tokenizer, model = load_encoder(str(tmp_path / "whole"))
+    save_adapter(tmp_path / "whole", model, base=None)
+    with torch.no_grad():
+        assert np.array_equal(encode(tokenizer, model).numpy(), vectors)
+    assert np.array_equal(vectors_of(tmp_path / "whole"), vectors)
+
+
+@pytest.mark.parametrize("save", [save_whole, save_apart])
+def test_a_kb_of_an_encoder_with_an_adapter_links_and_moves(
+    save: Any, concepts_file: Path, sample_kb: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    vectors = save(base, tmp_path / "encoder")
+    build_kb(concepts_file, tmp_path / "kb", str(tmp_path / "encoder"), threads=1)
+    (tmp_path / "kb").rename(tmp_path / "moved")
+    shutil.rmtree(base)
+    shutil.rmtree(tmp_path / "encoder")
+    kb = load_kb(tmp_path / "moved")
+    assert {"encoder/adapter.json", "encoder/adapter.safetensors"} < kb.meta[
+        "files"
+    ].keys()
+    plain = load_kb(sample_kb)
+    assert kb.meta["encoder"]["fingerprint"] != plain.meta["encoder"]["fingerprint"]
+    assert np.allclose(kb.encode(NAMES), vectors, atol=1e-6)
+    for mention in ("fever", "aspirin"):
+        best: Any = kb.link([mention])[0].candidates[0]
+        assert best["alias"].lower() == mention
+        assert best["score"] > 0.999
+
+
+def test_a_kb_with_a_changed_adapter_is_refused(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_whole(tiny_encoder, tmp_path / "encoder")
+    build_kb(concepts_file, tmp_path / "kb", str(tmp_path / "encoder"), threads=1)
+    path = tmp_path / "kb" / "encoder" / "adapter.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SapbertError, match=r"adapter.safetensors .* sha256"):
+        load_kb(tmp_path / "kb")
+
+
+@pytest.mark.parametrize("save", [save_whole, save_apart])
+@pytest.mark.parametrize("file", ["adapter.json", "adapter.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "other"])
+def test_an_adapter_that_is_not_whole_is_an_error(
+    save: Any, file: str, damage: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save(tiny_encoder, tmp_path / "encoder")
+    path = tmp_path / "encoder" / file
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(data[:-20] if damage == "cut" else b'{"format": 2}')
+    for load in (vectors_of, linker_vectors_of):
+        with pytest.raises(SapbertError, match=rf"{file}: Expected the"):
+            load(tmp_path / "encoder")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"reduction": 0},
+        {"reduction": True},
+        {"reduction": "4"},
+        {"base": 1},
+        {"scale": 2},
+    ],
+)
+def test_a_description_that_says_something_else_is_an_error(
+    change: dict, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_whole(tiny_encoder, tmp_path / "whole")
+    path = tmp_path / "whole" / "adapter.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf8")), **change}))
+    with pytest.raises(SapbertError, match=r"adapter.json: .*description"):
+        load_encoder(str(tmp_path / "whole"))
+
+
+def test_an_adapter_of_another_size_is_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_whole(tiny_encoder, tmp_path / "whole")
+    path = tmp_path / "whole" / "adapter.json"
+    path.write_text(path.read_text("utf8").replace('"reduction": 4', '"reduction": 2'))
+    with pytest.raises(SapbertError, match="names or shapes"):
+        load_encoder(str(tmp_path / "whole"))
+
+
+def test_a_base_that_cannot_be_used_is_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    save_apart(base, tmp_path / "apart")
+    folder = str(tmp_path / "apart")
+    (base / "model.safetensors").rename(base / "pytorch_model.bin")
+    with pytest.raises(SapbertError, match=r"adapter.json: .*Pickled"):
+        load_encoder(folder)
+    shutil.rmtree(base)
+    with pytest.raises(SapbertError, match=r"adapter.json: .*found none"):
+        open_encoder(create_transformer_encoder(), folder)
+    save_whole(tiny_encoder, base)
+    with pytest.raises(SapbertError, match="has an adapter itself"):
+        load_encoder(folder)
+    _, model, _ = adapted(tiny_encoder)
+    save_adapter(tmp_path / "apart", model, base=None)
+    with pytest.raises(SapbertError, match="names none"):
+        load_encoder(folder)
+
+
+def test_an_adapter_folder_that_asks_for_code_is_refused(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    save_apart(tiny_encoder, tmp_path / "apart")
+    path = tmp_path / "apart" / "tokenizer_config.json"
+    data = {**json.loads(path.read_text("utf8")), "auto_map": {"AutoTokenizer": "x.Y"}}
+    path.write_text(json.dumps(data), "utf8")
+    with pytest.raises(SapbertError, match="auto_map"):
+        load_encoder(str(tmp_path / "apart"))
+
+
+def test_another_architecture_is_an_error() -> None:
+    with torch.device("meta"):
+        model = DistilBertModel(DistilBertConfig(n_layers=1))
+    with pytest.raises(SapbertError, match=r"bert, .*xlm-roberta.* got distilbert"):
+        add_adapter(model, AdapterSettings(16))
+
+
+@pytest.mark.parametrize("reduction", [0, 33])
+def test_a_reduction_that_leaves_nothing_is_an_error(
+    reduction: int, tiny_encoder: Path
+) -> None:
+    _, model = load_encoder(str(tiny_encoder))
+    with pytest.raises(SapbertError, match="reduction from 1 to 32"):
+        add_adapter(model, AdapterSettings(reduction))
+
+
+def test_a_second_adapter_is_an_error(tiny_encoder: Path) -> None:
+    _, model, _ = adapted(tiny_encoder)
+    with pytest.raises(SapbertError, match="without an adapter"):
+        add_adapter(model, AdapterSettings(4))

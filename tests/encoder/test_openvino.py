@@ -1,0 +1,243 @@
+"""The encoder in OpenVINO: like the original, kept whole, and never asked for news."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from spacy_sapbert.encoder.huggingface import EncoderSettings
+from spacy_sapbert.encoder.name_encoder import (
+    create_encoder,
+    open_encoder,
+    tokenize_names,
+)
+from spacy_sapbert.encoder.openvino_export import export_encoder, export_kb
+from spacy_sapbert.encoder.pooling import POOLINGS
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.copying import copy_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.manifest import list_engines, read_meta
+
+pytest.importorskip("openvino", reason="OpenVINO is not installed")
+
+NAMES = [
+    "Heart attack",
+    "fever",
+    "a b c d e f g",
+    "",
+    "頭痛",
+    "x " * 100,
+    "Pain",
+    "pain",
+]
+
+
+@pytest.fixture(scope="module")
+def exported_encoder(
+    tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / "openvino").mkdir()
+    export_encoder(folder, folder / "openvino", EncoderSettings("mean"))
+    return folder
+
+
+def link(folder: Path, texts: List[str], **config: Any) -> List[Any]:
+    """Candidates of entities, each a document of its own."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder), **config})
+    return [[e._.candidates for e in doc.ents] for doc in nlp.pipe(make_docs(texts))]
+
+
+def make_docs(texts: List[str]) -> List[Any]:
+    nlp = spacy.blank("en")
+    docs = [nlp.make_doc(text) for text in texts]
+    for doc in docs:
+        doc.ents = [Span(doc, 0, len(doc), label="X")] if len(doc) else []
+    return docs
+
+
+OPENVINO = {"encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}}
+
+
+@pytest.mark.parametrize("pooling", sorted(POOLINGS))
+def test_vectors_equal_those_of_torch(exported_encoder: Path, pooling: str) -> None:
+    settings = EncoderSettings(pooling, 12, True)
+    found = []
+    for engine in ("torch", "openvino"):
+        model = create_encoder(engine, names_per_pass=3)
+        open_encoder(model, exported_encoder, settings=settings)
+        found.append((model.predict(NAMES), tokenize_names(model, NAMES)))
+    (ours, our_pieces), (theirs, their_pieces) = found
+    assert our_pieces == their_pieces
+    assert np.allclose(ours, theirs, atol=1e-5)
+    assert ours.dtype == theirs.dtype == np.float32
+
+
+def test_bfloat16_is_near(exported_encoder: Path) -> None:
+    exact, fast = create_encoder("openvino"), create_encoder("openvino", 64, "bf16")
+    open_encoder(exact, exported_encoder)
+    open_encoder(fast, exported_encoder)
+    cosines = (exact.predict(NAMES[:3]) * fast.predict(NAMES[:3])).sum(axis=1)
+    assert cosines.min() > 0.99
+
+
+def test_an_adapter_is_in_the_graph(tiny_encoder: Path, tmp_path: Path) -> None:
+    import torch
+
+    from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter
+    from spacy_sapbert.encoder.huggingface import load_encoder, save_encoder
+
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    adapter = add_adapter(model, AdapterSettings(reduction=4))
+    with torch.no_grad():
+        for weights in adapter.parameters():
+            weights.add_(0.3)
+    folder = tmp_path / "adapted"
+    folder.mkdir()
+    save_encoder(folder, tokenizer, model, EncoderSettings("mean"))
+    (folder / "openvino").mkdir()
+    assert export_encoder(folder, folder / "openvino", EncoderSettings("mean")) > 0.999
+    plain, adapted = create_encoder(), create_encoder("openvino")
+    open_encoder(plain, tiny_encoder)
+    open_encoder(adapted, folder)
+    assert not np.allclose(plain.predict(["pain"]), adapted.predict(["pain"]), atol=0.1)
+
+
+def test_the_linker_finds_the_same(exported_kb: Path) -> None:
+    texts = ["heart atack", "Fever", "infarctions", "head aches", "?"]
+    ours, theirs = link(exported_kb, texts, **OPENVINO), link(exported_kb, texts)
+    for mine, other in zip(ours, theirs, strict=True):
+        for a, b in zip(mine, other, strict=True):
+            assert [c["cui"] for c in a] == [c["cui"] for c in b]
+            scores = [[c["score"] for c in found] for found in (a, b)]
+            assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+
+
+def test_a_kb_without_the_export_says_what_to_run(sample_kb: Path) -> None:
+    with pytest.raises(SapbertError, match="kb export"):
+        link(sample_kb, ["fever"], **OPENVINO)
+
+
+def test_an_unknown_engine_is_an_error() -> None:
+    with pytest.raises(SapbertError, match="E220"):
+        create_encoder("onnx")
+
+
+def test_a_kb_stays_whole_and_can_be_exported_again(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
+    before = read_meta(folder)
+    # What an export leaves that was killed before meta.json was written.
+    shutil.copytree(folder / "encoder", folder / "encoder" / "openvino")
+    (folder / "encoder" / ".openvino.1.tmp").mkdir()
+    (folder / "encoder" / ".openvino.1.tmp" / "encoder.bin").write_bytes(b"half")
+    assert list_engines(load_kb(folder).meta) == ["torch"]
+    export_kb(folder)
+    export_kb(folder)
+    after = load_kb(folder).meta
+    assert list_engines(after) == ["torch", "openvino"]
+    names = {path.name for path in (folder / "encoder").iterdir()}
+    assert "openvino" in names
+    assert ".openvino.1.tmp" not in names
+    assert {k: v for k, v in after.items() if k != "files"} == {
+        k: v for k, v in before.items() if k != "files"
+    }
+    (folder / "encoder" / "openvino" / "encoder.bin").write_bytes(b"half")
+    with pytest.raises(SapbertError, match="encoder.bin"):
+        load_kb(folder)
+
+
+def test_a_copy_brings_the_export(exported_kb: Path, tmp_path: Path) -> None:
+    copy_kb(load_kb(exported_kb), tmp_path / "copy")
+    assert list_engines(load_kb(tmp_path / "copy").meta) == ["torch", "openvino"]
+
+
+def test_a_build_with_openvino_is_like_one_with_torch(
+    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), engine="openvino")
+    built, other = load_kb(tmp_path / "kb"), load_kb(sample_kb)
+    rows = np.arange(built.rows)
+    assert np.allclose(built.vectors(rows), other.vectors(rows), atol=1e-5)
+    assert built.meta["encoder"]["fingerprint"] == other.meta["encoder"]["fingerprint"]
+    assert list_engines(built.meta) == ["torch", "openvino"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("engine.json", "{"),
+        ("engine.json", json.dumps({"format": 2})),
+        ("encoder.xml", "<net/>"),
+        ("encoder.bin", ""),
+        ("../tokenizer.json", "{"),
+    ],
+)
+def test_a_damaged_export_is_an_error(
+    exported_encoder: Path, tmp_path: Path, file: str, text: str
+) -> None:
+    folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
+    (folder / "openvino" / file).write_text(text, "utf8")
+    with pytest.raises(SapbertError, match="E223"):
+        open_encoder(create_encoder("openvino"), folder)
+
+
+def test_exporting_and_running_tells_nobody(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    (folder / "openvino").mkdir()
+    home = tmp_path / "home"
+    home.mkdir()
+    # OpenVINO's reports go out in a thread, by a forked process.
+    code = f"""
+import sys, threading
+from pathlib import Path
+told = []
+watched = ("socket.connect", "socket.getaddrinfo", "os.fork", "subprocess.Popen")
+sys.addaudithook(lambda event, _: told.append(event) if event in watched else None)
+from spacy_sapbert.encoder import create_encoder, open_encoder
+from spacy_sapbert.encoder.openvino_export import export_encoder
+from spacy_sapbert.encoder.huggingface import EncoderSettings
+folder = Path({str(folder)!r})
+export_encoder(folder, folder / "openvino", EncoderSettings("mean"))
+model = create_encoder("openvino")
+open_encoder(model, folder)
+model.predict(["fever"])
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join(10)
+assert not told, told
+assert "openvino_telemetry" not in sys.modules
+assert not [*Path({str(home)!r}).iterdir()]
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_opening_an_export_needs_no_transformers(exported_encoder: Path) -> None:
+    code = f"""
+import sys
+from spacy_sapbert.encoder import create_encoder, open_encoder
+model = create_encoder("openvino")
+open_encoder(model, {str(exported_encoder)!r})
+model.predict(["fever"])
+assert not [m for m in ("transformers", "spacy_transformers") if m in sys.modules]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,213 @@
+from typing import Dict, FrozenSet, List, Optional, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.evaluation.error_causes import (
+    CAUSES,
+    ConceptFacts,
+    count_steps,
+    is_short_form,
+    name_cause,
+    name_relation,
+)
+from spacy_sapbert.kb.surface_forms import name_form
+
+Ranking = List[Tuple[float, str]]
+
+
+def make(names: str, types: str = "", parents: str = "") -> ConceptFacts:
+    return ConceptFacts(
+        frozenset(name_form(name) for name in names.split("|")),
+        frozenset(types.split()),
+        frozenset(parents.split()),
+    )
+
+
+# disease > heart disease > infarction > old infarction; an organ; two namesakes
+KNOWN = {
+    "disease": make("Disease", "T047"),
+    "heart": make("Heart disease", "T047", "disease"),
+    "infarction": make("Heart attack|MI", "T047", "heart"),
+    "old": make("Old infarction", "T047", "infarction"),
+    "organ": make("Heart", "T023"),
+    "mitral": make("Mitral insufficiency|MI|MVI", "T047"),
+    "untyped": make("Something"),
+}
+
+
+def facts(cui: str) -> ConceptFacts:
+    return KNOWN.get(cui, ConceptFacts())
+
+
+def ranked(*cuis: str) -> Ranking:
+    """An equals sign before a concept makes it tie with the one before."""
+    score, ranking = 1.0, []
+    for cui in cuis:
+        score -= 0 if cui.startswith("=") else 0.1
+        ranking.append((score, cui.lstrip("=")))
+    return ranking
+
+
+def cause(mention: str, gold: str, *answers: str, **settings: int) -> Optional[str]:
+    parts = [frozenset(part.split("|")) - {""} for part in gold.split("+")]
+    return name_cause(mention, parts, ranked(*answers), facts, **settings)
+
+
+@pytest.mark.parametrize(
+    ("mention", "gold", "answers", "expected"),
+    [
+        ("heart attack", "infarction", ["infarction", "heart"], None),
+        ("heart attack", "infarction|old", ["infarction", "=old"], None),
+        ("lupus", "", ["heart"], "not covered"),
+        ("lupus and flu", "+heart", ["heart"], "not covered"),
+        ("heart and mitral", "heart+mitral", ["heart", "mitral"], "composite"),
+        ("...", "heart", [], "no answer"),
+        ("MI", "infarction", ["mitral", "=infarction"], "tie"),
+        ("MVI", "infarction", ["mitral", "infarction"], "equal name elsewhere"),
+        ("mvi", "infarction", ["mitral", "infarction"], "equal name elsewhere"),
+        ("AMI", "infarction", ["mitral", "infarction"], "abbreviation"),
+        ("cardiac", "infarction", ["heart", "infarction"], "too general"),
+        ("cardiac", "infarction", ["disease", "infarction"], "too general"),
+        ("cardiac", "infarction", ["old", "infarction"], "too specific"),
+        ("cardiac", "infarction", ["organ", "infarction"], "wrong type"),
+        ("cardiac", "infarction", ["mitral", "infarction"], "near miss"),
+        ("cardiac", "infarction", ["untyped", "infarction"], "near miss"),
+        ("cardiac", "infarction", ["mitral", "heart"], "synonym missing"),
+    ],
+)
+def test_name_cause_finds_each(
+    mention: str, gold: str, answers: List[str], expected: Optional[str]
+) -> None:
+    assert cause(mention, gold, *answers) == expected
+
+
+@pytest.mark.parametrize(
+    ("mention", "gold", "answers", "expected"),
+    [
+        # several causes hold; the one that comes first in the list is named
+        ("lupus", "+", [], "not covered"),
+        ("...", "heart+organ", [], "composite"),
+        ("MI", "heart+organ", ["heart", "=organ"], "composite"),
+        ("MVI", "infarction", ["mitral", "=infarction"], "tie"),
+        ("AMI", "infarction", ["heart", "=infarction"], "tie"),
+        ("heart disease", "infarction", ["heart"], "equal name elsewhere"),
+        ("heart", "infarction", ["organ"], "equal name elsewhere"),
+        ("AMI", "infarction", ["heart", "infarction"], "abbreviation"),
+        ("AMI", "infarction", ["organ"], "abbreviation"),
+        ("cardiac", "old|organ", ["infarction", "old"], "too general"),
+        ("cardiac", "infarction", ["organ"], "wrong type"),
+    ],
+)
+def test_name_cause_keeps_the_order(
+    mention: str, gold: str, answers: List[str], expected: str
+) -> None:
+    assert cause(mention, gold, *answers) == expected
+
+
+def test_name_cause_does_not_blame_names_that_the_gold_concept_has() -> None:
+    # "MI" is a name of both, so that neither the name nor the short form is at fault
+    assert cause("MI", "infarction", "mitral", "infarction") == "near miss"
+
+
+@pytest.mark.parametrize("answer", ["mitral", "heart", "organ"])
+def test_name_cause_blames_the_index_before_names_hierarchy_and_types(
+    answer: str,
+) -> None:
+    gold = [frozenset({"infarction"})]
+    nearest = frozenset({"infarction", "untyped"})
+    for mention in ("MVI", "AMI", "cardiac"):
+        ranking = ranked(answer)
+        found = name_cause(mention, gold, ranking, facts, nearest=nearest)
+        assert found == "index miss"
+    tied = ranked("mitral", "=infarction")
+    assert name_cause("MI", gold, tied, facts, nearest=nearest) == "tie"
+
+
+def test_name_cause_does_not_blame_the_index_for_another_concept() -> None:
+    found = name_cause(
+        "cardiac",
+        [frozenset({"infarction"})],
+        ranked("mitral"),
+        facts,
+        nearest=frozenset({"organ"}),
+    )
+    assert found == "synonym missing"
+
+
+def test_name_cause_looks_as_far_as_it_is_told() -> None:
+    answers = ["mitral", "organ", "infarction"]
+    assert cause("cardiac", "infarction", *answers, k=2) == "synonym missing"
+    assert cause("cardiac", "infarction", *answers, k=3) == "near miss"
+    assert cause("cardiac", "old", "disease", steps=2) == "synonym missing"
+    assert cause("cardiac", "old", "disease", steps=3) == "too general"
+
+
+@given(
+    st.text("MIa ", max_size=4),
+    st.lists(st.frozensets(st.sampled_from(sorted(KNOWN))), min_size=1, max_size=2),
+    st.lists(st.sampled_from(sorted(KNOWN)), unique=True),
+    st.frozensets(st.sampled_from(sorted(KNOWN))),
+)
+def test_name_cause_names_one_cause_of_whatever_is_wrong(
+    mention: str,
+    parts: List[FrozenSet[str]],
+    cuis: List[str],
+    nearest: FrozenSet[str],
+) -> None:
+    right = bool(cuis) and all(cuis[0] in part for part in parts)
+    found = name_cause(mention, parts, ranked(*cuis), facts, nearest=nearest)
+    assert (found is None) == right
+    assert right or found in CAUSES
+
+
+@given(
+    st.dictionaries(st.integers(0, 7), st.sets(st.integers(0, 7))),
+    st.integers(0, 7),
+    st.integers(0, 7),
+    st.integers(0, 20),
+)
+def test_count_steps_ends_in_circles_and_finds_the_shortest_way(
+    graph: Dict[int, set], start: int, goal: int, most: int
+) -> None:
+    parents = {str(one): frozenset(map(str, above)) for one, above in graph.items()}
+
+    def of(cui: str) -> ConceptFacts:
+        return ConceptFacts(parents=parents.get(cui, frozenset()))
+
+    level, expected = {start}, None
+    for steps in range(1, most + 1):
+        level = {parent for one in level for parent in graph.get(one, ())}
+        if goal in level and goal != start:
+            expected = steps
+            break
+    assert count_steps([str(start)], [str(goal)], of, most) == expected
+
+
+def test_name_relation_goes_the_shorter_way_in_a_circle() -> None:
+    circle = {"a": "b", "b": "c", "c": "d", "d": "a", "e": "f", "f": "e"}
+
+    def of(cui: str) -> ConceptFacts:
+        return ConceptFacts(parents=frozenset({circle[cui]}))
+
+    gold = frozenset({"a"})
+    assert name_relation("b", gold, of, steps=3) == "too general"
+    assert name_relation("d", gold, of, steps=3) == "too specific"
+    assert name_relation("c", gold, of, steps=3) == "too general"
+    assert name_relation("e", gold, of, steps=3) is None
+    assert name_relation("b", gold, of, steps=0) is None
+
+
+@pytest.mark.parametrize(
+    "mention", ["MI", "mRNA", "NIDDM", "COVID-19", "SARS-CoV-2", "AVMs", "iPSC", "G6PD"]
+)
+def test_is_short_form_knows_abbreviations(mention: str) -> None:
+    assert is_short_form(mention)
+
+
+@pytest.mark.parametrize(
+    "mention", ["M", "mi", "Fever", "McArdle", "TYPE II DM", "HYPERTENSION", "", "12"]
+)
+def test_is_short_form_leaves_words_alone(mention: str) -> None:
+    assert not is_short_form(mention)

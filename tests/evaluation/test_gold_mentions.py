@@ -1,0 +1,169 @@
+import gzip
+from pathlib import Path
+from typing import Dict
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import (
+    GoldMention,
+    check_names,
+    find_concepts,
+    group_aliases,
+    looks_like_ids,
+    make_resolver,
+    read_aliases,
+    read_mentions,
+)
+
+HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, "utf8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("C0003864", True),
+        ("C2275750|C1033372", True),
+        ("MESH:D012175+OMIM:612446", True),
+        ("CL447319", True),
+        ("613825", True),
+        ("p53", False),
+        ("C7 deficiency", False),
+        ("GYKI-41 900", False),
+        ("", False),
+    ],
+)
+def test_looks_like_ids(field: str, expected: bool) -> None:
+    assert looks_like_ids(field) == expected
+
+
+def test_read_mentions_reads_a_table(tmp_path: Path) -> None:
+    text = HEADER + "d1\t0\t2\ten\tDisease\tMI\tC1|C2\nd2\t\t\ten\t\tfever \t\n\n"
+    path = write(tmp_path / "gold.tsv", text)
+    assert list(read_mentions(path)) == [
+        GoldMention(2, "d1", "MI", [["C1", "C2"]]),
+        GoldMention(3, "d2", "fever ", []),
+    ]
+
+
+def test_read_mentions_finds_its_columns_by_name_in_a_gzip_file(tmp_path: Path) -> None:
+    path = tmp_path / "gold.tsv.gz"
+    path.write_bytes(gzip.compress(b"ids\tmention\nC1\tfever\n"))
+    assert list(read_mentions(path)) == [GoldMention(2, "", "fever", [["C1"]])]
+
+
+def test_read_mentions_reads_lines_of_mention_and_id(tmp_path: Path) -> None:
+    path = write(tmp_path / "gold.txt", "breast cancer||C1|C2\nfever||HP:0001945\n")
+    assert [gold.parts for gold in read_mentions(path)] == [
+        [["C1", "C2"]],
+        [["HP:0001945"]],
+    ]
+
+
+def test_read_mentions_takes_a_mention_that_looks_like_an_id(tmp_path: Path) -> None:
+    path = write(tmp_path / "gold.txt", "SB203580||C0000001\nSB203580||-1\n")
+    assert len(list(read_mentions(path))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("mention\tcui\nfever\tC1\n", 1, "`mention` and `ids`"),
+        ("fever C1\n", 1, "mention||id"),
+        (HEADER + "d1\t0\t2\ten\tDisease\tC1\n", 2, "7 fields with tabs"),
+        (HEADER + "d1\t0\t2\ten\tDisease\t \tC1\n", 2, "blank"),
+        ("fever||C1\nfever||Disease||C1\n", 2, "2 fields with `||`"),
+        ("fever||C1\n||C1\n", 2, "blank"),
+        ("C0003864||poliartritis\n", 1, "ids come first"),
+    ],
+)
+def test_read_mentions_names_file_line_and_fix(
+    tmp_path: Path, text: str, line: int, says: str
+) -> None:
+    path = write(tmp_path / "gold.tsv", text)
+    with pytest.raises(SapbertError) as error:
+        list(read_mentions(path))
+    assert f"{path}:{line}:" in str(error.value)
+    assert says in str(error.value)
+    assert "fever" not in str(error.value)
+    assert "poliartritis" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", HEADER])
+def test_read_mentions_refuses_a_file_without_any(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SapbertError, match="E707"):
+        list(read_mentions(write(tmp_path / "gold.tsv", text)))
+
+
+def test_read_aliases_follows_chains_and_closes_circles(tmp_path: Path) -> None:
+    path = write(tmp_path / "aliases.tsv", "A\tB\nB\tC\n\nY\tX\nX\tY\nW\tX\nA\tB\n")
+    last = {"A": "C", "B": "C", "C": "C", "X": "X", "Y": "X", "W": "X"}
+    assert read_aliases(path) == last
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("A\tB\nA\n", "E705"), ("A\tB\nA\t\n", "E705"), ("A\tB\nA\tC\n", "E706")],
+)
+def test_read_aliases_names_the_bad_line(tmp_path: Path, text: str, code: str) -> None:
+    path = write(tmp_path / "aliases.tsv", text)
+    with pytest.raises(SapbertError, match=code) as error:
+        read_aliases(path)
+    assert f"{path}:2:" in str(error.value)
+
+
+# OMIM:1 and M1 are aliases of D1, which is retired for D2; D3 stands for D2 as well.
+ALIASES = {"OMIM:1": "D1", "M1": "D1", "D1": "D1", "D2": "D3", "D3": "D3"}
+
+
+@pytest.mark.parametrize(
+    ("cui", "ids", "found"),
+    [
+        ("OMIM:1", {"D1": "D1"}, {"D1"}),
+        ("D1", {"M1": "M1"}, {"D1"}),
+        ("OMIM:1", {"M1": "M1"}, {"D1"}),
+        ("OMIM:1", {"D1": "D2", "D2": "D2"}, {"D3"}),
+        ("OMIM:1", {"D2": "D2"}, set()),
+        ("C9", {"C9": "C1"}, {"C1"}),
+        ("C9", {"C1": "C1"}, set()),
+    ],
+)
+def test_find_concepts_through_aliases_and_retired_ids(
+    cui: str, ids: Dict[str, str], found: set
+) -> None:
+    groups = group_aliases(ALIASES)
+    assert find_concepts(cui, ids.get, ALIASES, groups) == found
+
+
+IDS = {"C1": "C1", "C2": "C2", "C9": "C1"}
+
+
+def test_resolver_gives_the_concepts_of_each_part() -> None:
+    resolve = make_resolver(IDS.get, {"A1": "C2"})
+    gold = GoldMention(2, "", "x", [["C9", "A1"], ["C7"]])
+    assert resolve(gold) == [{"C1", "C2"}, set()]
+
+
+def test_check_names_refuses_two_files_of_one_name() -> None:
+    check_names([Path("a/dev.tsv"), Path("a/test.tsv")])
+    with pytest.raises(SapbertError, match=r"E740.*dev\.tsv"):
+        check_names([Path("a/dev.tsv"), Path("b/dev.tsv")])
+
+
+def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:
+    tables = sorted(data_folder.glob("eval/*.tsv.gz"))
+    assert tables
+    for path in tables:
+        assert any(gold.parts for gold in read_mentions(path))
+
+
+def test_read_mentions_tells_that_real_files_have_the_ids_first(
+    data_folder: Path,
+) -> None:
+    with pytest.raises(SapbertError, match="E702"):
+        list(read_mentions(data_folder / "eval-text" / "es_1k_test_query.txt.gz"))

@@ -1,0 +1,168 @@
+import tracemalloc
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation import regression_cases as room
+from spacy_sapbert.evaluation.regression_cases import KEYS, read_cases
+
+SENTINEL = "SENTINELTEXT"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_text(text):
+        path = tmp_path / "cases.yaml"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return list(read_cases(path))
+
+    return read_text
+
+
+def test_cases_have_what_the_file_says(read):
+    first, second, third = read(
+        """# a comment
+- mention: heart attack
+  expected: C1
+
+- {mention: MI, context: "old MI, no MI now", expected: [C1, C2, C1], label: X}
+-
+  context: >
+    No [[raised
+    temperature]] today.
+  expected: NIL
+  note: 'a reason: why'
+"""
+    )
+    assert first[1:] == (2, "heart attack", 0, "heart attack", ("C1",), None, None)
+    assert second[1:] == (5, "old MI, no MI now", 4, "MI", ("C1", "C2"), "X", None)
+    assert third[1:] == (
+        7,
+        "No raised temperature today.\n",
+        3,
+        "raised temperature",
+        ("NIL",),
+        None,
+        "a reason: why",
+    )
+
+
+def test_cases_take_values_as_text_whatever_yaml_thinks_of_them(read):
+    (case,) = read("- {mention: no, expected: 10, note: null, label: 2020-01-01}")
+    assert (case.mention, case.expected) == ("no", ("10",))
+    assert (case.note, case.label) == ("null", "2020-01-01")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("- mention: x\n  cui: C1\n", 2, "keys of mention"),
+        ("- mention: x\n  expected: C1\n  mention: y\n", 3, "second `mention`"),
+        ("- mention: x\n", 1, "`expected`"),
+        ("- expected: C1\n", 1, "neither"),
+        ("- expected: C1\n  context: no marks\n", 2, "neither"),
+        ("- mention: x\n  expected:\n", 2, "nothing"),
+        ("- mention: x\n  expected: []\n", 2, "nothing"),
+        ("- mention: x\n  expected: [C1, '']\n", 2, "nothing"),
+        ("- mention: ' '\n  expected: C1\n", 1, "nothing"),
+        ("- mention: [x]\n  expected: C1\n", 1, "a list"),
+        ("- mention: x\n  expected: {C1: 1}\n", 2, "a mapping"),
+        ("- mention: x\n  expected: [[C1]]\n", 2, "a list"),
+        ("- mention: x\n  context: other\n  expected: C1\n", 2, "the mention in it"),
+        ("- mention: x\n  context: '[[y]]'\n  expected: C1\n", 2, "another"),
+        ("- context: '[[y'\n  expected: C1\n", 1, "half"),
+        ("- context: 'y]]'\n  expected: C1\n", 1, "half"),
+        ("- context: '[[ ]]'\n  expected: C1\n", 1, "half"),
+        ("- context: '[[y]] [[z]]'\n  expected: C1\n", 1, "several"),
+        ("- x\n", 1, "a text"),
+        ("cases: []\n", 1, "a mapping"),
+        ("- {mention: x, expected: C1}\n---\n- x\n", 2, "one list"),
+        ("- &a {mention: x, expected: C1}\n", 1, "anchors"),
+        ("- mention: &a x\n  expected: *a\n", 1, "anchors"),
+        ("- mention: !!python/name:os.system x\n", 1, "tags"),
+        ("- !!python/object/apply:os.system [ls]\n", 1, "tags"),
+    ],
+)
+def test_cases_wrong_ones_are_an_error_with_the_line(read, text, line, message):
+    with pytest.raises(SapbertError, match="E567") as caught:
+        read(text)
+    assert f"cases.yaml:{line}: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"- mention: {SENTINEL}: x\n", 1),
+        (f"- mention: x\n  expected: '{SENTINEL}\n", 2),
+        (f"- mention: x\n  note: @{SENTINEL}\n", 2),
+        (f"- mention: x\n  note: \x07{SENTINEL}\n", 2),
+        ("- mention: [" * 5000, 1),
+        ('- mention: "\\UFFFFFFFF"\n', 1),
+    ],
+)
+def test_cases_no_yaml_is_an_error_with_the_line_and_without_the_text(read, text, line):
+    with pytest.raises(SapbertError, match="E566|E567") as caught:
+        read(text)
+    assert f"cases.yaml:{line}: " in str(caught.value)
+    assert SENTINEL not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "[]\n"])
+def test_cases_none_at_all_is_an_error(read, text):
+    with pytest.raises(SapbertError, match="E568"):
+        read(text)
+
+
+def test_cases_other_bytes_and_missing_files_are_errors(read, tmp_path):
+    with pytest.raises(SapbertError, match="E009.*cases.yaml:2"):
+        read(b"- mention: x\n  note: \xff\n")
+    with pytest.raises(SapbertError, match="E001"):
+        list(read_cases(tmp_path / "none.yaml"))
+
+
+def test_cases_a_bomb_of_aliases_costs_nothing(read):
+    layers = ["- &a0 [x, x, x, x, x, x, x, x, x]"]
+    layers += [f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    tracemalloc.start()
+    with pytest.raises(SapbertError, match="E567"):
+        read("\n".join(layers))
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+def test_cases_a_large_file_is_an_error(read, monkeypatch):
+    monkeypatch.setattr(room, "MOST_BYTES", 100)
+    with pytest.raises(SapbertError, match="E569.*100 bytes"):
+        read("- {mention: x, expected: C1}\n" * 4)
+
+
+VALUES = st.text(max_size=8) | st.lists(st.text(max_size=4), max_size=2)
+
+
+@given(st.text(alphabet="- :[]{}'\"&*!|>#%@,\n\tax1", max_size=40))
+@settings(deadline=None)
+def test_cases_any_text_is_cases_or_an_error_of_ours(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_text(text)
+    with suppress(SapbertError):
+        assert list(read_cases(path))
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES))
+@settings(deadline=None)
+def test_cases_any_mapping_is_a_case_or_an_error_of_ours(tmp_path_factory, data):
+    import srsly
+
+    path = tmp_path_factory.getbasetemp() / "mapping.yaml"
+    path.write_text(srsly.yaml_dumps([data]))
+    try:
+        (case,) = read_cases(path)
+    except SapbertError:
+        return
+    end = case.start + len(case.mention)
+    assert case.text[case.start : end] == case.mention
+    assert case.expected

@@ -1,0 +1,228 @@
+import gzip
+import io
+import json
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import DocBin
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.documents import document_from_json, read_documents
+
+SENTINEL = "SENTINELTEXT"
+BLANK = spacy.blank("en")
+
+
+def read(*paths, longest=1000):
+    return [(d.id, d.text) for d in read_documents(paths, longest=longest)]
+
+
+def set_stdin(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def write_lines(path, *values):
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), "utf8")
+    return path
+
+
+def test_documents_a_text_file_is_one_document_as_it_stands(tmp_path):
+    path = tmp_path / "ä note.txt"
+    path.write_bytes("\ufeffone\r\ntwo\r\u2028\0\n".encode())
+    assert read(path) == [("ä note.txt", "one\r\ntwo\r\u2028\0\n")]
+
+
+def test_documents_a_folder_gives_its_text_files_in_order(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for name in ("b.txt", "a.txt", "sub/c.txt", "notes.md", "x.jsonl"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "d.txt.gz").write_bytes(gzip.compress(b"packed"))
+    assert read(tmp_path) == [
+        ("a.txt", "a.txt"),
+        ("b.txt", "b.txt"),
+        ("d.txt.gz", "packed"),
+        ("sub/c.txt", "sub/c.txt"),
+    ]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_documents_json_lines_have_ids_or_get_them(tmp_path, packed):
+    path = write_lines(
+        tmp_path / "notes.jsonl",
+        {"id": "n1", "text": "one", "other": 1},
+        {"id": 7, "text": ""},
+        {"text": "a\u2028b"},
+    )
+    with open(path, "ab") as file:
+        file.write(b'\n  \n{"id": null, "text": "end"}')
+    name = path.name
+    if packed:
+        name += ".gz"
+        (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
+    assert read(tmp_path / name) == [
+        ("n1", "one"),
+        (7, ""),
+        (f"{name}:3", "a\u2028b"),
+        (f"{name}:6", "end"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f'{{"text": "{SENTINEL}"', "no valid JSON"),
+        ("[" * 100_000, "no valid JSON"),
+        (f'["{SENTINEL}"]', "a list"),
+        ("null", "a NoneType"),
+        ('{"id": 1}', "a text as `text`, but got none"),
+        (f'{{"text": ["{SENTINEL}"]}}', "something else"),
+        (f'{{"id": true, "text": "{SENTINEL}"}}', "as `id`"),
+        (f'{{"id": 1.5, "text": "{SENTINEL}"}}', "as `id`"),
+        (f'{{"text": "{SENTINEL} \\ud800"}}', "surrogate"),
+        ('{"id": "\\ud800", "text": ""}', "surrogate"),
+    ],
+)
+def test_documents_bad_line_is_an_error_with_file_and_line(tmp_path, line, message):
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"text": "fine"}\n' + line + "\n")
+    with pytest.raises(SapbertError, match="E504") as caught:
+        read(path)
+    assert f"{path}:2: " in str(caught.value)
+    assert message in str(caught.value)
+    assert SENTINEL not in str(caught.value)
+
+
+def test_documents_other_bytes_than_utf8_are_an_error_with_place(tmp_path):
+    path = tmp_path / "note.txt"
+    path.write_bytes(f"one\n{SENTINEL}".encode() + b"\xff")
+    with pytest.raises(SapbertError, match="note.txt:2.*offset 12") as caught:
+        read(path)
+    assert SENTINEL not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["note.txt", "notes.jsonl"])
+def test_documents_utf16_is_an_error(tmp_path, name):
+    (tmp_path / name).write_bytes("text".encode("utf-16"))
+    with pytest.raises(SapbertError, match="E006"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["note.txt.gz", "notes.jsonl.gz"])
+def test_documents_cut_gzip_is_an_error(tmp_path, name):
+    data = gzip.compress(b'{"text": "one"}\n' * 99)
+    (tmp_path / name).write_bytes(data[:-12])
+    with pytest.raises(SapbertError, match="E008"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [11, 1_000_000])
+def test_documents_too_long_a_text_is_an_error(tmp_path, size, packed):
+    path = tmp_path / ("note.txt.gz" if packed else "note.txt")
+    path.write_bytes(gzip.compress(b"x" * size) if packed else b"x" * size)
+    with pytest.raises(SapbertError, match="E506.*10 characters"):
+        read(path, longest=10)
+    path.write_bytes(gzip.compress(b"x" * 10) if packed else b"x" * 10)
+    assert len(read(path, longest=10)) == 1
+
+
+def test_documents_too_long_a_line_is_an_error(tmp_path):
+    path = write_lines(tmp_path / "notes.jsonl", {"text": "x"}, {"text": "x" * 11})
+    with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
+        read(path, longest=10)
+
+
+def test_documents_missing_and_unknown_files_are_errors(tmp_path):
+    (tmp_path / "note.docx").write_text("")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SapbertError, match="E001"):
+        read_documents([tmp_path / "missing.txt"], longest=10)
+    with pytest.raises(SapbertError, match="E505.*another ending"):
+        read_documents([tmp_path / "note.docx"], longest=10)
+    with pytest.raises(SapbertError, match="E505.*without any"):
+        read_documents([tmp_path / "empty"], longest=10)
+
+
+def test_documents_the_standard_input_is_json_lines(monkeypatch, tmp_path):
+    set_stdin(monkeypatch, b'{"text": "one"}\n\n{"id": 7, "text": "two"}')
+    other = write_lines(tmp_path / "a.jsonl", {"text": "three"})
+    assert read(Path("-"), other) == [
+        ("stdin:1", "one"),
+        (7, "two"),
+        ("a.jsonl:1", "three"),
+    ]
+
+
+def test_documents_the_standard_input_as_one_text(monkeypatch):
+    set_stdin(monkeypatch, b'\xef\xbb\xbf{"text": 1}\r\n\n')
+    (document,) = read_documents([Path("-")], longest=100, one_text=True)
+    assert document == ("stdin", '{"text": 1}\r\n\n', None)
+
+
+@pytest.mark.parametrize("one_text", [False, True])
+def test_documents_bad_standard_input_is_an_error_with_the_line(monkeypatch, one_text):
+    set_stdin(monkeypatch, f'{{"text": "a"}}\n{SENTINEL}'.encode() + b"\xff")
+    with pytest.raises(SapbertError, match="stdin:2: ") as caught:
+        list(read_documents([Path("-")], longest=100, one_text=one_text))
+    assert SENTINEL not in str(caught.value)
+
+
+def test_documents_the_standard_input_comes_once():
+    with pytest.raises(SapbertError, match="E511"):
+        read(Path("-"), Path("-"))
+
+
+@pytest.fixture
+def docs_file(tmp_path):
+    nlp = spacy.blank("en")
+    doc = nlp("no fever")
+    doc.ents = [doc.char_span(3, 8, label="X")]
+    path = tmp_path / "notes.spacy"
+    DocBin(docs=[doc, nlp("")]).to_disk(path)
+    return path
+
+
+def test_documents_of_a_docbin_keep_their_entities(docs_file):
+    vocab = spacy.blank("en").vocab
+    first, second = read_documents([docs_file], longest=3, vocab=vocab)
+    assert (first.id, first.text) == ("notes.spacy:1", "no fever")
+    assert [(ent.text, ent.label_) for ent in first.doc.ents] == [("fever", "X")]
+    assert first.doc.vocab is vocab
+    assert (second.id, second.text) == ("notes.spacy:2", "")
+
+
+@pytest.mark.parametrize("data", [b"", b"no such thing", b"\x78\x9c\x03\x00"])
+def test_documents_damaged_docbin_is_a_named_error(tmp_path, data):
+    path = tmp_path / "notes.spacy"
+    path.write_bytes(data)
+    with pytest.raises(SapbertError, match="E512.*document 1"):
+        read(path)
+
+
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+@settings(deadline=None)
+def test_documents_any_damage_of_a_docbin_is_an_error_of_ours(
+    tmp_path_factory, place, byte
+):
+    path = tmp_path_factory.getbasetemp() / "damaged.spacy"
+    content = bytearray(zlib.decompress(DocBin(docs=[BLANK("no fever")]).to_bytes()))
+    content[int(place * len(content))] = byte
+    path.write_bytes(zlib.compress(bytes(content)))
+    with suppress(SapbertError):
+        assert len(read(path)) <= 1
+
+
+@given(st.recursive(st.none() | st.text() | st.integers(), st.lists))
+def test_documents_any_json_is_a_document_or_an_error_of_ours(tmp_path_factory, value):
+    for data in (value, {"text": value}, {"id": value, "text": "x"}):
+        try:
+            document = document_from_json(data, tmp_path_factory.getbasetemp(), "n", 1)
+        except SapbertError:
+            continue
+        assert isinstance(document.text, str)

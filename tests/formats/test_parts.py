@@ -1,0 +1,231 @@
+import json
+import os
+from itertools import count
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.documents import Document
+from spacy_sapbert.formats.parts import (
+    STATE_FILE,
+    digest_document,
+    hold_folder,
+    open_state,
+    read_state,
+    write_parts,
+)
+from spacy_sapbert.system import writing
+
+COMMAND = {"k": 10, "kb": "x"}
+DOCUMENTS = [Document(number, f"text {number}") for number in range(7)]
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process."""
+
+
+def write_texts(documents, file):
+    total = 0
+    for document in documents:
+        file.write(f"{document.id} {document.text}\n".encode())
+        total += 1
+    return {"documents": total}
+
+
+def run(folder, documents=DOCUMENTS, *, size=3, force=False, write=write_texts):
+    with hold_folder(folder):
+        state = open_state(folder, {**COMMAND, "size": size}, force=force)
+        write_parts(
+            folder, state, documents, size=size, suffix=".txt", write_part=write
+        )
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def texts(folder):
+    return "".join(path.read_text() for path in sorted(folder.glob("part-*")))
+
+
+@given(total=st.integers(0, 12), size=st.integers(1, 5))
+@settings(max_examples=25, deadline=None)
+def test_shards_hold_every_document_once_and_in_order(tmp_path_factory, total, size):
+    folder = tmp_path_factory.mktemp("parts") / "out"
+    documents = [Document(number, "x") for number in range(total)]
+    run(folder, documents, size=size)
+    assert texts(folder) == "".join(f"{number} x\n" for number in range(total))
+    state = read_state(folder)
+    sizes = [part["documents"] for part in state["parts"]]
+    assert sum(sizes) == total
+    assert all(number == size for number in sizes[:-1])
+    assert state["finished"] is True
+    before = contents(folder)
+    run(folder, documents, size=size)
+    assert contents(folder) == before
+
+
+def test_shards_killed_at_any_moment_go_on_to_the_same_bytes(tmp_path, monkeypatch):
+    """Before and after each file takes its name, and inside of each document."""
+    whole = tmp_path / "whole"
+    run(whole)
+    moments = 0
+    for moment in count(1):
+        left = moment
+
+        def tick():
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KilledError
+
+        def replace(old, new, *, real=os.replace, tick=tick):
+            tick()
+            real(old, new)
+            tick()
+
+        def write(documents, file, *, tick=tick):
+            def watch():
+                for document in documents:
+                    tick()
+                    yield document
+
+            return write_texts(watch(), file)
+
+        folder = tmp_path / str(moment)
+        monkeypatch.setattr(writing.os, "replace", replace)
+        try:
+            run(folder, write=write)
+        except KilledError:
+            moments += 1
+        else:
+            break
+        finally:
+            monkeypatch.undo()
+        run(folder)
+        assert contents(folder) == contents(whole), moment
+    assert moments == 7 + 2 * (1 + 3 + 3 + 1)
+
+
+def test_shards_list_no_part_before_it_is_whole(tmp_path):
+    def write(documents, file):
+        if (tmp_path / "out" / "part-00000.txt").exists():
+            raise KilledError
+        return write_texts(documents, file)
+
+    with pytest.raises(KilledError):
+        run(tmp_path / "out", write=write)
+    state = read_state(tmp_path / "out")
+    assert [part["documents"] for part in state["parts"]] == [3]
+    assert state["finished"] is False
+    assert sorted(contents(tmp_path / "out")) == [STATE_FILE, "part-00000.txt"]
+
+
+def test_shards_of_another_command_are_left_alone_unless_forced(tmp_path):
+    run(tmp_path)
+    (tmp_path / "mine.txt").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(SapbertError, match="E560.*`size`.*`--force`"):
+        run(tmp_path, size=4)
+    assert contents(tmp_path) == before
+    run(tmp_path, size=4, force=True)
+    assert len(list(tmp_path.glob("part-*"))) == 2
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    run(tmp_path, size=4)
+
+
+def test_shards_force_removes_a_part_that_no_state_lists_yet(tmp_path):
+    run(tmp_path, DOCUMENTS[:6])
+    (tmp_path / "part-00002.txt").write_text("left by a run that was killed")
+    run(tmp_path, DOCUMENTS[:3], force=True)
+    assert sorted(contents(tmp_path)) == [STATE_FILE, "part-00000.txt"]
+
+
+def test_shards_never_go_into_a_folder_with_other_files(tmp_path):
+    (tmp_path / "part-00000.txt").write_text("mine")
+    for force in (False, True):
+        with pytest.raises(SapbertError, match="E561"):
+            run(tmp_path, force=force)
+    with pytest.raises(SapbertError, match="E561"):
+        run(tmp_path / "part-00000.txt")
+    assert contents(tmp_path) == {"part-00000.txt": b"mine"}
+
+
+def test_shards_forgive_what_the_first_moment_left(tmp_path):
+    (tmp_path / f".{STATE_FILE}.123.tmp").write_text("{")
+    run(tmp_path)
+    assert f".{STATE_FILE}.123.tmp" not in contents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: "{",
+        lambda state: "[]",
+        lambda state: json.dumps({**state, "version": 2}),
+        lambda state: json.dumps({**state, "parts": 3}),
+        lambda state: json.dumps({**state, "suffix": "/../x"}),
+        lambda state: json.dumps({**state, "finished": "no"}),
+        lambda state: json.dumps(
+            {**state, "parts": [{**state["parts"][0], "file": "../other.txt"}]}
+        ),
+    ],
+)
+def test_shards_damaged_state_is_a_named_error(tmp_path, damage):
+    run(tmp_path / "out")
+    (tmp_path / "other.txt").write_text("other")
+    path = tmp_path / "out" / STATE_FILE
+    path.write_text(damage(json.loads(path.read_text())))
+    for force in (False, True):
+        with pytest.raises(SapbertError, match="E562"):
+            run(tmp_path / "out", force=force)
+    assert (tmp_path / "other.txt").exists()
+
+
+def test_shards_notice_that_a_part_is_gone_or_cut(tmp_path):
+    run(tmp_path)
+    part = tmp_path / "part-00001.txt"
+    part.write_text("cut")
+    with pytest.raises(SapbertError, match="E563.*part-00001.*it has 3"):
+        run(tmp_path)
+    part.unlink()
+    with pytest.raises(SapbertError, match="E563.*there is none"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        DOCUMENTS[1:],
+        DOCUMENTS[:6],
+        [*DOCUMENTS[:6], Document(6, "other")],
+        [*DOCUMENTS[:6], Document("6", "text 6")],
+        [*DOCUMENTS, Document(7, "more")],
+    ],
+)
+def test_shards_notice_that_the_input_has_changed(tmp_path, documents):
+    run(tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(SapbertError, match="E564"):
+        run(tmp_path, documents)
+    assert contents(tmp_path) == before
+
+
+def test_shards_two_runs_do_not_share_a_folder(tmp_path):
+    pytest.importorskip("fcntl", reason="this system has no such locks")
+    with hold_folder(tmp_path), pytest.raises(SapbertError, match="E565"):
+        run(tmp_path)
+    run(tmp_path)
+
+
+def test_shards_digest_tells_the_entities_of_a_doc():
+    doc = spacy.blank("en")("fever and pain")
+    first = digest_document(Document(1, doc.text, doc))
+    doc.ents = [doc.char_span(0, 5, label="X")]
+    second = digest_document(Document(1, doc.text, doc))
+    doc.spans["sc"] = [doc.char_span(0, 5, label="X")]
+    third = digest_document(Document(1, doc.text, doc))
+    assert len({first, second, third}) == 3

@@ -1,0 +1,197 @@
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.registry import (
+    FOLDERS,
+    LIBRARIES,
+    READERS,
+    SUFFIXES,
+    WRITERS,
+    guess_format,
+    load_reader,
+    load_writer,
+    open_target,
+    read_docs,
+    write_linked,
+)
+
+NLP = spacy.blank("en")
+
+
+BINARY = {"parquet"}
+FILES = [name for name in WRITERS if name not in FOLDERS]
+
+
+def need_library(name):
+    if name in LIBRARIES:
+        pytest.importorskip(LIBRARIES[name][0])
+
+
+@pytest.mark.parametrize("name", sorted({*FILES} - BINARY))
+def test_formats_all_write_a_stream_without_holding_it(name):
+    need_library(name)
+    file = io.BytesIO()
+    sizes = []
+
+    def docs():
+        for number in range(3):
+            sizes.append(file.tell())
+            doc = NLP("any text")
+            doc.ents = [Span(doc, 0, 1, label="L")]
+            yield number, doc
+
+    assert load_writer(name)(docs(), file) is None
+    assert sizes[0] < sizes[1] < sizes[2]
+    file.getvalue().decode("utf8")
+
+
+@pytest.mark.filterwarnings("ignore:.*W520")
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("spans_key", [None, "sc"])
+def test_formats_all_take_any_doc(name, spans_key, any_docs, tmp_path):
+    need_library(name)
+    path = tmp_path / "out"
+    docs = enumerate(any_docs)
+    write_linked(docs, path, format=name, spans_key=spans_key)
+    files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+    assert files
+    if name not in BINARY:
+        assert all(isinstance(file.read_bytes().decode("utf8"), str) for file in files)
+
+
+@pytest.mark.filterwarnings("ignore:.*W5[23]0")
+@pytest.mark.parametrize("name", READERS)
+def test_formats_that_are_read_give_any_doc_back(name, any_docs, tmp_path):
+    need_library(name)
+    path = tmp_path / "out"
+    write_linked(enumerate(any_docs), path, format=name)
+    found = {str(key): doc for key, doc in read_docs(path, NLP, format=name)}
+    assert [*found] == [str(number) for number in range(len(any_docs))]
+    for doc, back in zip(any_docs, found.values(), strict=True):
+        places = [(ent.start_char, ent.end_char) for ent in back.ents]
+        written = [ent for ent in doc.ents if ent.text.strip() or name == "jsonl"]
+        assert len(places) in (len(written), len(doc.ents))
+        assert all(span.label_ == "L" for span in back.ents)
+
+
+@pytest.mark.parametrize(("name", "library"), [*LIBRARIES.items()])
+def test_formats_name_the_command_for_a_library_that_is_missing(
+    name, library, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, library[0], None)
+    with pytest.raises(SapbertError, match=rf"E521.*pip install '.*\[{library[1]}\]'"):
+        load_writer(name)
+
+
+def test_formats_of_folders_need_a_path():
+    with (
+        pytest.raises(SapbertError, match="E520.*--output"),
+        open_target(None, "brat"),
+    ):
+        pass
+
+
+def test_formats_of_files_can_go_to_the_standard_output(capsysbinary):
+    with open_target(None, "jsonl") as file:
+        file.write(b"a")
+    assert capsysbinary.readouterr().out == b"a"
+
+
+def test_formats_leave_nothing_where_a_document_fails(tmp_path):
+    def docs():
+        yield 1, NLP("a")
+        raise ZeroDivisionError
+
+    for name in WRITERS:
+        need_library(name)
+        with pytest.raises(ZeroDivisionError):
+            write_linked(docs(), tmp_path / name, format=name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["html", "pubtator", "brat"])
+def test_formats_that_need_the_text_say_so(name, tmp_path):
+    with pytest.raises(SapbertError, match=f"E503.*{name}"):
+        write_linked([], tmp_path / "out", format=name, include_text=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", sorted({*WRITERS} - {"html", "pubtator", "brat"}))
+def test_formats_without_text_say_nothing_of_it(name, tmp_path):
+    need_library(name)
+    doc = NLP("sentinel was here")
+    doc.ents = [Span(doc, 0, 1, label="L")]
+    path = tmp_path / "out"
+    write_linked([(1, doc)], path, format=name, include_text=False)
+    assert b"sentinel" not in path.read_bytes()
+
+
+def test_formats_that_are_not_read_are_an_error():
+    with pytest.raises(SapbertError, match="E530.*jsonl.*'html'"):
+        load_reader("html")
+
+
+def test_formats_importing_them_does_not_import_spacy():
+    code = "import sys, spacy_sapbert.formats as _; print('spacy' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert out.stdout.strip() == b"False"
+
+
+@pytest.fixture
+def any_docs():
+    texts = [
+        "",
+        " ",
+        "\0",
+        "👩‍🔬 مرحبا e\u0301",
+        "a\u2028b\u0085c\rd\r\n",
+        "x" * 10_000,
+    ]
+    docs = []
+    for text in texts:
+        doc = NLP(text)
+        doc.spans["sc"] = [doc[:], doc[:1]]
+        if len(doc):
+            doc.ents = [Span(doc, 0, 1, label="L")]
+        docs.append(doc)
+    return docs
+
+
+def test_formats_unknown_name_is_an_error():
+    with pytest.raises(SapbertError, match="E501.*jsonl.*'xml'"):
+        load_writer("xml")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a.jsonl", "jsonl"),
+        ("a.b.HTML", "html"),
+        ("a.jsonl.gz", "jsonl"),
+        ("t.txt", "table"),
+        ("a.xml.gz", "biocxml"),
+        ("a.json", "biocjson"),
+        ("a.pubtator", "pubtator"),
+        ("a.csv", "csv"),
+        ("a.parquet", "parquet"),
+    ],
+)
+def test_formats_are_guessed_from_the_ending(path, expected):
+    assert guess_format(Path(path)) == expected
+
+
+@pytest.mark.parametrize("path", ["a", "a.gz", "a.docx", "jsonl"])
+def test_formats_that_cannot_be_guessed_are_an_error(path):
+    with pytest.raises(SapbertError, match="E502.*--format"):
+        guess_format(Path(path))
+
+
+def test_formats_every_ending_is_of_a_known_format():
+    assert set(SUFFIXES.values()) <= set(WRITERS)

@@ -1,0 +1,95 @@
+"""A save is all or nothing: killed, or out of disk, at any moment."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.system.writing import write_folder_atomically
+
+COPY = """
+import resource, signal, sys
+from pathlib import Path
+from spacy_sapbert.kb import load_kb
+from spacy_sapbert.kb.copying import copy_kb
+limit = int(sys.argv[3])
+kb = load_kb(sys.argv[1])
+if limit:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+print("ready", flush=True)
+while True:
+    copy_kb(kb, Path(sys.argv[2]))
+    if limit:
+        break
+"""
+
+
+def contents(folder: Path) -> dict:
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03])
+def test_a_killed_save_leaves_a_whole_kb(
+    sample_kb: Path, own_kb: Path, delay: float
+) -> None:
+    before = contents(own_kb)
+    command = [sys.executable, "-c", COPY, str(sample_kb), str(own_kb), "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert contents(own_kb) == before  # the old or the new one, which are equal
+    load_kb(own_kb)
+
+
+@pytest.mark.parametrize("limit", [1, 5_000, 60_000])
+def test_a_full_disk_leaves_the_old_kb_and_is_a_named_error(
+    sample_kb: Path, own_kb: Path, limit: int
+) -> None:
+    (own_kb / "note.txt").write_text("only in the old one", "utf8")
+    before = contents(own_kb)
+    largest = max(len(data) for data in contents(sample_kb).values())
+    assert limit < largest
+    command = [sys.executable, "-c", COPY, str(sample_kb), str(own_kb), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "E004" in done.stderr
+    assert "Nothing was left" in done.stderr
+    assert contents(own_kb) == before
+    assert [path.name for path in own_kb.parent.iterdir()] == ["kb"]
+
+
+def test_a_folder_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    with write_folder_atomically(target) as part:
+        (part / "a").write_text("1", "utf8")
+        assert not target.exists()
+    assert (target / "a").read_text("utf8") == "1"
+    with write_folder_atomically(target) as part:
+        (part / "b").write_text("2", "utf8")
+        assert (target / "a").exists()
+    assert [path.name for path in target.iterdir()] == ["b"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def fill_and_fail(folder: Path) -> None:
+    with write_folder_atomically(folder) as part:
+        (part / "a").write_text("1", "utf8")
+        raise RuntimeError
+
+
+def test_a_failed_fill_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        fill_and_fail(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []

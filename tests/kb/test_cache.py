@@ -1,0 +1,101 @@
+"""What is remembered: the last results, no more than so many, the same as without."""
+
+import threading
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.kb.cache import Remembered
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+
+MENTIONS = ["heart atack", "Fever", "mi", "febril", "pain of the heart", "?", "fever"]
+
+
+def test_what_was_not_used_for_longest_makes_room() -> None:
+    remembered: Remembered[str, int] = Remembered(2)
+    remembered.keep({"a": 1, "b": 2})
+    assert remembered.recall(["a"]) == {"a": 1}
+    remembered.keep({"c": 3})
+    assert remembered.recall(["a", "b", "c"]) == {"a": 1, "c": 3}
+    remembered.keep({"d": 4, "e": 5, "f": 6})
+    assert remembered.recall("abcdef") == {"e": 5, "f": 6}
+
+
+@given(st.integers(0, 4), st.lists(st.dictionaries(st.integers(0, 6), st.integers())))
+def test_it_holds_the_last_ones_and_no_more(most: int, steps: List[Any]) -> None:
+    remembered: Remembered[int, int] = Remembered(most)
+    kept: List[int] = []
+    for step in steps:
+        remembered.keep(step)
+        kept = [key for key in kept if key not in step] + list(step)
+        kept = kept[len(kept) - most :] if most < len(kept) else kept
+        assert sorted(remembered.kept) == sorted(kept)
+
+
+def test_threads_share_it() -> None:
+    remembered: Remembered[int, int] = Remembered(50)
+
+    def use(first: int) -> None:
+        for number in range(first, first + 2000):
+            remembered.keep({number: number})
+            found = remembered.recall(range(number - 20, number + 1))
+            assert all(key == value for key, value in found.items())
+
+    threads = [threading.Thread(target=use, args=(1000 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(remembered.kept) == 50
+
+
+def forgetful(kb: KnowledgeBase) -> KnowledgeBase:
+    """The same without any memory."""
+    kb.contents.found.most = kb.contents.facts.most = 0
+    return kb
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"k": 2}, {"threshold": 0.99}, {"filter": {"types": ["T047"]}}],
+    ids=str,
+)
+def test_links_are_the_same_without_it(sample_kb: Path, settings: Any) -> None:
+    fresh = [forgetful(load_kb(sample_kb)).link([m], **settings)[0] for m in MENTIONS]
+    kb = load_kb(sample_kb)
+    for _ in range(2):
+        assert [kb.link([m], **settings)[0] for m in MENTIONS] == fresh
+    assert kb.contents.found.kept
+
+
+def test_a_mention_is_encoded_once(sample_kb: Path, encoded: List[int]) -> None:
+    kb = load_kb(sample_kb)
+    kb.link(["heart atack", "heart atack"])
+    kb.link(["heart atack"])
+    assert sum(encoded) == 1
+    forgetful(kb)
+    kb.contents.found.kept.clear()
+    kb.link(["heart atack"])
+    assert sum(encoded) == 2
+
+
+def test_a_candidate_may_be_changed_by_its_owner(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    candidate = kb.link(["heart atack"])[0].candidates[0]
+    before = {**candidate, "codes": {s: [*c] for s, c in candidate["codes"].items()}}
+    candidate["codes"].setdefault("ICD10CM", []).append("changed")
+    candidate["types"].append("changed")
+    again = kb.link(["heart atack"])[0].candidates[0]
+    assert again["codes"] == before["codes"]
+    assert "changed" not in again["types"]
+
+
+def test_other_options_ask_again(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    assert kb.link(["fevr"], threshold=-1)[0].note is None
+    assert kb.link(["fevr"], threshold=1)[0].note == "below_threshold"
+    assert len(kb.link(["fevr"], k=1)[0].candidates) == 1
+    assert len(kb.link(["fevr"], k=3)[0].candidates) == 3

@@ -1,0 +1,329 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, List
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    save_encoder,
+)
+from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb, write_shard
+from spacy_sapbert.kb.installed import find_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.manifest import describe_meta
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
+
+
+def test_kb_says_what_it_holds(sample_kb: Path) -> None:
+    meta = load_kb(sample_kb).meta
+    # FEVER and Fever are one row, both MI are one row, and 頭痛 cannot be read.
+    assert meta["counts"] == {
+        "concepts": 8,
+        "aliases": 24,
+        "rows": 21,
+        "unreadable": 1,
+    }
+    assert meta["encoder"]["pooling"] == "mean"
+    assert ("Concepts", "8") in describe_meta(meta)
+
+
+def test_kb_finds_every_name_that_it_holds(
+    sample_kb: Path, few_concepts: List[Concept]
+) -> None:
+    kb = load_kb(sample_kb)
+    for concept in few_concepts:
+        for alias in concept.aliases:
+            candidates, note, _ = kb.link([alias])[0]
+            if alias == "頭痛":
+                assert (candidates, note) == ([], "empty")
+                continue
+            best = [c["cui"] for c in candidates if c["score"] == 1]
+            assert concept.cui in best
+
+
+def test_kb_gives_candidates_of_distinct_concepts_in_order(sample_kb: Path) -> None:
+    candidates, note, cui = load_kb(sample_kb).link(["MI"], k=8)[0]
+    assert (note, cui) == (None, "C0000001")
+    assert len({candidate["cui"] for candidate in candidates}) == 8
+    assert [candidate["cui"] for candidate in candidates[:2]] == [
+        "C0000001",
+        "C0000002",
+    ]
+    assert candidates[0] == {
+        "cui": "C0000001",
+        "name": "Myocardial infarction",
+        "alias": "MI",
+        "score": 1.0,
+        "rank": 1,
+        "types": ["T047"],
+        "codes": {"ICD10CM": ["I21"]},
+        "tie": "id",
+        "probability": None,
+    }
+    scores = [candidate["score"] for candidate in candidates]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_kb_ranks_like_exact_search_over_plain_vectors(
+    sample_kb: Path, few_concepts: List[Concept], tiny_encoder: Path
+) -> None:
+    model = create_transformer_encoder()
+    open_encoder(model, tiny_encoder)
+    mention = model.predict(["febrile headache"])[0]
+    best = {}
+    for concept in few_concepts:
+        vectors = model.predict([a for a in concept.aliases if a != "頭痛"])
+        best[concept.cui] = float((vectors @ mention).max())
+    candidates = load_kb(sample_kb).link(["febrile headache"], k=8)[0].candidates
+    assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=1e-5)
+
+
+def test_kb_answers_the_same_alone_and_together(sample_kb: Path) -> None:
+    mentions = ["heart atack", "MI", "", "fevers", "MI", "...", "x" * 500, "diabetic"]
+    together = load_kb(sample_kb).link(mentions, k=3)
+    assert together == [load_kb(sample_kb).link([m], k=3)[0] for m in mentions]
+
+
+def test_kb_answers_the_same_without_the_shortcut(
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mentions = ["MI", "Pyrexia", "heart atack"]
+    with_it = load_kb(sample_kb).link(mentions)
+    kb = load_kb(sample_kb)
+    monkeypatch.setattr(kb.store, "rows_of_keys", lambda keys: {})
+    assert kb.link(mentions) == with_it
+
+
+def test_kb_encodes_no_name_that_it_holds(
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: List[int] = []
+    monkeypatch.setattr(
+        "spacy_sapbert.encoder.encode_wordpieces",
+        lambda model, pieces: encoded.append(len(pieces)) or np.zeros((0, 32), "f4"),
+    )
+    load_kb(sample_kb).link(["fever", "FEVER", "mi"])
+    assert encoded == [0]
+
+
+@pytest.mark.parametrize(
+    ("mention", "note"),
+    [("", "empty"), (" ", "empty"), ("?!", "empty"), ("頭", "empty")],
+)
+def test_kb_says_why_there_is_no_concept(
+    sample_kb: Path, mention: str, note: str
+) -> None:
+    assert load_kb(sample_kb).link([mention]) == [([], note, None)]
+
+
+def test_kb_below_the_threshold_keeps_candidates_and_says_so(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    linked = kb.link(["fever", "qqq"], threshold=0.999)
+    assert linked[0].note is None
+    assert linked[1].note == "below_threshold"
+    assert linked[1].candidates
+
+
+def test_kb_gives_no_concept_for_a_vector_that_is_no_number(
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = load_kb(sample_kb)
+    bad = np.full((2, 32), np.nan, dtype=np.float32)
+    monkeypatch.setattr(kb.contents, "embed", lambda pieces: bad)
+    assert kb.link(["one", "two"]) == [([], "no_vector", None)] * 2
+
+
+def test_kb_moved_elsewhere_gives_identical_output_in_a_new_process(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    moved = Path(shutil.copytree(sample_kb, tmp_path / "with a blank and é" / "kb"))
+    code = (
+        "import socket, sys, json\n"
+        "def refuse(*args, **kwargs): raise OSError('no network')\n"
+        "socket.socket.connect = refuse\n"
+        "from spacy_sapbert.kb import load_kb\n"
+        "print(json.dumps(load_kb(sys.argv[1]).link(['heart atack', 'MI'])))\n"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(folder)],
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for folder in (sample_kb, moved)
+    ]
+    assert outputs[0] == outputs[1]
+    expected = load_kb(sample_kb).link(["heart atack", "MI"])
+    assert json.loads(outputs[0]) == json.loads(json.dumps(expected))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def garble(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[64:576] = os.urandom(512)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", [truncate, flip_bit, garble, Path.unlink])
+def test_a_damaged_kb_is_a_named_error(
+    own_kb: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    damage(own_kb / name)
+    with pytest.raises(SapbertError, match=r"\[E30[346]\]"):
+        load_kb(own_kb)
+
+
+def test_an_index_of_another_kb_is_refused(own_kb: Path, tmp_path: Path) -> None:
+    concepts = tmp_path / "concepts.jsonl"
+    write_concepts(concepts, [Concept("C1", ["a", "b"])])
+    build_kb(concepts, tmp_path / "other", str(own_kb / "encoder"))
+    shutil.copy(tmp_path / "other" / "index.hnsw", own_kb / "index.hnsw")
+    with pytest.raises(SapbertError, match=r"index.hnsw .*bytes and not"):
+        load_kb(own_kb)
+
+
+def test_another_encoder_is_refused(own_kb: Path) -> None:
+    import torch
+
+    tokenizer, model = load_encoder(str(own_kb / "encoder"))
+    with torch.no_grad():
+        next(model.parameters()).add_(1)
+    save_encoder(own_kb / "encoder", tokenizer, model, EncoderSettings("mean"))
+    with pytest.raises(SapbertError, match=r"model.safetensors .* sha256"):
+        load_kb(own_kb)
+
+
+def test_a_file_slipped_into_the_encoder_is_refused(own_kb: Path) -> None:
+    (own_kb / "encoder" / "adapter_config.json").write_text("{}", "utf8")
+    with pytest.raises(SapbertError, match="was not there then"):
+        load_kb(own_kb)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 1}, "format 1"),
+        ({"format": "1"}, "no valid `format`"),
+        ({"counts": {}}, "no valid `concepts`"),
+        ({"files": {"../evil": {"size": 1, "sha256": "x"}}}, "outside"),
+        ({"files": {"/evil": {"size": 1, "sha256": "x"}}}, "outside"),
+    ],
+)
+def test_a_meta_that_says_something_else_is_refused(
+    own_kb: Path, change: dict, message: str
+) -> None:
+    path = own_kb / "meta.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf8")), **change}))
+    with pytest.raises(SapbertError, match=message):
+        load_kb(own_kb)
+
+
+def test_kb_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
+    with pytest.raises(SapbertError, match="Do one of three"):
+        find_kb()
+    with pytest.raises(SapbertError, match="'nowhere', but found neither"):
+        find_kb("nowhere")
+    with pytest.raises(SapbertError, match=r"no meta.json.*kb build"):
+        load_kb(tmp_path)
+    monkeypatch.setattr(
+        "spacy_sapbert.kb.installed.installed_kbs", lambda: {"a": 1, "b": 2}
+    )
+    with pytest.raises(SapbertError, match="found a, b"):
+        find_kb()
+
+
+def test_build_does_not_replace_a_folder_unless_told(
+    concepts_file: Path, own_kb: Path
+) -> None:
+    encoder = str(own_kb / "encoder")
+    with pytest.raises(SapbertError, match="--force"):
+        build_kb(concepts_file, own_kb, encoder)
+    build_kb(concepts_file, own_kb, encoder, force=True, backend="exact")
+    assert load_kb(own_kb).meta["index"]["backend"] == "exact"
+    assert not (own_kb / "index.hnsw").exists()
+
+
+def test_build_twice_gives_the_same_bytes(
+    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), threads=1)
+    for path in sorted(sample_kb.rglob("*")):
+        if path.is_file():
+            again = tmp_path / "kb" / path.relative_to(sample_kb)
+            assert path.read_bytes() == again.read_bytes(), path.name
+
+
+def test_both_backends_answer_alike(
+    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), backend="exact")
+    mentions = ["heart atack", "MI", "diabetic"]
+    one, other = (load_kb(path).link(mentions) for path in (sample_kb, tmp_path / "kb"))
+    assert [[c["cui"] for c in linked.candidates] for linked in one] == [
+        [c["cui"] for c in linked.candidates] for linked in other
+    ]
+
+
+def test_build_stopped_goes_on_with_the_shards_that_are_there(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    sample_kb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.kb.build.SHARD_ROWS", 8)
+    written: List[str] = []
+
+    def stop_at_two(path: Path, vectors: np.ndarray) -> None:
+        write_shard(path, vectors)
+        written.append(path.name)
+        if len(written) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_sapbert.kb.build.write_shard", stop_at_two)
+    kb = tmp_path / "kb"
+    with pytest.raises(KeyboardInterrupt):
+        build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
+    assert not kb.exists()
+    build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
+    assert written == [f"shard-{number:06}.npy" for number in range(3)]
+    assert load_kb(kb).link(["heart atack"]) == load_kb(sample_kb).link(["heart atack"])
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+
+
+def test_build_of_names_that_the_encoder_cannot_read_is_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = tmp_path / "concepts.jsonl"
+    write_concepts(concepts, [Concept("C1", ["頭痛"])])
+    with pytest.raises(SapbertError, match="1 concepts"):
+        build_kb(concepts, tmp_path / "kb", str(tiny_encoder))
+    assert not (tmp_path / "kb").exists()
+
+
+def test_build_without_concepts_is_an_error(tiny_encoder: Path, tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="found none"):
+        build_kb(tmp_path / "no.jsonl", tmp_path / "kb", str(tiny_encoder))

@@ -1,0 +1,137 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.manifest import describe_meta, read_meta, write_calibration
+
+CALIBRATION: Dict[str, Any] = {
+    "criterion": "f1",
+    "threshold": 0.75,
+    "mentions": 1234,
+    "documents": 100,
+    "files": [{"file": "train.tsv", "sha256": "0" * 64}],
+    "precision": 0.9,
+    "recall": 0.8,
+    "f1": 0.847059,
+    "logistic": {"slope": 10.0, "intercept": -7.0},
+    "curve": [],
+    "date": "2026-01-02",
+    "package_version": "0.1.0",
+}
+
+WRITE = """
+import json, sys
+from pathlib import Path
+from spacy_sapbert.kb.manifest import write_calibration
+calibration = json.loads(sys.argv[2])
+calibration["curve"] = [{"threshold": 0.5}] * 10_000  # long enough to be cut
+print("ready", flush=True)
+while True:
+    write_calibration(Path(sys.argv[1]), calibration)
+"""
+
+
+def contents(folder: Path) -> Dict[Path, bytes]:
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_calibration_changes_meta_json_alone(own_kb: Path) -> None:
+    before, meta = contents(own_kb), read_meta(own_kb)
+    assert write_calibration(own_kb, CALIBRATION) == read_meta(own_kb)
+    after = contents(own_kb)
+    assert before.keys() == after.keys()
+    assert {p for p in after if after[p] != before[p]} == {Path("meta.json")}
+    expected = {**meta, "threshold": 0.75, "calibration": CALIBRATION}
+    assert load_kb(own_kb).meta == expected
+
+
+def test_the_threshold_of_a_calibration_is_used(own_kb: Path) -> None:
+    write_calibration(own_kb, {**CALIBRATION, "threshold": 1.0})
+    known, unknown = load_kb(own_kb).link(["aspirin", "xyz of the q"])
+    assert known.note is None
+    assert unknown.note is not None
+
+
+def test_another_calibration_takes_the_place_of_the_first(own_kb: Path) -> None:
+    write_calibration(own_kb, CALIBRATION)
+    again = {**CALIBRATION, "threshold": 0.5, "criterion": "accuracy"}
+    assert write_calibration(own_kb, again)["calibration"] == again
+    assert read_meta(own_kb)["threshold"] == 0.5
+
+
+def test_a_kb_without_a_calibration_opens_and_says_nothing_of_it(
+    sample_kb: Path,
+) -> None:
+    meta = read_meta(sample_kb)
+    assert "calibration" not in meta
+    assert "Calibrated by" not in dict(describe_meta(meta))
+
+
+def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
+    lines = dict(describe_meta(write_calibration(own_kb, CALIBRATION)))
+    assert lines["Threshold"] == 0.75
+    assert lines["Calibrated by"] == (
+        "f1 on 1,234 mentions of train.tsv: precision 0.900, recall 0.800 (2026-01-02)"
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"threshold": None},
+        {"threshold": float("nan")},
+        {"logistic": {"slope": 1.0}},
+        {"logistic": {"slope": 1.0, "intercept": float("inf")}},
+        {"files": [{"file": "train.tsv"}]},
+        {"files": ["train.tsv"]},
+        {"curve": None},
+        {"date": 20260102},
+    ],
+)
+def test_a_damaged_calibration_is_a_named_error(
+    own_kb: Path, damage: Dict[str, Any]
+) -> None:
+    meta = read_meta(own_kb)
+    meta["calibration"] = {**CALIBRATION, **damage}
+    (own_kb / "meta.json").write_text(json.dumps(meta), "utf8")
+    with pytest.raises(SapbertError, match=r"E304.*`calibration"):
+        load_kb(own_kb)
+
+
+def test_a_read_only_kb_is_not_calibrated(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(own_kb)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(SapbertError, match=r"E586.*--dry-run"):
+        write_calibration(own_kb, CALIBRATION)
+    assert contents(own_kb) == before
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.002, 0.01])
+def test_a_killed_calibration_leaves_a_whole_kb(own_kb: Path, delay: float) -> None:
+    data = json.dumps(CALIBRATION)
+    command = [sys.executable, "-c", WRITE, str(own_kb), data]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert load_kb(own_kb).meta["threshold"] in (None, 0.75)
+    # the next one takes away what the first left
+    write_calibration(own_kb, CALIBRATION)
+    assert not list(own_kb.glob(".*"))

@@ -1,0 +1,263 @@
+from pathlib import Path
+from typing import Callable, List
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.ngrams.build import build_ngrams
+from spacy_sapbert.kb.ngrams.index import (
+    FILES,
+    NgramIndex,
+    extract_ngrams,
+    fold_name,
+    load_ngrams,
+)
+
+NAMES = [
+    "Myocardial infarction",
+    "heart attack",
+    "Sjögren's syndrome",
+    "SJÖGREN",
+    "BRCA1",
+    "BRCA2",
+    "heart attack",
+    "a",
+    "",
+    " - ",
+    "banana banana",
+    "頭痛",
+    "ﬁbrosis",
+]
+TEXTS = st.text(st.sampled_from("abcdé 1-頭"), max_size=12)
+
+Make = Callable[[List[str]], NgramIndex]
+
+
+@pytest.fixture
+def make_index(tmp_path: Path) -> Make:
+    def make(names: List[str]) -> NgramIndex:
+        build_ngrams(names, tmp_path / "ngrams")
+        return load_ngrams(tmp_path / "ngrams", rows=len(names))
+
+    return make
+
+
+def spell(gram: int) -> str:
+    return "".join(chr(gram >> shift & 0x1FFFFF) for shift in (42, 21, 0))
+
+
+def all_cosines(index: NgramIndex, text: str, rows: int) -> np.ndarray:
+    return index.similarity([text], [np.arange(rows)])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("  Heart \t ATTACK\n", "heart attack"),
+        ("Sjo\u0308gren SJÖGREN", "sjogren sjogren"),
+        ("ﬁbrosis", "fibrosis"),
+        ("Interferon-γ", "interferon-γ"),
+        ("a\u00a0b", "a b"),
+        ("\ud800x", "?x"),
+        ("", ""),
+        ("x" * 2000, "x" * 1000),
+    ],
+)
+def test_fold_name(text: str, folded: str) -> None:
+    assert fold_name(text) == folded
+    assert fold_name(folded) == folded
+
+
+def test_extract_ngrams_pads_each_word() -> None:
+    grams, owners = extract_ngrams(["Ab c", "", "XY"])
+    assert [spell(gram) for gram in grams] == [" ab", "ab ", " c ", " xy", "xy "]
+    assert owners.tolist() == [0, 0, 0, 2, 2]
+
+
+def test_extract_ngrams_of_nothing() -> None:
+    for texts in ([], [""], ["", " "]):
+        assert [len(array) for array in extract_ngrams(texts)] == [0, 0]
+
+
+def test_search_has_the_cosine_that_one_computes_by_hand(make_index: Make) -> None:
+    # 3-grams: " ab", "ab " of both names; " c " of the second alone
+    index = make_index(["ab", "ab c"])
+    rare = np.log(3 / 2) + 1  # of two names one has it; what both have weighs 1
+    rows, scores = index.search(["ab"], 2)
+    assert rows.tolist() == [[0, 1]]
+    assert scores[0] == pytest.approx([1, np.sqrt(2 / (2 + rare**2))], abs=1e-6)
+
+
+def test_search_gives_what_scikit_learn_gives(make_index: Make) -> None:
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    vectorizer = text.TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 3), strip_accents="unicode"
+    )
+    matrix = vectorizer.fit_transform(NAMES)
+    mentions = ["hart atack", "sjogren", "brca", "banana", "infarct", "zzz", "", "痛"]
+    expected = (vectorizer.transform(mentions) @ matrix.T).toarray()
+    index = make_index(NAMES)
+    rows, scores = index.search(mentions, len(NAMES))
+    for number, mention in enumerate(mentions):
+        found = all_cosines(index, mention, len(NAMES))
+        assert found == pytest.approx(expected[number], abs=1e-6)
+        order = np.lexsort((np.arange(len(NAMES)), -found))
+        order = order[found[order] > 0]
+        assert rows[number, : len(order)].tolist() == order.tolist()
+        assert scores[number, : len(order)].tolist() == found[order].tolist()
+        assert (rows[number, len(order) :] == -1).all()
+        assert not scores[number, len(order) :].any()
+
+
+def test_search_finds_a_name_of_its_own_first(make_index: Make) -> None:
+    index = make_index(NAMES)
+    rows, scores = index.search(["HEART ATTACK", "brca2", "fibrosis"], 1)
+    assert rows.tolist() == [[1], [5], [12]]
+    assert scores.ravel() == pytest.approx([1, 1, 1], abs=1e-6)
+
+
+def test_search_orders_equal_names_by_row(make_index: Make) -> None:
+    index = make_index(["fever", "pain", "FEVER", "Fever ", "févér"])
+    rows, scores = index.search(["fever"], 3)
+    assert rows.tolist() == [[0, 2, 3]]
+    assert len(set(scores[0].tolist())) == 1
+
+
+def test_search_ignores_3_grams_that_no_name_has(make_index: Make) -> None:
+    index = make_index(["fever", "pain"])
+    rows, scores = index.search(["fever qqqq", "qqqq", "", "..."], 2)
+    assert rows.tolist() == [[0, -1], [-1, -1], [-1, -1], [-1, -1]]
+    assert scores[0, 0] == pytest.approx(1)
+    assert not scores[1:].any()
+
+
+def test_search_keeps_to_the_rows_that_are_allowed(make_index: Make) -> None:
+    index = make_index(NAMES)
+    allowed = np.zeros(len(NAMES), dtype=bool)
+    allowed[[0, 6, 8]] = True
+    rows, _ = index.search(["heart attack", "infarction"], 2, allowed=allowed)
+    assert rows.tolist() == [[6, -1], [0, -1]]
+    allowed[:] = False
+    assert (index.search(["heart"], 2, allowed=allowed)[0] == -1).all()
+
+
+@pytest.mark.parametrize("mask", [np.ones(2, dtype=bool), np.ones(3, dtype=int)])
+def test_search_refuses_another_mask(make_index: Make, mask: np.ndarray) -> None:
+    with pytest.raises(SapbertError, match="E592.*3 rows"):
+        make_index(["a", "b", "c"]).search(["a"], 1, allowed=mask)
+
+
+def test_search_without_names_or_mentions(make_index: Make) -> None:
+    assert [part.shape for part in make_index([]).search(["fever"], 5)] == [(1, 0)] * 2
+    assert [part.shape for part in make_index(["", "-"]).search([], 1)] == [(0, 1)] * 2
+    assert make_index(["", " "]).search(["a"], 9)[0].tolist() == [[-1, -1]]
+
+
+def test_similarity_takes_rows_in_any_order(make_index: Make) -> None:
+    index = make_index(NAMES)
+    every = all_cosines(index, "heart of brca1", len(NAMES))
+    wanted = np.array([5, 1, 1, 8, 4])
+    found = index.similarity(["heart of brca1", "x"], [wanted, wanted[:0]])
+    assert found[0].tolist() == every[wanted].tolist()
+    assert found[1].shape == (0,)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    names=st.lists(TEXTS, min_size=1, max_size=20),
+    mention=TEXTS,
+    k=st.integers(1, 25),
+    seed=st.integers(0, 9),
+)
+def test_search_is_a_sort_of_all_that_is_allowed(
+    tmp_path_factory: pytest.TempPathFactory,
+    names: List[str],
+    mention: str,
+    k: int,
+    seed: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("ngrams")
+    build_ngrams(names, folder)
+    index = load_ngrams(folder, rows=len(names))
+    allowed = np.random.default_rng(seed).random(len(names)) < 0.7
+    cosines = np.where(allowed, all_cosines(index, mention, len(names)), 0)
+    assert (cosines <= 1 + 1e-6).all()
+    order = np.lexsort((np.arange(len(names)), -cosines))
+    expected = order[cosines[order] > 0][:k]
+    rows, scores = index.search([mention], k, allowed=allowed)
+    assert rows[0, : len(expected)].tolist() == expected.tolist()
+    assert scores[0, : len(expected)].tolist() == cosines[expected].tolist()
+    assert (rows[0, len(expected) :] == -1).all()
+    for row, name in enumerate(names):
+        if name and allowed[row] and fold_name(name) == fold_name(mention):
+            assert cosines[row] in (0, pytest.approx(1, abs=1e-6))
+
+
+def test_load_ngrams_maps_the_files(make_index: Make) -> None:
+    index = make_index(NAMES)
+    for name in FILES:
+        array = getattr(index, name)
+        assert isinstance(array.base, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_load_ngrams_says_that_there_are_none(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E590.*--ngrams"):
+        load_ngrams(tmp_path / "ngrams", rows=1)
+
+
+def test_load_ngrams_refuses_those_of_other_rows(
+    make_index: Make, tmp_path: Path
+) -> None:
+    make_index(NAMES)
+    with pytest.raises(SapbertError, match=r"E591.*13 numbers and not 12"):
+        load_ngrams(tmp_path / "ngrams", rows=len(NAMES) - 1)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b"\x80\x04" + path.read_bytes()),
+        lambda path: path.write_bytes(
+            path.read_bytes().replace(b"'shape'", b"'shap('")
+        ),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"<", b">", 1)),
+        lambda path: np.save(path, np.load(path)[:-1]),
+        lambda path: np.save(path, np.load(path)[None]),
+        lambda path: np.save(path, np.array([{}]), allow_pickle=True),
+    ],
+)
+def test_load_ngrams_names_a_damaged_file(
+    make_index: Make, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    make_index(NAMES)
+    damage(tmp_path / "ngrams" / f"{name}.npy")
+    with pytest.raises(SapbertError, match="E591"):
+        load_ngrams(tmp_path / "ngrams", rows=len(NAMES))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_load_ngrams_survives_a_garbled_header(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("ngrams")
+    build_ngrams(NAMES, folder)
+    path = folder / f"{data.draw(st.sampled_from(sorted(FILES)))}.npy"
+    content = bytearray(path.read_bytes())
+    start = data.draw(st.integers(0, 127))
+    garbage = data.draw(st.binary(min_size=1, max_size=16))
+    content[start : start + len(garbage)] = garbage
+    path.write_bytes(content)
+    try:
+        index = load_ngrams(folder, rows=len(NAMES))
+    except SapbertError:
+        return
+    assert len(index.scales) == len(NAMES)

@@ -1,0 +1,99 @@
+from pathlib import Path
+from typing import Dict, List
+
+import numpy as np
+import pytest
+
+import spacy_sapbert.kb.ngrams.build
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
+from spacy_sapbert.kb.ngrams.index import FILES, fold_name, load_ngrams
+from spacy_sapbert.vocabularies.concepts import Concept
+
+NAMES = ["Heart attack", "heart", "", "attack attack", "フィーバー", "Heart attack"] * 3
+
+
+def read_bytes(folder: Path) -> Dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_build_ngrams_counts_and_leaves_nothing_but_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "kb" / "ngrams"
+    counts = build_ngrams(iter(["ab", "ab c", "", "aaaaa"]), folder)
+    # " ab", "ab " twice, " c ", " aa", "aaa" three times, "aa "
+    assert counts == {"names": 4, "distinct": 6, "ngrams": 10}
+    assert {path.name for path in folder.iterdir()} == {f"{name}.npy" for name in FILES}
+
+
+def test_build_ngrams_lists_a_row_as_often_as_its_name_has_the_3_gram(
+    tmp_path: Path,
+) -> None:
+    build_ngrams(["aaaaa", "xaaay", "b"], tmp_path)
+    index = load_ngrams(tmp_path, rows=3)
+    lists = [
+        index.rows[start:end].tolist()
+        for start, end in zip(index.starts, index.starts[1:], strict=False)
+    ]
+    # " aa" | "aaa" | "aa " | " xa", "xaa", "aay", "ay " | " b "
+    assert sorted(lists) == [[0], [0], [0, 0, 0, 1], [1], [1], [1], [1], [2]]
+
+
+def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_ngrams(NAMES, tmp_path / "one")
+    for size in (1, 4, 7):
+        monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", size)
+        build_ngrams(NAMES, tmp_path / str(size))
+        assert read_bytes(tmp_path / str(size)) == read_bytes(tmp_path / "one")
+
+
+@pytest.mark.parametrize("names", [[], [""], ["", "   "]])
+def test_build_ngrams_of_nothing(tmp_path: Path, names: List[str]) -> None:
+    counts = build_ngrams(names, tmp_path)
+    assert counts == {"names": len(names), "distinct": 0, "ngrams": 0}
+    assert load_ngrams(tmp_path, rows=len(names)).scales.tolist() == [0] * len(names)
+
+
+def test_build_ngrams_holds_a_block_and_not_all_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 10)
+    sizes: List[int] = []
+    extract = spacy_sapbert.kb.ngrams.build.extract_ngrams
+
+    def count(names: List[str]) -> object:
+        sizes.append(len(names))
+        return extract(names)
+
+    monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "extract_ngrams", count)
+    build_ngrams((f"name {number}" for number in range(25)), tmp_path)
+    assert sizes == [10, 10, 5]
+
+
+def test_iterate_names_gives_one_alias_of_each_row(
+    sample_kb: Path, few_concepts: List[Concept], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = load_kb(sample_kb)
+    rows = kb.meta["counts"]["rows"]
+    monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 4)
+    names = list(iterate_names(kb.store, rows))
+    entries = kb.entries(range(rows))
+    assert names == [entries[row][0].alias for row in range(rows)]
+    aliases = {fold_name(a) for concept in few_concepts for a in concept.aliases}
+    assert {fold_name(name) for name in names} <= aliases
+
+
+def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    kb = load_kb(sample_kb)
+    rows = kb.meta["counts"]["rows"]
+    build_ngrams(iterate_names(kb.store, rows), tmp_path)
+    index = load_ngrams(tmp_path, rows=rows)
+    mentions = ["apendectomy", "acetylsalicilic acid", "diabetis"]
+    best, scores = index.search(mentions, 1)
+    entries = kb.entries(np.unique(best))
+    found = [entries[row][0].cui for row in best[:, 0]]
+    assert found == ["C0000008", "C0000006", "C0000005"]
+    assert (scores > 0.5).all()

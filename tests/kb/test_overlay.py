@@ -1,0 +1,333 @@
+"""Concepts added to a knowledge base and removed from it, without rebuilding."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.manifest import describe_meta
+from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+NEW = Concept(
+    "L0000001",
+    ["Ward fever", "WF"],
+    types=["T184"],
+    codes={"LOCAL": ["7"]},
+    parents=["C0000004"],
+    languages={"ENG": [0, 1]},
+    sources={"LOCAL": [0]},
+)
+
+
+def first(kb: KnowledgeBase, mention: str) -> List[object]:
+    candidate = kb.link([mention])[0].candidates[0]
+    return [candidate[key] for key in ("cui", "name", "alias", "score")]
+
+
+def test_an_added_concept_is_found_at_once_and_after_opening_again(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    before = kb.link(["heart attack", "fever", "head pain"], k=3)
+    assert add_concepts(kb, [NEW]) == 1
+    for opened in (kb, load_kb(own_kb)):
+        assert first(opened, "wf") == ["L0000001", "Ward fever", "WF", 1.0]
+        assert opened["L0000001"] == NEW
+        assert opened.children("C0000004") == ["L0000001"]
+        assert opened.cuis("LOCAL", "7") == ["L0000001"]
+        assert [concept.cui for concept in opened.concepts()][-1] == "L0000001"
+        found = opened.link(["ward fever"], filter={"sources": ["LOCAL"]})[0]
+        assert [c["cui"] for c in found.candidates] == ["L0000001"]
+        # What is not near it is found as before.
+        after = opened.link(["heart attack"], k=3)
+        assert after[0].candidates[0] == before[0].candidates[0]
+    assert ("Concepts added since", "1") in describe_meta(kb.meta)
+
+
+def test_names_added_to_a_concept_keep_its_name_types_and_codes(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000001", ["STEMI"])])
+    candidate = kb.link(["stemi"])[0].candidates[0]
+    assert candidate == {
+        **candidate,
+        "cui": "C0000001",
+        "name": "Myocardial infarction",
+        "alias": "STEMI",
+        "types": ["T047"],
+        "codes": {"ICD10CM": ["I21"]},
+    }
+    assert kb["C0000001"].aliases[0] == "Myocardial infarction"
+    assert kb["C0000001"].aliases[-1] == "STEMI"
+    found = kb.link(["stemi"], filter={"types": ["T047"]})[0].candidates
+    assert found[0]["alias"] == "STEMI"
+    assert len(list(kb.concepts())) == 8
+    add_concepts(kb, [Concept("C0000001", ["NSTEMI"])])
+    assert kb["C0000001"].aliases[-2:] == ["STEMI", "NSTEMI"]
+
+
+def test_a_removed_concept_is_gone_everywhere_until_it_is_added_again(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    assert remove_concepts(kb, ["C0000005"]) == 1
+    for opened in (kb, load_kb(own_kb)):
+        found = opened.link(["diabetes"], k=8)[0].candidates
+        assert "C0000005" not in [candidate["cui"] for candidate in found]
+        assert len(found) == 7
+        assert opened.concept("C0000005") is None
+        assert opened.spellings(["diabetes"]) == {}
+        assert "C0000005" not in [concept.cui for concept in opened.concepts()]
+    with pytest.raises(SapbertError, match="no 'C0000005'"):
+        kb["C0000005"]
+    add_concepts(kb, [Concept("C0000005", ["Diabetes mellitus", "diabetes"])])
+    assert first(kb, "diabetes") == ["C0000005", "Diabetes mellitus", "diabetes", 1.0]
+    assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
+
+
+def test_a_removed_name_leaves_the_others(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    assert first(kb, "MI")[0] == "C0000001"
+    remove_concepts(kb, ["C0000001"], alias="MI")
+    assert first(kb, "MI")[0] == "C0000002"
+    assert kb["C0000001"].aliases == [
+        "Myocardial infarction",
+        "Heart attack",
+        "Infarction, Myocardial",
+    ]
+    # The form is still a name of another concept.
+    assert kb.spellings(["mi"]) == {"mi": ["MI"]}
+    assert load_kb(own_kb)["C0000001"] == kb["C0000001"]
+    add_concepts(kb, [Concept("C0000001", ["MI"])])
+    assert "MI" in kb["C0000001"].aliases
+    assert first(kb, "MI")[0] == "C0000001"
+
+
+def test_an_added_name_can_be_removed(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [NEW, Concept("C0000001", ["STEMI"])])
+    remove_concepts(kb, ["C0000001"], alias="STEMI")
+    assert "STEMI" not in kb["C0000001"].aliases
+    remove_concepts(kb, ["L0000001"], alias="WF")
+    assert kb["L0000001"].aliases == ["Ward fever"]
+    remove_concepts(kb, ["L0000001"])
+    assert kb.concept("L0000001") is None
+
+
+@pytest.mark.parametrize(
+    ("cui", "alias", "message"),
+    [
+        ("C7777777", None, "no 'C7777777'"),
+        ("C0000001", "nothing", "E337"),
+    ],
+)
+def test_remove_names_what_is_not_there(
+    own_kb: Path, cui: str, alias: str, message: str
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        remove_concepts(load_kb(own_kb), [cui], alias=alias)
+
+
+def test_a_name_that_the_encoder_cannot_read_is_refused(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    before = sorted(path.name for path in own_kb.iterdir())
+    with pytest.raises(SapbertError, match="L1"):
+        add_concepts(kb, [Concept("L1", ["頭痛"])])
+    assert sorted(path.name for path in own_kb.iterdir()) == before
+    assert load_kb(own_kb).meta == kb.meta
+
+
+def test_two_who_change_it_at_once_do_not_lose_anything(own_kb: Path) -> None:
+    one, other = load_kb(own_kb), load_kb(own_kb)
+    add_concepts(one, [NEW])
+    with pytest.raises(SapbertError, match="somebody has changed it"):
+        add_concepts(other, [Concept("L2", ["other"])])
+    assert "L0000001" in load_kb(own_kb)
+
+
+def test_a_damaged_overlay_is_a_named_error(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [NEW])
+    path = own_kb / "overlay-1" / "concepts.db"
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SapbertError, match=r"E306.*overlay-1"):
+        load_kb(own_kb)
+
+
+def test_the_overlay_goes_with_a_saved_pipeline(own_kb: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
+    add_concepts(linker.kb, [NEW])
+    nlp.to_disk(tmp_path / "saved")
+    shutil.rmtree(own_kb)
+    loaded = spacy.load(tmp_path / "saved")
+    doc = Doc(loaded.vocab, words=["WF"])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    assert loaded(doc).ents[0]._.cui == "L0000001"
+    again = spacy.blank("en")
+    again.add_pipe("sapbert_linker")
+    again.from_bytes(loaded.to_bytes())
+    assert "L0000001" in again.get_pipe("sapbert_linker").kb
+
+
+def test_commands_add_and_remove(own_kb: Path, tmp_path: Path) -> None:
+    run = CliRunner()
+    kb = str(own_kb)
+    done = run.invoke(app, ["kb", "add", kb, "--cui", "C0000004", "--alias", "hot"])
+    assert (done.exit_code, "Added 1 concepts" in done.output) == (0, True)
+    assert first(load_kb(own_kb), "hot")[0] == "C0000004"
+    path = tmp_path / "local.jsonl"
+    path.write_text(json.dumps({"cui": "L9", "name": "cold"}) + "\n", "utf8")
+    assert run.invoke(app, ["kb", "add", kb, str(path), "--quiet"]).output == ""
+    assert first(load_kb(own_kb), "cold")[0] == "L9"
+    done = run.invoke(app, ["kb", "remove", kb, "L9", "C0000004"])
+    assert (done.exit_code, "Removed 2 concepts" in done.output) == (0, True)
+    assert "L9" not in load_kb(own_kb)
+    for wrong in ([], ["--cui", "L1"], [str(path), "--cui", "L1", "--alias", "x"]):
+        done = run.invoke(app, ["kb", "add", kb, *wrong])
+        assert (done.exit_code, "E341" in done.output) == (1, True)
+
+
+def found(kb: KnowledgeBase, mention: str, **settings: Any) -> List[str]:
+    """The ids that a mention finds."""
+    candidates = kb.link([mention], k=8, **settings)[0].candidates
+    return [candidate["cui"] for candidate in candidates]
+
+
+def test_a_type_added_to_a_concept_counts_for_all_its_names(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000001", ["STEMI"], types=["T184"])])
+    for opened in (kb, load_kb(own_kb)):
+        settings: Any = {"filter": {"types": ["T184"]}}
+        best = opened.link(["heart attack"], **settings)[0].candidates[0]
+        assert (best["alias"], best["types"]) == ("Heart attack", ["T047", "T184"])
+        # Both of what the filter and the label want, of the concept as a whole.
+        settings |= {"labels": ["X"], "label_types": {"X": ["T047"]}}
+        assert found(opened, "heart attack", **settings) == ["C0000001"]
+
+
+def test_a_retired_id_in_a_filter_means_all_names_of_its_concept(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(
+        kb,
+        [
+            Concept("C0000001", ["STEMI"]),
+            Concept("C0000004", ["hot"], retired=["L4"]),
+        ],
+    )
+    for cui, retired, names in (
+        ("C0000001", "C9999999", ["STEMI", "Heart attack"]),
+        ("C0000004", "L4", ["hot", "Fever"]),
+    ):
+        for name in names:
+            for id_ in (cui, retired):
+                assert cui not in found(kb, name, filter={"deny": [id_]})
+                best = kb.link([name], filter={"allow": [id_]})[0].candidates
+                assert [(c["cui"], c["alias"]) for c in best] == [(cui, name)]
+
+
+def test_a_retired_id_is_its_concept_with_all_that_was_added(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000001", ["STEMI"])])
+    add_concepts(kb, [Concept("C9999999", ["NSTEMI"])])
+    for opened in (kb, load_kb(own_kb)):
+        assert opened.concept("C9999999") == opened.concept("C0000001")
+        assert opened["C0000001"].aliases[-2:] == ["STEMI", "NSTEMI"]
+    remove_concepts(kb, ["C9999999"], alias="STEMI")
+    assert kb["C0000001"].aliases[-2:] == ["Infarction, Myocardial", "NSTEMI"]
+
+
+def test_a_concept_that_retires_another_does_not_take_its_names(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    before = kb["C0000002"]
+    add_concepts(kb, [Concept("L1", ["leak"], retired=["C0000002"])])
+    assert kb["C0000002"] == before
+    assert kb["L1"].aliases == ["leak"]
+
+
+def test_sources_of_added_names_hold_beside_the_preferred_one(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    names = ["Fever", "hot", "Fever, hot"]
+    sources = {"LOCAL": [0, 2], "OTHER": [1]}
+    add_concepts(kb, [Concept("C0000004", names, sources=sources)])
+    for opened in (kb, load_kb(own_kb)):
+        for name, source in zip(names, ["LOCAL", "OTHER", "LOCAL"], strict=True):
+            linked = opened.link([name], filter={"sources": [source]})[0]
+            assert linked.candidates[0]["alias"] == name
+        assert opened["C0000004"].aliases[0] == "Fever"
+        assert len(opened["C0000004"].aliases) == 6
+    remove_concepts(kb, ["C0000004"], alias="hot")
+    assert kb["C0000004"].sources == {"LOCAL": [0, 4]}
+    linked = kb.link(["Fever, hot"], filter={"sources": ["LOCAL"]})[0]
+    assert linked.candidates[0]["alias"] == "Fever, hot"
+
+
+def test_a_removed_preferred_name_is_nobodys_name(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000004", ["hot"])])
+    remove_concepts(kb, ["C0000004"], alias="Fever")
+    for opened in (kb, load_kb(own_kb)):
+        assert opened["C0000004"].aliases == ["FEVER", "Pyrexia", "febrile", "hot"]
+        assert opened.spellings(["fever"]) == {"fever": ["FEVER"]}
+        for mention in ("pyrexia", "hot", "fever"):
+            assert first(opened, mention)[:2] == ["C0000004", "FEVER"]
+    add_concepts(kb, [Concept("C0000004", ["Fever"])])
+    assert first(kb, "pyrexia")[1] == kb["C0000004"].name == "Fever"
+
+
+def test_a_concept_that_is_added_again_has_nothing_of_what_it_was(
+    own_kb: Path,
+) -> None:
+    kb = load_kb(own_kb)
+    assert kb.children("C0000003") == ["C0000001"]
+    remove_concepts(kb, ["C0000001"])
+    add_concepts(kb, [Concept("C0000001", ["Heart attack"], types=["T184"])])
+    for opened in (kb, load_kb(own_kb)):
+        best = opened.link(["heart attack"])[0].candidates[0]
+        assert (best["types"], best["codes"]) == (["T184"], {})
+        assert opened["C0000001"].types == ["T184"]
+        assert opened.children("C0000003") == []
+        assert opened.cuis("ICD10CM", "I21") == []
+        assert "C0000001" not in found(opened, "mi", filter={"types": ["T047"]})
+
+
+def test_names_that_have_no_finite_vector_are_refused(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = load_kb(own_kb)
+    nothing = np.full((2, 32), np.nan, dtype=np.float32)
+    monkeypatch.setattr(KnowledgeBase, "embed", lambda self, pieces: nothing)
+    with pytest.raises(SapbertError, match="E315"):
+        add_concepts(kb, [NEW])
+    assert load_kb(own_kb).meta == kb.meta
+
+
+def test_a_name_given_again_has_the_sources_of_both(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    built = [Concept("C1", ["leak", "drip"], languages={"ENG": [1]})]
+    write_concepts(tmp_path / "concepts.jsonl", built)
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+    kb = load_kb(tmp_path / "kb")
+    add_concepts(kb, [Concept("C1", ["drip"], sources={"LOCAL": [0]})])
+    wanted: Any = {"languages": ["ENG"], "sources": ["LOCAL"]}
+    assert found(kb, "drip", filter=wanted) == ["C1"]
+    assert kb["C1"] == Concept(
+        "C1", ["leak", "drip"], languages={"ENG": [1]}, sources={"LOCAL": [1]}
+    )

@@ -1,0 +1,100 @@
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.copying import copy_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.manifest import describe_files
+from spacy_sapbert.kb.overlay import add_concepts
+from spacy_sapbert.kb.packaging import package_kb
+from spacy_sapbert.vocabularies.concepts import Concept
+
+
+@pytest.fixture(scope="module")
+def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
+
+
+def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
+    assert wheel.name == "sapbert_kb_tiny-1.2.3-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {
+            name.removeprefix("sapbert_kb_tiny/kb/")
+            for name in archive.namelist()
+            if name.startswith("sapbert_kb_tiny/kb/")
+        }
+    assert inside == {"meta.json", *load_kb(sample_kb).meta["files"]}
+
+
+def test_wheel_has_what_was_added_since_and_no_leftovers(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kb"
+    build_kb(concepts_file, folder, str(tiny_encoder), ngrams=True)
+    kb = load_kb(folder)
+    for number in range(2):
+        add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
+    (folder / ".overlay-3.1.tmp").mkdir()
+    (folder / ".meta.json.1.tmp").write_text("{", "utf8")
+    wheel = package_kb(folder, tmp_path, name="local", version="1.0")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
+    copy_kb(kb, tmp_path / "copy")
+    for other in (installed, tmp_path / "copy"):
+        assert {*describe_files(other)} == {*kb.meta["files"]}
+        found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates
+        assert found[0]["cui"] == "L1"
+
+
+def test_an_installed_kb_is_found_by_its_name_and_alone(
+    wheel: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
+    subprocess.run(install, check=True)
+    code = (
+        "import json, spacy\n"
+        "from spacy.tokens import Doc, Span\n"
+        "for kb in (None, 'tiny'):\n"
+        "    nlp = spacy.blank('en')\n"
+        "    nlp.add_pipe('sapbert_linker', config={'kb': kb})\n"
+        "    doc = Doc(nlp.vocab, words=['heart', 'attacks'])\n"
+        "    doc.ents = [Span(doc, 0, 2, 'X')]\n"
+        "    print(json.dumps(nlp(doc).ents[0]._.candidates))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = load_kb(sample_kb).link(["heart attacks"])[0].candidates
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "message"),
+    [("My KB", "1.0", "--name"), ("../x", "1.0", "--name"), ("x", "one", "--version")],
+)
+def test_a_name_or_version_that_is_none_is_an_error(
+    sample_kb: Path, tmp_path: Path, name: str, version: str, message: str
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        package_kb(sample_kb, tmp_path, name=name, version=version)
+
+
+def test_a_damaged_kb_is_not_packaged(own_kb: Path, tmp_path: Path) -> None:
+    (own_kb / "index.hnsw").write_bytes(b"")
+    with pytest.raises(SapbertError, match="index.hnsw"):
+        package_kb(own_kb, tmp_path, name="x", version="1.0")

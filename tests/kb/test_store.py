@@ -1,0 +1,105 @@
+import threading
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.store import FILE, Store
+from spacy_sapbert.kb.store_writer import (
+    Origins,
+    add_concept,
+    create_store,
+    finish_store,
+)
+from spacy_sapbert.vocabularies.concepts import Concept
+
+
+@pytest.fixture
+def store(few_concepts: List[Concept], tmp_path: Path) -> Store:
+    row = 0
+    origins: Origins = {}
+    with create_store(tmp_path / FILE) as connection:
+        for number, concept in enumerate(few_concepts):
+            rows = list(range(row, row + len(concept.aliases)))
+            add_concept(connection, number, concept, rows, origins)
+            row += len(rows)
+        finish_store(connection, (bytes([number]) for number in range(row)), origins)
+    return Store(tmp_path)
+
+
+def test_store_gives_every_concept_back_whole(
+    store: Store, few_concepts: List[Concept]
+) -> None:
+    assert list(store.concepts()) == few_concepts
+
+
+def test_store_finds_a_concept_by_its_id_and_by_a_retired_one(
+    store: Store, few_concepts: List[Concept]
+) -> None:
+    assert store.concept("C0000001") == few_concepts[0]
+    assert store.concept("C9999999") == few_concepts[0]
+    assert store.concept("C7777777") is None
+
+
+def test_store_finds_entries_keys_types_and_spellings(store: Store) -> None:
+    entries = store.entries([2, 5])
+    assert [(e.cui, e.alias, e.preferred) for e in entries[2]] == [
+        ("C0000001", "MI", False)
+    ]
+    assert entries[5][0].name == "Mitral insufficiency"
+    assert store.rows_of_keys([b"\x03", b"\xff"]) == {b"\x03": 3}
+    assert store.types(["C0000004", "C0000007"]) == {"C0000004": ["T184"]}
+    assert store.spellings(["fever", "infarction , myocardial", "no"]) == {
+        "fever": ["FEVER", "Fever"],
+        "infarction , myocardial": ["Infarction, Myocardial"],
+    }
+
+
+def test_store_crosses_codes_and_hierarchy_both_ways(store: Store) -> None:
+    assert store.codes(["C0000001", "C0000002"]) == {"C0000001": {"ICD10CM": ["I21"]}}
+    assert store.cuis_of_code("ICD10CM", "I21") == ["C0000001"]
+    assert store.cuis_of_code("ICD10", "I21") == []
+    assert store.parents(["C0000001", "C0000003"]) == {"C0000001": ["C0000003"]}
+    assert store.children("C0000003") == ["C0000001"]
+
+
+def test_store_answers_more_values_than_one_statement_takes(store: Store) -> None:
+    assert len(store.entries(range(5000))) == 24
+
+
+def test_store_answers_from_several_threads(store: Store) -> None:
+    found: List[object] = []
+
+    def ask() -> None:
+        found.append(store.concept("C0000001"))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert None not in found
+
+
+def test_store_refuses_a_concept_that_comes_twice(
+    few_concepts: List[Concept], tmp_path: Path
+) -> None:
+    with create_store(tmp_path / FILE) as connection:
+        add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3], {})
+        with pytest.raises(SapbertError, match="C0000001 comes twice"):
+            add_concept(connection, 1, few_concepts[0], [0, 1, 2, 3], {})
+
+
+def test_store_that_the_system_refuses_is_a_named_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SapbertError, match=r"E004.*missing"),
+        create_store(tmp_path / "missing" / FILE),
+    ):
+        pass
+
+
+def test_store_cannot_be_written_to(store: Store) -> None:
+    with pytest.raises(Exception, match="readonly"):
+        store.query("DELETE FROM concepts")

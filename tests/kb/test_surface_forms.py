@@ -1,0 +1,124 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.kb.surface_forms import (
+    is_abbreviation,
+    list_windows,
+    means_name,
+    name_form,
+    split_name,
+)
+
+TEXTS = st.text(st.characters(codec=None), max_size=60)  # lone surrogates too
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("Heart  Attack", "heart attack"),
+        ("heart\nattack", "heart attack"),
+        ("beta-2 agonist", "beta - 2 agonist"),
+        ("Crohn's disease", "crohn ' s disease"),
+        ("Diabetes (type 2)", "diabetes ( type 2 )"),
+        ("", ""),
+        (" \t\u2028 ", ""),
+        ("…!", "… !"),
+        ("NUL\0here", "nul \0 here"),
+        ("half \ud800 pair", "half ? pair"),
+        ("ΑΣ", "ας"),
+    ],
+)
+def test_forms_name_form(name, form):
+    assert name_form(name) == form
+
+
+def test_forms_composed_and_decomposed_accents_are_one_form():
+    assert unicodedata.normalize("NFD", "Sjögren") != "Sjögren"
+    assert name_form(unicodedata.normalize("NFD", "Sjögren")) == name_form("Sjögren")
+
+
+@given(TEXTS)
+def test_forms_every_form_can_be_stored(text):
+    name_form(text).encode("utf8")
+
+
+@given(TEXTS)
+def test_forms_pieces_lie_where_they_say(text):
+    last = 0
+    for piece, start, end in split_name(text):
+        assert piece
+        assert last <= start < end <= len(text)
+        assert name_form(text[start:end]) == piece
+        assert not text[last:start].strip()
+        last = end
+    assert not text[last:].strip()
+
+
+@pytest.mark.parametrize("name", ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"])
+def test_forms_capitals_make_an_abbreviation(name):
+    assert is_abbreviation(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
+)
+def test_forms_other_names_are_no_abbreviation(name):
+    assert not is_abbreviation(name)
+
+
+def test_forms_windows_start_and_end_with_words():
+    text = "(a heart-attack)"
+    found = {text[start:end]: form for form, start, end in list_windows(text, 8)}
+    assert found == {
+        "a heart": "a heart",
+        "a heart-attack": "a heart - attack",
+        "heart": "heart",
+        "heart-attack": "heart - attack",
+        "attack": "attack",
+    }
+
+
+def test_forms_windows_have_a_letter_and_two_characters():
+    assert [form for form, _, _ in list_windows("4.5 12 x y1", 1)] == ["y1"]
+
+
+def test_forms_windows_keep_to_their_length():
+    forms = [form for form, _, _ in list_windows("one two three", 2)]
+    assert forms == ["one", "one two", "two", "two three", "three"]
+
+
+def test_forms_windows_cross_a_line_but_no_blank_line():
+    forms = {form for form, _, _ in list_windows("heart\nattack\n \nright away", 4)}
+    assert {"heart attack", "right away"} < forms
+    assert "attack right" not in forms
+
+
+@given(TEXTS, st.integers(1, 9))
+def test_forms_windows_equal_the_form_of_their_text(text, most):
+    for form, start, end in list_windows(text, most):
+        assert name_form(text[start:end]) == form
+        assert len(form.split(" ")) <= most
+
+
+@pytest.mark.parametrize(
+    ("mention", "spellings", "expected"),
+    [
+        ("MI", ["MI"], True),
+        ("mi", ["MI"], False),
+        ("Mi", ["MI"], False),
+        ("aids", ["AIDS"], False),
+        ("pain", ["PAIN", "Pain"], True),
+        ("PAIN", ["pain"], True),
+        ("ph", ["pH"], False),
+        ("pH", ["pH"], True),
+        ("ca", ["Ca"], False),
+        ("flu", ["Flu"], True),
+        ("T  1", ["T 1"], True),
+        ("none", [], False),
+    ],
+)
+def test_forms_abbreviations_count_in_their_case_only(mention, spellings, expected):
+    assert means_name(mention, spellings, min_length=3) is expected

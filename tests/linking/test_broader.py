@@ -1,0 +1,272 @@
+"""Mentions without a concept of their own, linked to one above their candidates."""
+
+import io
+import json
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.explain import explain_mention
+from spacy_sapbert.evaluation.trace import Question
+from spacy_sapbert.formats.registry import load_writer, read_docs
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
+from spacy_sapbert.linking.broader import rank_parents
+from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+ABOVE: Dict[str, List[str]] = {"A": ["P"], "B": ["Q"], "C": ["Q"], "D": ["Q", "R"]}
+# Three branches of a trunk; the types and sources of what is above them differ.
+CONCEPTS = [
+    Concept("T", ["illness"], types=["T200"], retired=["OLD"], sources={"A": [0]}),
+    Concept("F", ["fever"], types=["T184"], parents=["T"], sources={"A": [0]}),
+    Concept("P", ["pain"], types=["T184"], parents=["T"], sources={"B": [0]}),
+    Concept("F1", ["acute fever"], types=["T184"], parents=["F"]),
+    Concept("F2", ["the fever"], types=["T184"], parents=["F"]),
+    Concept("H", ["heart"], types=["T023"]),
+    Concept("G", ["diabetes"], types=["T047"], parents=["none"]),
+    Concept("O", ["attack"], types=["T033"], parents=["OLD"]),
+]
+BROADER: Any = {"broader": True, "threshold": 1}
+
+
+@pytest.mark.parametrize(
+    ("scores", "ranked"),
+    [
+        # 1 against 2 / e, and against 3 / e, which D gives to R once.
+        ({"A": 0.9, "B": 0.8, "C": 0.8}, ["P", "Q"]),
+        ({"A": 0.9, "B": 0.8, "C": 0.8, "D": 0.8}, ["Q", "P", "R"]),
+        # Equal weights: the better child, the better candidate, the id.
+        ({"A": 0.9, "B": 0.9}, ["P", "Q"]),
+        ({"D": 0.9}, ["Q", "R"]),
+        # A candidate that is above another counts for itself too: 0.61 + 0.37 …
+        ({"H": 0.9, "A": 0.85, "B": 0.88, "P": 0.8}, ["P", "Q"]),
+        # … but one that is above none does not.
+        ({"H": 0.9, "B": 0.8}, ["Q"]),
+        ({"H": 0.9}, []),
+        ({}, []),
+    ],
+)
+def test_the_parent_with_the_most_weight_comes_first(
+    scores: Dict[str, float], ranked: List[str]
+) -> None:
+    assert rank_parents(scores, ABOVE) == ranked
+
+
+def test_equal_weights_go_to_the_nearer_child_then_the_nearer_candidate() -> None:
+    # a alone weighs what b and c weigh together: 1 = 2 · exp(−0.0693147 / 0.1).
+    behind = 0.9 - 0.0693147180559945
+    assert 2 * exp((behind - 0.9) / 0.1) == pytest.approx(1)
+    parents = {"a": ["Y"], "b": ["X"], "c": ["X"]}
+    assert rank_parents({"a": 0.9, "b": behind, "c": behind}, parents) == ["Y", "X"]
+    # Z and W have the same child; W is a candidate, but so far behind that its own
+    # weight is lost in the rounding.
+    assert rank_parents({"a": 0.9, "W": -0.9}, {"a": ["W", "V"]}) == ["W", "V"]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("broader")
+    write_concepts(folder / "concepts.jsonl", CONCEPTS)
+    options: Any = {"backend": "exact", "threads": 1}
+    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
+    return folder / "kb"
+
+
+@pytest.fixture(scope="module")
+def kb(folder: Path) -> KnowledgeBase:
+    return load_kb(folder)
+
+
+def only(*cuis: str, **fields: Any) -> Dict[str, Any]:
+    """Settings by which these are all that can be found."""
+    return {**BROADER, "filter": {"allow": [*cuis], **fields}}
+
+
+def test_a_mention_under_the_threshold_has_a_parent_of_its_candidates(
+    kb: KnowledgeBase,
+) -> None:
+    settings = only("F", "F1", "F2", "H")
+    (plain,) = kb.link(["feverish"], **{**settings, "broader": False})
+    (linked,) = kb.link(["feverish"], **settings)
+    assert (plain.note, plain.cui) == ("below_threshold", None)
+    assert (linked.note, linked.cui) == ("broader", "F")
+    assert linked.candidates == plain.candidates
+    assert linked.counted == []
+    assert kb[linked.cui].name == "fever"
+
+
+def test_nothing_changes_for_mentions_that_have_a_concept_or_nothing_above(
+    kb: KnowledgeBase,
+) -> None:
+    mentions = ["acute fever", "...", "feverish", ""]
+    for settings in ({}, {"threshold": -1}, {"threshold": 1, "ambiguous": "nil"}):
+        plain = kb.link(mentions, **settings)
+        linked = kb.link(mentions, **settings, broader=True)
+        for one, other in zip(plain, linked, strict=True):
+            assert other == one or one.note == "below_threshold"
+    assert [one.note for one in linked] == [None, "empty", "broader", "empty"]
+    # Without a threshold nothing is under it.
+    assert kb.link(["feverish"], broader=True)[0].note is None
+    # H has no parent, that of G is no concept, and that of F may not be found.
+    for cuis in (["H"], ["G"], ["F"], ["H", "G", "F"]):
+        (one,) = kb.link(["feverish"], **only(*cuis))
+        assert (one.note, one.cui) == ("below_threshold", None)
+    assert kb.link(["feverish"], **only("X"))[0] == ([], "below_threshold", None)
+    # It has a concept, which may not be found.
+    assert kb.link(["fever"], **only("F1", "T"))[0].note == "filtered"
+
+
+def test_what_may_not_be_found_is_no_broader_concept_either(kb: KnowledgeBase) -> None:
+    def broader(**filter: Any) -> Any:
+        return kb.link(["feverish"], k=8, **BROADER, filter=filter)[0].cui
+
+    assert broader(allow=["F1", "F2", "F"]) == "F"
+    assert broader(allow=["F", "P", "T"]) == "T"
+    assert broader(types=["T184"]) == "F"
+    assert broader(types=["T184"], deny=["F"]) is None
+    assert broader(deny=["F"]) == "T"
+    assert broader(deny=["T"]) == "F"
+    # Filters of names leave a concept only by its names.
+    assert broader(sources=["A"]) == "T"
+    assert broader(sources=["B"]) is None
+    labels: Any = {"labels": ["SIGN"], "label_types": {"SIGN": ["T184"]}}
+    assert kb.link(["feverish"], **BROADER, **labels)[0].cui == "F"
+    labels["label_types"] = {"SIGN": ["T023"]}
+    assert kb.link(["feverish"], **BROADER, **labels)[0].note == "below_threshold"
+
+
+def test_retired_parents_are_those_that_replaced_them(kb: KnowledgeBase) -> None:
+    assert kb.link(["feverish"], **only("O", "T"))[0].cui == "T"
+    assert kb.link(["feverish"], **only("O", "OLD"))[0].cui == "T"
+
+
+def test_what_was_added_is_above_and_what_was_removed_is_not(
+    folder: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    kb = load_kb(shutil.copytree(folder, tmp_path / "kb"))
+    add_concepts(kb, [Concept("L", ["organ"]), Concept("H", ["it"], parents=["L"])])
+    assert kb.link(["feverish"], **only("H", "L"))[0].cui == "L"
+    remove_concepts(kb, ["F"])
+    settings: Any = {**BROADER, "filter": {"allow": ["F1", "F2", "F"]}}
+    assert kb.link(["feverish"], **settings)[0].note == "below_threshold"
+
+
+def make_doc(nlp: Language) -> Doc:
+    doc = Doc(nlp.vocab, words=["feverish", "and", "heart"])
+    doc.ents = [Span(doc, 0, 1, "SIGN"), Span(doc, 2, 3, "ORGAN")]
+    return doc
+
+
+@pytest.fixture(scope="module")
+def nlp(folder: Path) -> Language:
+    nlp = spacy.blank("en")
+    config = {
+        "kb": str(folder),
+        "threshold": 1.0,
+        "broader": True,
+        "filter": {"deny": ["T"]},
+        "kb_ents_attr": "kb_ents",
+    }
+    nlp.add_pipe("sapbert_linker", config=config)
+    return nlp
+
+
+def test_the_linker_writes_the_broader_concept_and_keeps_the_candidates(
+    nlp: Language,
+) -> None:
+    one, other = nlp(make_doc(nlp)).ents
+    assert (one._.cui, one.kb_id_, one._.link_note) == ("F", "F", "broader")
+    assert one._.candidates
+    assert one._.kb_ents == []  # none of them is what the mention means
+    assert (other._.cui, other._.link_note) == ("H", None)
+    assert other._.kb_ents[0] == ("H", 1.0)
+
+
+def test_a_call_can_turn_it_on_and_off(nlp: Language) -> None:
+    off = {"sapbert_linker": {"broader": False}}
+    assert nlp(make_doc(nlp), component_cfg=off).ents[0].kb_id_ == "NIL"
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.options = replace(linker.options, broader=False)
+    try:
+        assert nlp(make_doc(nlp)).ents[0]._.link_note == "below_threshold"
+        on = {"sapbert_linker": {"broader": True}}
+        (doc,) = nlp.pipe([make_doc(nlp)], component_cfg=on)
+        assert doc.ents[0].kb_id_ == "F"
+    finally:
+        linker.options = replace(linker.options, broader=True)
+
+
+def test_a_span_group_has_it_in_its_lists(folder: Path) -> None:
+    nlp = spacy.blank("en")
+    config = {"kb": str(folder), "threshold": 1.0, "broader": True, "spans_key": "sc"}
+    deny: Any = {"deny": ["T"]}
+    nlp.add_pipe("sapbert_linker", config={**config, "filter": deny})
+    doc = Doc(nlp.vocab, words=["heart", "feverish"])
+    doc.spans["sc"] = [doc[0:1], doc[1:2]]
+    attrs = nlp(doc).spans["sc"].attrs
+    assert attrs["link_note"] == [None, "broader"]
+    assert attrs["cui"] == ["H", "F"]
+
+
+def test_jsonl_has_the_note_and_gives_the_concept_back(
+    nlp: Language, tmp_path: Path
+) -> None:
+    file = io.BytesIO()
+    load_writer("jsonl")([("d", nlp(make_doc(nlp)))], file)
+    entity = json.loads(file.getvalue())["entities"][0]
+    assert (entity["cui"], entity["note"]) == ("F", "broader")
+    chosen = [c for c in entity["candidates"] if c["cui"] == "F"]
+    assert entity["score"] == (chosen[0]["score"] if chosen else None)
+    path = tmp_path / "linked.jsonl"
+    path.write_bytes(file.getvalue())
+    ((_, doc),) = read_docs(path, spacy.blank("en"))
+    assert [ent.kb_id_ for ent in doc.ents] == ["F", "H"]
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_another_value_is_an_error(kb: KnowledgeBase, value: Any) -> None:
+    with pytest.raises(SapbertError, match="E335.*`broader`"):
+        kb.link(["fever"], broader=value)
+
+
+def explain(kb: KnowledgeBase, mention: str, expected: str, **settings: Any) -> Any:
+    options = change_options(DEFAULT_OPTIONS, {**only("F", "F1", "F2"), **settings})
+    return explain_mention(kb, Question(mention), options=options, expected=expected)
+
+
+def test_an_explanation_tells_what_it_is_above(kb: KnowledgeBase) -> None:
+    told = explain(kb, "feverish", "F")
+    assert (told["cui"], told["note"]) == ("F", "broader")
+    assert {**told["broader"], "children": sorted(told["broader"]["children"])} == {
+        "cui": "F",
+        "name": "fever",
+        "children": ["F1", "F2"],
+    }
+    assert told["settings"]["broader"] is True
+    assert (told["expected"]["state"], told["mends"]) == ("found", [])
+    assert explain(kb, "feverish", "F", broader=False)["broader"] is None
+
+
+def test_an_explanation_says_how_another_concept_or_none_is_found(
+    kb: KnowledgeBase,
+) -> None:
+    nil = explain(kb, "feverish", "NIL")
+    assert [(m["what"], m["tried"]) for m in nil["mends"]] == [
+        ("Set `broader = false`.", True)
+    ]
+    assert explain(kb, "feverish", "F1")["expected"]["relation"] == "broader"
+    told = explain(kb, "acute feverx", "F1")
+    assert told["candidates"][0]["cui"] == "F1"
+    assert (told["cui"], told["expected"]["state"]) == ("F", "nil")
+    assert any("`threshold`" in m["what"] and m["tried"] for m in told["mends"])

@@ -1,0 +1,287 @@
+"""Filters: what they name, and that a search with one is a search of what is left."""
+
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking import ranking as search
+from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+TYPES = ["T047", "T184", "T121", "T061"]
+WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
+
+
+def make_concepts() -> List[Concept]:
+    """Sixty concepts; each name has a language and a source or two, by its number."""
+    concepts = []
+    for number in range(60):
+        word, other = WORDS[number % 6], WORDS[number // 6 % 6]
+        aliases = [f"{word} {number}", f"{other} {word} {number}", word]
+        concepts.append(
+            Concept(
+                f"C{number:07}",
+                aliases,
+                types=[TYPES[number % 4]],
+                languages={"ENG": [0, 2], "FIN": [1]},
+                sources={"MSH": [0], "SNOMEDCT_US": [1, 2]}
+                if number % 2
+                else {"MSH": [0, 1, 2]},
+                retired=[f"R{number}"],
+            )
+        )
+    return concepts
+
+
+@pytest.fixture(scope="module", params=["hnsw", "exact"])
+def kb(
+    request: pytest.FixtureRequest,
+    tiny_encoder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> KnowledgeBase:
+    folder = tmp_path_factory.mktemp("filtered")
+    write_concepts(folder / "concepts.jsonl", make_concepts())
+    build_kb(
+        folder / "concepts.jsonl",
+        folder / "kb",
+        str(tiny_encoder),
+        backend=request.param,
+        threads=1,
+    )
+    return load_kb(folder / "kb")
+
+
+def allows(wanted: Filter, concept: Concept, place: int) -> bool:
+    """The meaning of a filter, written down once more."""
+
+    def named(values: tuple, places: dict) -> bool:
+        return not values or any(place in places.get(value, ()) for value in values)
+
+    ids = {concept.cui, *concept.retired}
+    return (
+        (not wanted.types or bool(expand_types(wanted.types) & {*concept.types}))
+        and named(wanted.languages, concept.languages)
+        and named(wanted.sources, concept.sources)
+        and (not wanted.allow or bool(ids & {*wanted.allow}))
+        and not ids & {*wanted.deny}
+    )
+
+
+def search_plainly(kb: KnowledgeBase, text: str, wanted: Filter, k: int) -> List[Any]:
+    """The scores of the k best allowed concepts, by comparing with every name."""
+    query = kb.encode([text])[0]
+    best = {}
+    for concept in make_concepts():
+        places = [p for p in range(3) if allows(wanted, concept, p)]
+        if places:
+            names = [concept.aliases[place] for place in places]
+            best[concept.cui] = float((kb.encode(names) @ query).max())
+    return sorted(best.values(), reverse=True)[:k]
+
+
+FILTERS = [
+    Filter(types=("T047",)),
+    Filter(types=("DISO",)),
+    Filter(types=("T061", "CHEM"), sources=("SNOMEDCT_US",)),
+    Filter(languages=("FIN",)),
+    Filter(languages=("FIN",), sources=("MSH",), types=("T184",)),
+    Filter(allow=("C0000003", "C0000017", "R5")),
+    Filter(deny=tuple(f"C{number:07}" for number in range(50))),
+    Filter(deny=("R6", "C0000012"), types=("T047",)),
+]
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+@pytest.mark.parametrize("exact_rows", [0, 10**6], ids=["index", "rows"])
+def test_filtered_search_is_a_search_of_what_is_left(
+    kb: KnowledgeBase, wanted: Filter, exact_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "EXACT_ROWS", exact_rows)
+    concepts = {concept.cui: concept for concept in make_concepts()}
+    for text in ("heart 6", "acute pain", "fever", "attack of diabetes"):
+        found = kb.link([text], k=5, filter=wanted)[0].candidates
+        expected = search_plainly(kb, text, wanted, 5)
+        assert [c["score"] for c in found] == pytest.approx(expected, abs=2e-6)
+        for candidate in found:
+            concept = concepts[candidate["cui"]]
+            place = concept.aliases.index(candidate["alias"])
+            assert allows(wanted, concept, place)
+
+
+@given(
+    types=st.sets(st.sampled_from([*TYPES, "DISO", "CHEM"]), max_size=2),
+    sources=st.sets(st.sampled_from(["MSH", "SNOMEDCT_US"]), max_size=1),
+    deny=st.sets(st.sampled_from([f"C{n:07}" for n in range(60)]), max_size=40),
+    text=st.text(alphabet="heartpinfv 0123", min_size=1, max_size=12),
+)
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_filter_finds_only_what_it_allows(
+    kb: KnowledgeBase, types: set, sources: set, deny: set, text: str
+) -> None:
+    data = {"types": [*types], "sources": [*sources], "deny": [*deny]}
+    wanted = make_filter(data)
+    found = kb.link([text], k=60, filter=data)[0].candidates
+    concepts = {concept.cui: concept for concept in make_concepts()}
+    for candidate in found:
+        concept = concepts[candidate["cui"]]
+        place = concept.aliases.index(candidate["alias"])
+        assert allows(wanted, concept, place)
+    if any(character.isalnum() for character in text):
+        left = {
+            cui
+            for cui, concept in concepts.items()
+            if any(allows(wanted, concept, place) for place in range(3))
+        }
+        assert {candidate["cui"] for candidate in found} == left
+
+
+def test_a_filter_that_leaves_little_finds_it_all(kb: KnowledgeBase) -> None:
+    found = kb.link(["fever"], k=10, filter={"allow": ["C0000059"]})[0]
+    assert [candidate["cui"] for candidate in found.candidates] == ["C0000059"]
+    assert found.note is None
+
+
+def test_filtered_is_the_reason_where_the_concept_is_filtered_out(
+    kb: KnowledgeBase,
+) -> None:
+    wanted = {"types": ["T184"], "languages": ["FIN"]}
+    linked = kb.link(["heart 0", "qqq", "pain heart 6"], threshold=0.999, filter=wanted)
+    # A name of a T047; nothing; and nothing again, with another number.
+    assert [one.note for one in linked][:2] == ["filtered", "below_threshold"]
+    assert linked[0].candidates
+    nothing = kb.link(["heart 0"], filter={"deny": [f"C{n:07}" for n in range(60)]})[0]
+    assert nothing == ([], "filtered", None)
+
+
+def test_labels_choose_the_types_that_an_entity_finds(kb: KnowledgeBase) -> None:
+    types = {"DISEASE": ["T047"], "DRUG": ["CHEM"]}
+    labels = ["DISEASE", "DRUG", "OTHER"]
+    linked = kb.link(["fever"] * 3, labels=labels, label_types=types, k=60)
+    found = [{t for c in one.candidates for t in c["types"]} for one in linked]
+    assert found == [{"T047"}, {"T121"}, {*TYPES}]
+    # Inside of a filter, nothing is left of what both do not allow.
+    both = kb.link(
+        ["fever"], labels=["DRUG"], label_types=types, filter={"types": ["T047"]}
+    )
+    assert both == [([], "filtered", None)]
+
+
+def test_labels_as_evidence_order_ties_only(kb: KnowledgeBase) -> None:
+    free = kb.link(["fever"], k=3)[0].candidates
+    assert (free[0]["types"], free[0]["tie"]) == (["T184"], "id")
+    found = kb.link(
+        ["fever"],
+        labels=["PROCEDURE"],
+        label_types={"PROCEDURE": ["PROC"]},
+        label_types_use="evidence",
+        k=60,
+    )[0].candidates
+    # Ten concepts are called that; the five that are procedures come first.
+    assert [c["types"] for c in found[:10]] == [["T061"]] * 5 + [["T184"]] * 5
+    assert [c["tie"] for c in found[:6]] == ["id"] * 4 + ["label", "id"]
+    assert {t for c in found for t in c["types"]} == {*TYPES}
+
+
+def test_groups_are_those_of_umls() -> None:
+    types = [kind for kinds in GROUPS.values() for kind in kinds.split(" ")]
+    assert len(types) == len({*types})
+    assert len(GROUPS) == 15
+    assert expand_types(["GEOG", "X"]) == {"GEOG", "T083", "X"}
+
+
+def test_types_of_other_vocabularies_may_have_blanks_or_names_of_groups(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = [
+        Concept("X1", ["heart"], types=["GENE"]),
+        Concept("X2", ["fever"], types=["Disease or Syndrome"]),
+        Concept("X3", ["pain"], types=["Disease"]),
+    ]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+    kb = load_kb(tmp_path / "kb")
+    for types, cui in ((["GENE"], "X1"), (["Disease or Syndrome"], "X2")):
+        found = kb.link(["heart"], filter={"types": types})[0].candidates
+        assert [candidate["cui"] for candidate in found] == [cui]
+
+
+def test_untyped_allows_concepts_of_which_nobody_said_a_type(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+
+    def found(*types: str, **settings: Any) -> set:
+        wanted = {"filter": {"types": [*types]}} if types else {}
+        return {
+            candidate["cui"]
+            for candidate in kb.link(["head"], k=8, **wanted, **settings)[0].candidates
+        }
+
+    assert found("untyped") == {"C0000007"}
+    assert found("T061", "untyped") == {"C0000007", "C0000008"}
+    labels: Any = {"labels": ["X"], "label_types": {"X": ["T061", "untyped"]}}
+    assert found(**labels) == {"C0000007", "C0000008"}
+    assert found("T061", **labels) == {"C0000008"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"tuis": ["T047"]}, r"E330.*'tuis'"),
+        ({"types": "T047"}, r"E331.*`filter.types` to be a list"),
+        ({"types": [47]}, "E331"),
+        ({"deny": [""]}, "E331"),
+        (["T047"], r"E330.*list"),
+        ("T047", r"E330.*str"),
+        (Filter(types="T047"), "E331"),  # type: ignore[arg-type]
+    ],
+)
+def test_make_filter_names_what_is_wrong(data: Any, message: str) -> None:
+    with pytest.raises(SapbertError, match=message):
+        make_filter(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"types": ["T48"]}, r"no 'T48'; near are: T184"),
+        ({"types": ["GEOG"]}, r"no 'GEOG'"),
+        ({"sources": ["SNOMED"]}, r"near are: SNOMEDCT_US\. Correct `filter.sources`"),
+        ({"languages": ["en"]}, r"near are: ENG"),
+    ],
+)
+def test_a_filter_of_what_is_not_there_is_an_error_with_suggestions(
+    kb: KnowledgeBase, data: dict, message: str
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        kb.link(["fever"], filter=data)
+
+
+def test_make_filter_makes_equal_filters_equal() -> None:
+    one = make_filter({"types": ["T2", "T1", "T2"]})
+    assert one == make_filter({"types": ("T1", "T2")}) == make_filter(one)
+    by_hand: Any = Filter(types=["T2", "T1"])  # type: ignore[arg-type]
+    assert make_filter(by_hand) == one
+    assert not make_filter(None)
+    assert not make_filter({"types": []})
+
+
+def test_search_rows_equals_a_plain_search(kb: KnowledgeBase) -> None:
+    from spacy_sapbert.kb.layers import search_rows
+
+    rows = np.arange(0, kb.rows, 3)
+    vectors = kb.vectors(np.array([1, 2, 3]))
+    found, scores = search_rows(kb.vectors, rows, vectors, 5)
+    cosines = vectors @ kb.vectors(rows).T
+    expected = np.argsort(-cosines, axis=1, kind="stable")[:, :5]
+    np.testing.assert_allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
+    np.testing.assert_array_equal(found[:, 0], rows[expected[:, 0]])

@@ -1,0 +1,290 @@
+"""Ties and what settles them, reasons, fusion, and the settings of a call."""
+
+import warnings
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.overlay import add_concepts
+from spacy_sapbert.kb.store import Entry
+from spacy_sapbert.linking.candidates import iterate_hits, rank_concepts, settle_ties
+from spacy_sapbert.linking.options import LinkOptions, change_options
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+CONCEPTS = [
+    Concept("C1", ["Cold temperature", "cold"], types=["T070"], sources={"B": [1]}),
+    Concept("C2", ["Common cold", "cold"], types=["T047"], sources={"A": [1]}),
+    Concept("C3", ["Chronic lung disease", "COLD"], types=["T047"], parents=["C9"]),
+    Concept("C4", ["Asthma"], types=["T047"], parents=["C9"]),
+    Concept("C5", ["Snow"], types=["T070"], parents=["C1"]),
+    Concept("C6", ["cold", "Cold sensation"], types=["T184"], sources={"C": [0]}),
+    Concept("C9", ["Lung disease"], types=["T047"], retired=["C0"]),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ties")
+    write_concepts(folder / "concepts.jsonl", CONCEPTS)
+    options: Any = {"ngrams": True, "threads": 1}
+    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
+    return folder / "kb"
+
+
+@pytest.fixture(scope="module")
+def kb(folder: Path) -> KnowledgeBase:
+    return load_kb(folder)
+
+
+def order(kb: KnowledgeBase, **settings: Any) -> List[Any]:
+    """The four that are called cold, and what put each there."""
+    found = kb.link(["cold"], k=4, **settings)[0].candidates
+    return [(candidate["cui"], candidate["tie"]) for candidate in found]
+
+
+def test_ties_are_settled_by_the_evidence_in_its_order(kb: KnowledgeBase) -> None:
+    assert order(kb, tie_evidence=[]) == [
+        ("C1", "id"),
+        ("C2", "id"),
+        ("C3", "id"),
+        ("C6", "id"),
+    ]
+    preferred = [("C6", "preferred"), ("C1", "id"), ("C2", "id"), ("C3", "id")]
+    assert order(kb) == preferred
+    sources = order(kb, tie_evidence=["source", "preferred"], source_rank=["A", "B"])
+    assert sources == [
+        ("C2", "source"),
+        ("C1", "source"),
+        ("C6", "preferred"),
+        ("C3", "preferred"),
+    ]
+    labelled = order(
+        kb, labels=["SIGN"], label_types={"SIGN": ["T047"]}, label_types_use="evidence"
+    )
+    assert labelled == [
+        ("C2", "id"),
+        ("C3", "label"),
+        ("C6", "preferred"),
+        ("C1", "preferred"),
+    ]
+
+
+def test_coherence_prefers_what_is_close_to_the_rest_of_the_document(
+    kb: KnowledgeBase,
+) -> None:
+    mentions = ["cold", "asthma", "cold", "snow", "cold"]
+    linked = kb.link(
+        mentions,
+        documents=[0, 0, 1, 1, 2],
+        tie_evidence=["coherence", "preferred"],
+    )
+    best = [(one.candidates[0]["cui"], one.candidates[0]["tie"]) for one in linked]
+    # A sibling of asthma; the parent of snow; and nothing to go by.
+    assert best == [
+        ("C3", "coherence"),
+        ("C4", None),
+        ("C1", "coherence"),
+        ("C5", None),
+        ("C6", "preferred"),
+    ]
+    # Without documents each mention is alone.
+    alone = kb.link(mentions, tie_evidence=["coherence", "preferred"])
+    assert [one.candidates[0]["cui"] for one in alone] == ["C6", "C4", "C6", "C5", "C6"]
+
+
+def test_ambiguous_mentions_have_no_concept_if_asked(kb: KnowledgeBase) -> None:
+    settings: Any = {"tie_evidence": [], "ambiguous": "nil"}
+    linked = kb.link(["cold", "asthma"], **settings)
+    assert [one.note for one in linked] == ["ambiguous", None]
+    assert len(linked[0].candidates) == 7
+    assert kb.link(["cold"], ambiguous="nil")[0].note is None  # a preferred name
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_fusion_finds_a_misspelled_name_that_the_vectors_miss(
+    kb: KnowledgeBase, fusion: str
+) -> None:
+    settings: Any = {"fusion": fusion, "ngram_weight": 0.9, "k": 3}
+    found = kb.link(["astma"], **settings)[0].candidates
+    assert "C4" in [candidate["cui"] for candidate in found]
+    if fusion == "weighted":
+        assert found[0]["cui"] == "C4"
+    alone = {c["cui"]: c["score"] for c in kb.link(["astma"], k=7)[0].candidates}
+    # What is shown stays the cosine.
+    assert found[0]["score"] == pytest.approx(alone[found[0]["cui"]], abs=2e-6)
+    wanted: Any = {"types": ["T070"]}
+    left = kb.link(["astma"], filter=wanted, **settings)[0].candidates
+    assert {t for candidate in left for t in candidate["types"]} == {"T070"}
+
+
+def test_fusion_sees_local_concepts(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    kb = load_kb(shutil.copytree(folder, tmp_path / "kb"))
+    add_concepts(kb, [Concept("L1", ["zyqrx"])])
+    found = kb.link(["zyqrxx"], fusion="weighted", ngram_weight=0.9)[0].candidates
+    assert found[0]["cui"] == "L1"
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_filtered_is_no_reason_where_the_filter_takes_nothing_away(
+    kb: KnowledgeBase, fusion: str
+) -> None:
+    # By characters "asthma" is first, though others have a higher cosine.
+    settings: Any = {"fusion": fusion, "ngram_weight": 1.0, "k": 7}
+    mentions = ["astma", "snows", "lung", "chronic", "temperature"]
+    for mention in mentions:
+        best, *others = kb.link([mention], **settings)[0].candidates
+        higher = max(candidate["score"] for candidate in others)
+        if best["score"] >= higher:
+            continue
+        settings["threshold"] = higher
+        notes = [
+            kb.link([mention], filter=wanted, **settings)[0].note
+            for wanted in ({}, {"deny": ["X1"]})
+        ]
+        assert notes == ["below_threshold"] * 2
+        return
+    pytest.fail("no mention whose best concept has not the highest cosine")
+
+
+def test_equal_fused_scores_are_a_tie_only_with_equal_cosines() -> None:
+    entries = {
+        row: [Entry(row, cui, cui, cui, preferred)]
+        for row, cui, preferred in ((0, "A", True), (1, "B", False), (2, "C", False))
+    }
+    ranked = iterate_hits(
+        [0, 1, 2], [0.5, 0.6, 0.6], entries, orders=[0.03, 0.03, 0.03]
+    )
+    settled = settle_ties(rank_concepts(ranked, k=1), [])
+    assert [(hit.entry.cui, tie) for hit, tie in settled] == [
+        ("B", "id"),
+        ("C", "id"),
+        ("A", None),
+    ]
+
+
+def test_fusion_without_ngrams_is_an_error_that_says_how(sample_kb: Path) -> None:
+    with pytest.raises(SapbertError, match=r"E340.*--ngrams"):
+        load_kb(sample_kb).link(["fever"], fusion="rrf")
+
+
+def test_a_retired_id_is_mapped_with_a_notice(kb: KnowledgeBase) -> None:
+    with pytest.warns(UserWarning, match="C0 was retired; the concept is now C9"):
+        assert kb["C0"].name == "Lung disease"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kb["C9"].name == "Lung disease"
+        assert "C0" in kb
+        assert "C7" not in kb
+    assert kb.children("C9") == ["C3", "C4"]
+    with pytest.raises(SapbertError, match="no 'C7'"):
+        kb["C7"]
+
+
+def test_codes_cross_to_concepts_and_back(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    assert kb.codes("C0000001", "ICD10CM") == ["I21"]
+    assert kb.codes("C0000001", "MSH") == []
+    assert kb.cuis("ICD10CM", "I21") == ["C0000001"]
+    assert kb.cuis("ICD10CM", "E11") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kk": 1}, r"E333.*'kk'"),
+        ({"k": 0}, "k from 1 to 1000"),
+        ({"k": "5"}, "k from 1"),
+        ({"k": None}, "k from 1"),
+        ({"k": 2.0}, "k from 1"),
+        ({"ngram_weight": None}, "ngram_weight from 0"),
+        ({"threshold": float("nan")}, "threshold from -1"),
+        ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
+        ({"ngram_weight": 2}, "ngram_weight from 0 to 1"),
+        ({"fusion": "sum"}, r"`fusion` to be of .*'sum'"),
+        ({"ambiguous": None}, "`ambiguous`"),
+        ({"label_types_use": "both"}, "`label_types_use`"),
+        ({"tie_evidence": ["prefered"]}, r"`tie_evidence`.*'prefered'"),
+        ({"tie_evidence": "preferred"}, r"`tie_evidence` to be a list"),
+        ({"source_rank": [1]}, "`source_rank` to be a list"),
+        ({"label_types": ["T047"]}, r"E334.*list"),
+        ({"label_types": {"X": "T047"}}, r"`label_types.X` to be a list"),
+    ],
+)
+def test_settings_that_are_not_possible_are_named(settings: dict, message: str) -> None:
+    with pytest.raises(SapbertError, match=message):
+        change_options(LinkOptions(), settings)
+
+
+def make_doc(nlp: Any, *words: str, label: str = "X") -> Doc:
+    doc = Doc(nlp.vocab, words=words)
+    doc.ents = [Span(doc, place, place + 1, label) for place in range(len(words))]
+    return doc
+
+
+def test_settings_of_a_call_hold_for_that_call(folder: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+    own = {"sapbert_linker": {"k": 1, "filter": {"types": ["T070"]}}}
+    found = nlp(make_doc(nlp, "cold"), component_cfg=own).ents[0]._.candidates
+    assert [candidate["cui"] for candidate in found] == ["C1"]
+    docs = nlp.pipe([make_doc(nlp, "cold"), make_doc(nlp, "snow")], component_cfg=own)
+    assert [len(doc.ents[0]._.candidates) for doc in docs] == [1, 1]
+    assert len(nlp(make_doc(nlp, "cold")).ents[0]._.candidates) == 7
+    with pytest.raises(SapbertError, match="E333"):
+        nlp(make_doc(nlp, "cold"), component_cfg={"sapbert_linker": {"kk": 1}})
+
+
+def test_settings_of_the_config_reach_the_search_and_a_saved_pipeline(
+    folder: Path, tmp_path: Path
+) -> None:
+    config = {
+        "kb": str(folder),
+        "filter": {"deny": ["C6"]},
+        "label_types": {"DISEASE": ["DISO"]},
+        "tie_evidence": ["coherence", "preferred"],
+        "kb_ents_attr": "kb_ents",
+    }
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config=config)
+    nlp.to_disk(tmp_path / "saved")
+    for pipeline in (nlp, spacy.load(tmp_path / "saved")):
+        doc = pipeline(make_doc(pipeline, "cold", "asthma", label="DISEASE"))
+        assert [ent._.cui for ent in doc.ents] == ["C3", "C4"]
+        assert doc.ents[1]._.kb_ents[0] == ("C4", 1.0)
+        assert [len(ent._.kb_ents) for ent in doc.ents] == [4, 4]
+        free = pipeline(make_doc(pipeline, "cold", "snow"))
+        assert [ent._.cui for ent in free.ents] == ["C1", "C5"]
+        nil = pipeline(make_doc(pipeline, "..."))
+        assert nil.ents[0]._.kb_ents == []
+
+
+def test_a_filter_of_another_name_is_an_error_of_the_config() -> None:
+    with pytest.raises(SapbertError, match=r"E330.*'tuis'"):
+        spacy.blank("en").add_pipe("sapbert_linker", config={"filter": {"tuis": []}})
+
+
+def test_the_long_form_is_looked_up_in_place_of_the_short_one(folder: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+    text = "Chronic lung disease (CLD) is bad. CLD is no cold."
+    for detector in (False, True):
+        if detector:
+            nlp.add_pipe("sapbert_abbreviations", before="sapbert_linker")
+        doc = nlp.make_doc(text)
+        doc.ents = [doc.char_span(22, 25, "X"), doc.char_span(35, 38, "X")]
+        doc = nlp(doc)
+        aliases = [ent._.candidates[0]["alias"] for ent in doc.ents]
+        scores = [ent._.candidates[0]["score"] for ent in doc.ents]
+        if detector:
+            assert aliases == ["Chronic lung disease"] * 2
+            assert scores == [1.0] * 2
+        else:
+            assert scores[0] < 1

@@ -1,0 +1,238 @@
+"""Search at its limits, held against a plain comparison with every name."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Dict, List
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
+from spacy_sapbert.linking import ranking as search
+from spacy_sapbert.linking.filters import expand_types, make_filter
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
+TYPES = ["T047", "T184", "T121"]
+
+
+def make_concepts() -> List[Concept]:
+    """Forty concepts of three names; the last name is that of six or seven others."""
+    return [
+        Concept(
+            f"C{number:02}",
+            [f"{WORDS[number % 6]} {number}", f"{number} old", WORDS[number % 6]],
+            types=[TYPES[number % 3]],
+            languages={"ENG": [0, 2], "FIN": [1]},
+            sources={"MSH": [0], "ICD": [1, 2]},
+            retired=[f"R{number:02}"],
+        )
+        for number in range(40)
+    ]
+
+
+ADDED = [
+    # In both layers, with a type, a language and a source of its own.
+    Concept(
+        "C05",
+        ["ward five", "attack"],
+        types=["T999"],
+        languages={"SPA": [0]},
+        sources={"LOCAL": [0, 1]},
+    ),
+    Concept("L1", ["fever", "ward one"], types=["T184"], sources={"LOCAL": [1]}),
+    Concept("L2", ["pain"], types=["T047"], languages={"ENG": [0]}),
+]
+REMOVED = ["C00", "C13"]
+
+
+@pytest.fixture(scope="module", params=["hnsw", "exact"])
+def kb(
+    request: pytest.FixtureRequest,
+    tiny_encoder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> KnowledgeBase:
+    folder = tmp_path_factory.mktemp("limits")
+    write_concepts(folder / "concepts.jsonl", make_concepts())
+    options: Any = {"backend": request.param, "threads": 1, "ngrams": True}
+    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
+    kb = load_kb(folder / "kb")
+    add_concepts(kb, ADDED)
+    remove_concepts(kb, REMOVED)
+    remove_concepts(kb, ["C05"], alias="attack 5")
+    return kb
+
+
+def allows(wanted: Dict[str, List[str]], concept: Concept, place: int) -> bool:
+    """The meaning of a filter, written down once more."""
+
+    def named(field: str, places: Dict[str, List[int]]) -> bool:
+        values = wanted.get(field)
+        return not values or any(place in places.get(v, ()) for v in values)
+
+    ids = {concept.cui, *concept.retired}
+    types = wanted.get("types")
+    return (
+        (not types or not expand_types(types).isdisjoint(concept.types))
+        and named("languages", concept.languages)
+        and named("sources", concept.sources)
+        and (not wanted.get("allow") or not ids.isdisjoint(wanted["allow"]))
+        and ids.isdisjoint(wanted.get("deny", ()))
+    )
+
+
+@cache
+def encode(kb: KnowledgeBase, name: str) -> np.ndarray:
+    """The vector of one name."""
+    return kb.encode([name])[0]
+
+
+def search_plainly(
+    kb: KnowledgeBase, mention: str, wanted: Dict[str, List[str]]
+) -> Dict[str, float]:
+    """The best cosine of every allowed concept, by comparing with all its names."""
+    query = encode(kb, mention)
+    best = {}
+    for concept in kb.concepts():
+        places = [p for p in range(len(concept.aliases)) if allows(wanted, concept, p)]
+        scores = [query @ encode(kb, concept.aliases[place]) for place in places]
+        if scores:
+            best[concept.cui] = float(max(scores))
+    return best
+
+
+def check(
+    kb: KnowledgeBase, mention: str, wanted: Dict[str, List[str]], k: int
+) -> None:
+    """Hold a search against the plain one."""
+    found = kb.link([mention], k=k, filter=wanted)[0].candidates
+    expected = search_plainly(kb, mention, wanted)
+    scores = sorted(expected.values(), reverse=True)[:k]
+    assert [c["score"] for c in found] == pytest.approx(scores, abs=2e-6)
+    for candidate in found:
+        score = expected[candidate["cui"]]
+        assert candidate["score"] == pytest.approx(score, abs=2e-6)
+        concept = kb[candidate["cui"]]
+        assert allows(wanted, concept, concept.aliases.index(candidate["alias"]))
+        assert candidate["name"] == concept.name
+        assert candidate["types"] == sorted(concept.types)
+
+
+FILTERS: List[Dict[str, List[str]]] = [
+    {},
+    {"types": ["T999"]},
+    {"types": ["DISO"], "languages": ["FIN"]},
+    {"languages": ["SPA"]},
+    {"sources": ["LOCAL"]},
+    {"sources": ["LOCAL", "ICD"], "types": ["T121"]},
+    {"allow": ["R05", "L1"]},
+    {"deny": ["R05", "L2", "C01"]},
+    {"allow": ["C00", "C13"]},
+    {"deny": [f"C{number:02}" for number in range(1, 40)]},
+]
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=str)
+@pytest.mark.parametrize("limits", [(20_000, 4096), (0, 4096), (0, 8), (20_000, 8)])
+def test_search_of_both_layers_finds_what_is_left(
+    kb: KnowledgeBase,
+    wanted: Dict[str, List[str]],
+    limits: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exact, most = limits
+    if not wanted and most == 8:
+        pytest.skip("without a filter the most rows are what is looked at")
+    monkeypatch.setattr(search, "EXACT_ROWS", exact)
+    monkeypatch.setattr(search, "MOST_ROWS", most)
+    monkeypatch.setattr(search, "FEWEST_ROWS", 2)
+    for mention in ("fever", "attack 5", "ward", "xyz"):
+        for k in (1, 3, 100):
+            check(kb, mention, wanted, k)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_search_is_the_same_on_both_sides_of_exact_rows(
+    kb: KnowledgeBase, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = {"languages": ["FIN", "ENG"]}
+    rows = len(kb.contents.admitted(make_filter(wanted)).rows)
+    monkeypatch.setattr(search, "EXACT_ROWS", rows + more)
+    check(kb, "acute pain", wanted, 5)
+    check(kb, "acute pain", wanted, 1000)
+
+
+def test_search_for_more_concepts_than_there_are_finds_all(kb: KnowledgeBase) -> None:
+    for fusion in (None, "weighted", "rrf"):
+        linked = kb.link(["fever", "..."], k=1000, fusion=fusion)
+        found = [candidate["cui"] for candidate in linked[0].candidates]
+        assert sorted(found) == sorted(concept.cui for concept in kb.concepts())
+        assert linked[1] == ([], "empty", None)
+
+
+def test_ties_across_layers_are_found_whole(kb: KnowledgeBase) -> None:
+    bearers = sorted(c.cui for c in kb.concepts() if "fever" in c.aliases)
+    assert "L1" in bearers
+    found = kb.link(["fever"], k=1, tie_evidence=[])[0].candidates
+    assert [(c["cui"], c["tie"]) for c in found] == [(bearers[0], "id")]
+    found = kb.link(["fever"], k=len(bearers), tie_evidence=[])[0].candidates
+    assert [(c["cui"], c["tie"]) for c in found] == [(cui, "id") for cui in bearers]
+    # The preferred name of the one that was added is the best reason.
+    assert kb.link(["fever"], k=1)[0].candidates[0]["cui"] == "L1"
+    ranked = kb.link(["fever"], k=1, source_rank=["ICD"], tie_evidence=["source"])
+    assert ranked[0].candidates[0]["cui"] == bearers[0]
+
+
+def test_the_reason_is_the_threshold_where_the_filter_makes_no_difference(
+    kb: KnowledgeBase,
+) -> None:
+    wanted: Any = {"deny": ["C01"]}
+    notes = {
+        (mention, threshold): kb.link([mention], filter=wanted, threshold=threshold)[
+            0
+        ].note
+        for mention in ("fever 1", "xyz")
+        for threshold in (None, 0.99999, 1)
+    }
+    assert notes == {
+        ("fever 1", None): None,
+        ("fever 1", 0.99999): "filtered",
+        ("fever 1", 1): "filtered",
+        ("xyz", None): None,
+        ("xyz", 0.99999): "below_threshold",
+        ("xyz", 1): "below_threshold",
+    }
+    nothing: Any = {"types": ["T121"], "allow": ["C03"]}
+    for threshold, note in ((None, "filtered"), (1, "filtered")):
+        linked = kb.link(["fever"], filter=nothing, threshold=threshold)
+        assert linked == [([], note, None)]
+    linked = kb.link(["xyz"], filter=nothing, threshold=1)
+    assert linked == [([], "below_threshold", None)]
+
+
+@settings(
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    mention=st.sampled_from([*WORDS, "ward", "7 old", "attack 5", "zz 9"]),
+    types=st.sets(st.sampled_from([*TYPES, "T999", "DISO"]), max_size=2),
+    languages=st.sets(st.sampled_from(["ENG", "FIN", "SPA"]), max_size=2),
+    sources=st.sets(st.sampled_from(["MSH", "ICD", "LOCAL"]), max_size=2),
+    allow=st.sets(st.sampled_from(["C05", "R05", "C07", "L1", "C00"]), max_size=3),
+    deny=st.sets(st.sampled_from(["R05", "C05", "C08", "L2", "X"]), max_size=3),
+    k=st.integers(1, 60),
+    exact=st.sampled_from([0, 5, 20_000]),
+)
+def test_any_filter_of_both_layers_finds_what_is_left(
+    kb: KnowledgeBase, mention: str, k: int, exact: int, **fields: Any
+) -> None:
+    wanted = {name: sorted(values) for name, values in fields.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "EXACT_ROWS", exact)
+        check(kb, mention, wanted, k)

@@ -1,0 +1,146 @@
+"""The concepts nearest to a concept, held against a comparison of all names."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute"]
+# Six trunks, and under each six branches; some share names, one has none to read.
+CONCEPTS = [
+    *(Concept(f"T{i}", [word, f"the {word}"]) for i, word in enumerate(WORDS)),
+    *(
+        Concept(
+            f"B{i}{j}",
+            [f"{word} {other}", f"{other} of {word}"],
+            parents=[f"T{i}", *(["T0"] if j == 5 else [])],
+        )
+        for (i, word), (j, other) in product(enumerate(WORDS), enumerate(WORDS))
+    ),
+    Concept("S1", ["pain of heart", "heartpain"], parents=["none"], retired=["OLD"]),
+    Concept("S2", ["pain of the heart"], parents=["none"]),
+    Concept("U", ["頭痛"], parents=["T2"]),
+]
+
+
+@pytest.fixture(scope="module", params=["exact", "hnsw"])
+def built(
+    request: Any, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    folder = tmp_path_factory.mktemp("related")
+    write_concepts(folder / "concepts.jsonl", CONCEPTS)
+    options: Any = {"backend": request.param, "threads": 1}
+    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
+    return folder / "kb"
+
+
+@pytest.fixture(scope="module")
+def kb(built: Path) -> KnowledgeBase:
+    return load_kb(built)
+
+
+@pytest.fixture
+def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
+    """The same with concepts and names of one's own, and without others."""
+    import shutil
+
+    kb = load_kb(shutil.copytree(built, tmp_path / "kb"))
+    add_concepts(
+        kb,
+        [
+            Concept("L1", ["acute pain of it"], parents=["T3"]),
+            Concept("L2", ["it"], parents=["L1"]),
+            Concept("B00", ["broken heart"], parents=["L1"]),
+        ],
+    )
+    remove_concepts(kb, ["T4", "B45"])
+    remove_concepts(kb, ["B01"], alias="heart attack")
+    return kb
+
+
+def compare_all(kb: KnowledgeBase, cui: str) -> Dict[str, float]:
+    """The highest cosine of any name of each other concept and any of this one."""
+    entries = [e for some in kb.entries(range(kb.rows)).values() for e in some]
+    vectors = kb.vectors(np.array([entry.row for entry in entries]))
+    own = vectors[[entry.cui == cui for entry in entries]]
+    best: Dict[str, float] = {}
+    for entry, score in zip(entries, (vectors @ own.T).max(axis=1), strict=True):
+        best[entry.cui] = max(best.get(entry.cui, -1), float(score))
+    del best[cui]
+    return best
+
+
+def relation(concepts: Dict[str, Concept], one: str, other: str) -> Optional[str]:
+    mine, theirs = concepts[one].parents, concepts[other].parents
+    if other in mine:
+        return "parent"
+    if one in theirs:
+        return "child"
+    return "sibling" if {*mine} & {*theirs} else None
+
+
+def check_all(kb: KnowledgeBase) -> None:
+    concepts = {concept.cui: concept for concept in kb.concepts()}
+    for cui in concepts:
+        if cui == "U":
+            continue
+        wanted = compare_all(kb, cui)
+        found = kb.related(cui, k=1000)
+        assert {one.cui: one.score for one in found} == pytest.approx(wanted, abs=2e-6)
+        assert found == sorted(found, key=lambda one: (-one.score, one.cui))
+        for one in found:
+            assert one.name == concepts[one.cui].name
+            assert one.relation == relation(concepts, cui, one.cui)
+        assert kb.related(cui, k=3) == found[:3]
+
+
+def test_related_is_what_a_comparison_of_all_names_gives(kb: KnowledgeBase) -> None:
+    check_all(kb)
+
+
+def test_related_knows_what_was_added_and_removed(changed: KnowledgeBase) -> None:
+    check_all(changed)
+    kinds = {one.cui: one.relation for one in changed.related("L1", k=1000)}
+    assert {kinds["T3"], kinds["L2"], kinds["B31"]} == {"parent", "child", "sibling"}
+    assert kinds["B00"] == "child"  # by what was added to it
+    assert {"T4", "B45"}.isdisjoint(kinds)
+
+
+def test_related_concepts_that_share_a_name_come_first(kb: KnowledgeBase) -> None:
+    names: Dict[str, List[str]] = {"B03": ["S1"], "S1": ["B03"]}
+    for cui, others in names.items():
+        first = kb.related(cui, k=1)
+        assert [one.cui for one in first] == others
+        assert first[0].score == pytest.approx(1, abs=2e-6)
+        assert first[0].relation is None
+    # A parent that is no concept makes siblings all the same.
+    kinds = {one.cui: one.relation for one in kb.related("S1")}
+    assert kinds["S2"] == "sibling"
+
+
+def test_related_takes_retired_ids_and_encodes_nothing(
+    kb: KnowledgeBase, encoded: List[int]
+) -> None:
+    with pytest.warns(UserWarning, match="W001.*OLD.*S1"):
+        assert kb.related("OLD") == kb.related("S1")
+    assert encoded == []
+
+
+def test_related_to_what_the_encoder_cannot_read_is_nothing(kb: KnowledgeBase) -> None:
+    assert kb.related("U") == []
+
+
+def test_related_needs_a_concept_and_a_possible_number(kb: KnowledgeBase) -> None:
+    with pytest.raises(SapbertError, match="E336.*'gone'"):
+        kb.related("gone")
+    for k in (0, 1001, True):
+        with pytest.raises(SapbertError, match="E313.*k from 1"):
+            kb.related("T0", k=k)

@@ -1,0 +1,487 @@
+"""Any Doc is linked, whatever its text, its spans and the settings."""
+
+import gc
+import json
+import logging
+import socket
+import threading
+import warnings
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
+from spacy_sapbert.linking.filters import expand_types
+from spacy_sapbert.linking.link import BROADER, NIL_NOTES
+from spacy_sapbert.linking.options import EVIDENCE
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+ATTRS = ("cui", "candidates", "link_note", "kb_ents")
+GROUPS = {"a": ("a_cui", "a_candidates", "a_note"), "b": ("b_cui", "b_found", "b_note")}
+STRANGE = [
+    " ",
+    "\n\t ",
+    "...",
+    "—",
+    "😀",
+    "👩‍⚕️ fever",
+    "חום fever",
+    "\u200f\u202efever\u202c",
+    "e\u0301a\u0308",
+    "fe\u00advér\u200b",
+    "heart\0attack",
+    "\0",
+    "x" * 10_000,
+    "fever " * 1_700,
+    "頭痛",
+    "Heart  Attack",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(
+    few_concepts: List[Concept],
+    tiny_encoder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """With ties, languages, sources and 3-grams; some concepts added, one removed."""
+    folder = tmp_path_factory.mktemp("any")
+    concepts = [
+        *few_concepts,
+        Concept("C0000009", ["Cold", "chill"], types=["T184"], languages={"ENG": [0]}),
+        Concept("D1", ["Common cold", "cold"], types=["T047"], sources={"MSH": [0, 1]}),
+        Concept("D2", ["COLD"], parents=["C0000003"], sources={"ICD": [0]}),
+    ]
+    write_concepts(folder / "concepts.jsonl", concepts)
+    options: Any = {"ngrams": True, "threads": 1}
+    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
+    kb = load_kb(folder / "kb")
+    add_concepts(
+        kb,
+        [Concept("L1", ["Ward fever", "WF"], types=["T184"], languages={"FIN": [0]})],
+    )
+    remove_concepts(kb, ["C0000005"])
+    return folder / "kb"
+
+
+@pytest.fixture(scope="module")
+def nlp(folder: Path) -> Language:
+    """Three linkers: of the entities, and of two groups of spans."""
+    nlp = spacy.blank("en")
+    config: Dict[str, Any] = {"kb": str(folder), "kb_ents_attr": "kb_ents"}
+    nlp.add_pipe("sapbert_abbreviations")
+    nlp.add_pipe("sapbert_linker", config=config)
+    for key, (cui, candidates, note) in GROUPS.items():
+        attrs = {"cui_attr": cui, "candidates_attr": candidates, "note_attr": note}
+        nlp.add_pipe(
+            "sapbert_linker",
+            name=key,
+            config={"kb": str(folder), "spans_key": key, "k": 3, **attrs},
+        )
+        nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
+    # Nothing is remembered, so that each question is searched anew.
+    nlp.get_pipe("sapbert_linker").kb.contents.found.most = 0
+    return nlp
+
+
+def ids(*values: str) -> Any:
+    return st.lists(st.sampled_from(values), max_size=2)
+
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "k": st.integers(1, 15),
+        "threshold": st.none() | st.sampled_from([-1, 0, 0.5, 0.9, 1]),
+        "filter": st.fixed_dictionaries(
+            {},
+            optional={
+                "types": ids("T047", "T184", "DISO", "CHEM"),
+                "sources": ids("MSH", "ICD"),
+                "languages": ids("ENG", "FIN"),
+                "allow": ids("D1", "C9999999", "L1", "X"),
+                "deny": ids("D1", "C9999999", "L1", "X"),
+            },
+        ),
+        "label_types": st.dictionaries(
+            st.sampled_from(["X", "Y", "NOBODY"]),
+            ids("T047", "T061", "DISO"),
+            max_size=2,
+        ),
+        "label_types_use": st.sampled_from(["filter", "evidence"]),
+        "tie_evidence": st.permutations(EVIDENCE),
+        "source_rank": ids("ICD", "MSH", "NOBODY"),
+        "ambiguous": st.sampled_from(["link", "nil"]),
+        "broader": st.booleans(),
+        "fusion": st.sampled_from([None, "weighted", "rrf"]),
+        "ngram_weight": st.sampled_from([0, 0.1, 1]),
+    },
+)
+NAMES = ["MI", "cold", "heart attack", "fevers", "WF", "aspirin", "appendix"]
+WORDS = (
+    st.sampled_from(NAMES)
+    | st.sampled_from(STRANGE)
+    | st.text(min_size=1, max_size=8).filter(
+        # spaCy refuses half characters
+        lambda text: (
+            text.isprintable() or text.encode("utf8", "ignore").decode() == text
+        )
+    )
+)
+PLACES = st.tuples(
+    st.integers(0, 7), st.sampled_from([1, 1, 2, 4]), st.sampled_from("XY ")
+)
+RECIPES = st.fixed_dictionaries(
+    {
+        "words": st.lists(WORDS, min_size=4, max_size=8),
+        "ents": st.lists(PLACES, min_size=3, max_size=6),
+        "a": st.none() | st.lists(PLACES, min_size=2, max_size=4),
+        "b": st.lists(PLACES, max_size=3),
+        "kb_id": st.sampled_from(["", "Q1", "NIL"]),
+    }
+)
+NOTHING = {"words": [], "ents": [], "a": [], "b": None, "kb_id": ""}
+NO_ENTITIES = {**NOTHING, "words": ["fever"], "b": [(0, 1, "X"), (0, 1, "X")]}
+ANY = st.integers(0, 9).flatmap(
+    lambda n: st.just([NOTHING, NO_ENTITIES][n]) if n < 2 else RECIPES
+)
+
+
+def make_doc(nlp: Language, recipe: Dict[str, Any]) -> Doc:
+    words = recipe["words"]
+    doc = Doc(nlp.vocab, words=words, spaces=[len(word) % 2 > 0 for word in words])
+
+    def spans(places: Sequence[Any]) -> List[Span]:
+        found = []
+        for place, size, label in places if len(doc) else ():
+            start = place % len(doc)
+            end = min(start + size, len(doc))
+            found.append(Span(doc, start, end, label, kb_id=recipe["kb_id"]))
+        return found
+
+    ents = []
+    for span in spans(recipe["ents"]):
+        # spaCy refuses entities that overlap, or begin or end with a blank
+        free = all(span.end <= e.start or e.end <= span.start for e in ents)
+        blank = any(token.is_space for token in (span[0], span[-1]))
+        if free and not blank:
+            ents.append(span)
+    doc.ents = ents
+    for key in GROUPS:
+        if recipe[key] is not None:
+            doc.spans[key] = spans(recipe[key])
+    return doc
+
+
+def described(doc: Doc) -> Any:
+    """Everything that the linkers wrote into a Doc."""
+    ents = [[ent.kb_id_, *(ent._.get(attr) for attr in ATTRS)] for ent in doc.ents]
+    groups = {key: doc.spans[key].attrs for key in GROUPS if key in doc.spans}
+    return json.loads(json.dumps([ents, groups]))
+
+
+def check_span(
+    cui: Optional[str], candidates: List[Any], note: Optional[str], options: Any
+) -> None:
+    assert json.loads(json.dumps(candidates)) == candidates
+    assert [c["rank"] for c in candidates] == list(range(1, len(candidates) + 1))
+    assert len(candidates) <= options.get("k", 10)
+    assert len({c["cui"] for c in candidates}) == len(candidates)
+    if options.get("fusion") is None:
+        scores = [c["score"] for c in candidates]
+        assert scores == sorted(scores, reverse=True)
+    assert note in (None, "cut", BROADER, *NIL_NOTES)
+    assert (cui is None) == (note in NIL_NOTES)
+    wanted = options.get("filter", {})
+    types = expand_types(wanted.get("types", ()))
+    for candidate in candidates:
+        assert -1 <= candidate["score"] <= 1
+        assert candidate["tie"] in (None, "id", *EVIDENCE)
+        assert candidate["probability"] is None
+        assert candidate["cui"] not in (*wanted.get("deny", ()), "C0000005")
+        assert not types or not types.isdisjoint(candidate["types"])
+    if note == BROADER:
+        assert options["broader"]
+        assert cui not in wanted.get("deny", ())
+        assert not wanted.get("allow") or cui in wanted["allow"]
+    elif cui is not None:
+        assert cui == candidates[0]["cui"]
+        assert candidates[0]["score"] >= (options.get("threshold") or -1)
+        if options.get("ambiguous") == "nil":
+            assert candidates[0]["tie"] != "id"
+
+
+def check_doc(doc: Doc, options: Any) -> None:
+    for ent in doc.ents:
+        cui = ent._.cui
+        check_span(cui, ent._.candidates, ent._.link_note, options)
+        assert ent.kb_id_ == (cui or "NIL")
+        pairs = [(c["cui"], c["score"]) for c in ent._.candidates]
+        counts = cui is not None and ent._.link_note != BROADER
+        assert ent._.kb_ents == (pairs if counts else [])
+    for key, attrs in GROUPS.items():
+        if key not in doc.spans:
+            continue
+        group = doc.spans[key]
+        # an empty group stays as it was
+        lists = [group.attrs.get(attr, []) for attr in attrs]
+        assert [len(values) for values in lists] == [len(group)] * 3
+        for span, cui, candidates, note in zip(group, *lists, strict=True):
+            check_span(cui, candidates, note, {"k": 3})
+            assert cui in [None, *(c["cui"] for c in span._.get(attrs[1]))]
+
+
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(recipe=ANY, options=OPTIONS)
+def test_any_doc_is_linked_with_any_settings(
+    nlp: Language, recipe: Any, options: Any
+) -> None:
+    own = {"sapbert_linker": options}
+    doc = nlp(make_doc(nlp, recipe), component_cfg=own)
+    check_doc(doc, options)
+    # A Doc that was linked before is linked as one that was not.
+    before = described(doc)
+    assert described(nlp(doc, component_cfg=own)) == before
+    # Nothing is lost on the way to other processes and files.
+    assert described(Doc(nlp.vocab).from_bytes(doc.to_bytes())) == before
+    for keep in (True, False):
+        packed = DocBin(store_user_data=keep, docs=[doc]).to_bytes()
+        (restored,) = DocBin().from_bytes(packed).get_docs(nlp.vocab)
+        if keep:
+            assert described(restored) == before
+        assert [e.kb_id_ for e in restored.ents] == [e.kb_id_ for e in doc.ents]
+        assert described(nlp(restored, component_cfg=own)) == before
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two results differ in nothing but the noise of float32."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= 1.5e-6
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other)
+
+
+@settings(
+    deadline=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(recipes=st.lists(ANY, max_size=6), options=OPTIONS)
+def test_batches_of_any_size_give_the_same(
+    nlp: Language, recipes: List[Any], options: Any
+) -> None:
+    own = {"sapbert_linker": options}
+    expected = [
+        described(nlp(make_doc(nlp, recipe), component_cfg=own)) for recipe in recipes
+    ]
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    for docs_at_once, mentions_at_once in ((1, 256), (64, 256), (64, 2)):
+        stream = ((make_doc(nlp, recipe), n) for n, recipe in enumerate(recipes))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(linker, "batch_size", mentions_at_once)
+            pairs = list(
+                nlp.pipe(
+                    stream, as_tuples=True, batch_size=docs_at_once, component_cfg=own
+                )
+            )
+        assert [context for _, context in pairs] == list(range(len(recipes)))
+        assert alike([described(doc) for doc, _ in pairs], expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["heart attack", "  heart\n attack ", "", " ", "...", 7, b"MI", ["MI"], {}, None],
+)
+def test_any_long_form_is_survived(nlp: Language, value: Any) -> None:
+    doc = Doc(nlp.vocab, words=["MI", "fever"])
+    doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
+    doc.ents[0]._.long_form = value
+    best = [ent._.candidates[:1] for ent in nlp(doc).ents]
+    said = value.split() if isinstance(value, str) else []
+    if said == ["..."]:
+        assert best[0] == []
+    else:
+        assert best[0][0]["alias"] == ("Heart attack" if said else "MI")
+    assert best[1][0]["alias"] == "Fever"
+
+
+def test_a_long_form_may_be_a_span_of_any_doc(nlp: Language) -> None:
+    doc = Doc(nlp.vocab, words=["MI"])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    doc.ents[0]._.long_form = Doc(nlp.vocab, words=["a", "heart", "attack"])[1:3]
+    assert nlp.get_pipe("sapbert_linker")(doc).ents[0]._.candidates[0]["score"] == 1
+
+
+@pytest.mark.parametrize("attr", [None, "nobody_has_registered_this"])
+def test_a_pipeline_without_long_forms_links_what_is_there(
+    folder: Path, attr: Optional[str]
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder), "long_form_attr": attr})
+    if not Span.has_extension("long_form"):
+        Span.set_extension("long_form", default=None)
+    doc = Doc(nlp.vocab, words=["MI"])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    doc.ents[0]._.long_form = "heart attack"
+    assert nlp(doc).ents[0]._.candidates[0]["alias"] == "MI"
+
+
+@pytest.mark.parametrize("mention", ["\ud800", "heart \udfff attack", "\ud83d\ude00"])
+def test_half_characters_that_spacy_refuses_are_survived(
+    folder: Path, mention: str
+) -> None:
+    for fusion in (None, "weighted"):
+        linked = load_kb(folder).link([mention, "fever"], fusion=fusion)
+        assert linked[1].candidates[0]["cui"] == "C0000004"
+        json.dumps(linked).encode("utf8")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
+def test_a_vector_that_is_no_number_makes_its_mention_nil(
+    nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = nlp.get_pipe("sapbert_linker").kb
+    real = kb.contents.embed
+
+    def embed(pieces: Any) -> np.ndarray:
+        vectors = np.array(real(pieces))
+        vectors[-1] = bad
+        return vectors
+
+    monkeypatch.setattr(kb.contents, "embed", embed)
+    doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
+    doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
+    for options in ({}, {"fusion": "rrf"}, {"filter": {"types": ["T047", "T184"]}}):
+        own = {"sapbert_linker": options}
+        linked = nlp(doc, component_cfg=own, disable=list(GROUPS))
+        assert [ent._.link_note for ent in linked.ents] == [None, None, "no_vector"]
+        assert linked.ents[2]._.candidates == []
+        assert linked.ents[2].kb_id_ == "NIL"
+
+
+def test_threads_with_settings_of_their_own_do_not_mix(nlp: Language) -> None:
+    each: List[Any] = [
+        {},
+        {"k": 1},
+        {"filter": {"types": ["T047"]}},
+        {"fusion": "weighted", "ngram_weight": 0.5},
+        {"tie_evidence": ["coherence"], "ambiguous": "nil"},
+        {"label_types": {"X": ["T184"]}},
+    ]
+    recipe = {
+        "words": ["cold", "MI", "fevers", "...", "hart attack"],
+        "ents": [(place, 1, "X") for place in range(5)],
+        **{key: [(0, 2, "Y"), (0, 2, "X"), (1, 3, "")] for key in GROUPS},
+        "kb_id": "",
+    }
+    disabled = list(GROUPS)
+
+    def link(options: Any) -> Any:
+        own = {"sapbert_linker": options}
+        doc = make_doc(nlp, recipe)
+        return described(nlp(doc, component_cfg=own, disable=disabled))
+
+    expected = [link(options) for options in each]
+    assert len({json.dumps(one) for one in expected}) == len(each)
+    found: List[Any] = [None] * len(each)
+
+    def work(number: int) -> None:
+        found[number] = [link(each[number]) for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(each))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[one] * 5 for one in expected]
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    return int(pages) * 4096
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="needs Linux")
+def test_memory_stays_flat_over_a_long_stream(nlp: Language) -> None:
+    names = ["fevers", "hart attack", "MI", "...", "colds", "ward"]
+
+    def stream(count: int) -> Any:
+        for number in range(count):
+            words = [names[number % 6], names[number // 6 % 6], str(number % 50)]
+            recipe = {
+                "words": words,
+                "ents": [(place, 1, "X") for place in range(3)],
+                "a": [(0, 2, "X"), (0, 3, "Y")],
+                "b": None,
+                "kb_id": "",
+            }
+            yield make_doc(nlp, recipe)
+
+    def run(count: int) -> int:
+        for doc in nlp.pipe(stream(count), batch_size=100):
+            assert len(doc.ents) == 3
+        return resident_bytes()
+
+    before = run(500)
+    # What the linkers write into a Doc takes 10 kB and more.
+    assert run(3_000) - before < 8_000_000
+
+
+SENTINEL = "Zzpatient"
+
+
+def test_nothing_of_a_text_is_printed_and_nothing_is_fetched(
+    folder: Path,
+    capfd: pytest.CaptureFixture,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    caplog.set_level(logging.DEBUG)
+    said: List[str] = []
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_abbreviations")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+    words = [SENTINEL, SENTINEL + "\0😀", SENTINEL * 200, "...", "頭痛"]
+    failing: List[Any] = [
+        {"filter": {"types": ["T998"]}},
+        {"filter": {"languages": ["zz"]}},
+        {"k": 0},
+        {"kk": 1},
+        {"label_types": {SENTINEL: ["T998"]}},
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for options in ({}, {"fusion": "weighted"}, {"threshold": 1}, *failing):
+            doc = Doc(nlp.vocab, words=words)
+            doc.ents = [Span(doc, place, place + 1, "X") for place in range(5)]
+            try:
+                nlp(doc, component_cfg={"sapbert_linker": options})
+            except SapbertError as error:
+                said.append(str(error))
+    said += [str(warning.message) for warning in caught]
+    said += [record.getMessage() for record in caplog.records]
+    said += capfd.readouterr()
+    assert len(said) > 4
+    assert SENTINEL not in "".join(said)

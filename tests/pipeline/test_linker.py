@@ -1,0 +1,397 @@
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import Config
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.linking.options import change_options
+from spacy_sapbert.pipeline.linker_factory import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.pipeline.scorer import score_links
+
+WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
+
+
+@pytest.fixture(scope="module")
+def nlp(sample_kb: Path) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "k": 3})
+    return nlp
+
+
+def make_doc(nlp: Language) -> Doc:
+    doc = Doc(nlp.vocab, words=WORDS)
+    doc.ents = [Span(doc, 3, 5, "X"), Span(doc, 6, 7, "X"), Span(doc, 7, 8, "X")]
+    return doc
+
+
+def results(doc: Doc) -> List[Any]:
+    return [
+        (ent.text, ent.kb_id_, ent._.cui, ent._.link_note, ent._.candidates)
+        for ent in doc.ents
+    ]
+
+
+def test_linker_sets_cui_candidates_and_kb_id_together(nlp: Language) -> None:
+    found = results(nlp(make_doc(nlp)))
+    assert [entry[:4] for entry in found] == [
+        ("heart attack", "C0000001", "C0000001", None),
+        ("MI", "C0000001", "C0000001", None),
+        ("...", "NIL", None, "empty"),
+    ]
+    assert found[1][4][0]["alias"] == "MI"
+    assert [len(entry[4]) for entry in found] == [3, 3, 0]
+
+
+def test_linker_pipe_equals_calls_in_any_batch(nlp: Language, sample_kb: Path) -> None:
+    expected = results(nlp(make_doc(nlp)))
+    for batch_size in (1, 2, 64):
+        other = spacy.blank("en")
+        config = {"kb": str(sample_kb), "k": 3, "batch_size": batch_size}
+        other.add_pipe("sapbert_linker", config=config)
+        docs = [make_doc(other), other.make_doc(""), make_doc(other)]
+        found = list(other.pipe(docs, batch_size=2))
+        assert results(found[0]) == results(found[2]) == expected
+        assert results(found[1]) == []
+
+
+def test_linker_answers_the_same_in_threads(nlp: Language) -> None:
+    expected = results(nlp(make_doc(nlp)))
+    found: List[Any] = []
+
+    def work() -> None:
+        for _ in range(5):
+            found.append(results(nlp(make_doc(nlp))))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 20
+
+
+def test_linker_saved_moved_and_loaded_gives_the_same(
+    nlp: Language, own_kb: Path, tmp_path: Path
+) -> None:
+    own = spacy.blank("en")
+    own.add_pipe("sapbert_linker", config={"kb": str(own_kb), "k": 3})
+    own.to_disk(tmp_path / "saved")
+    (tmp_path / "saved").rename(tmp_path / "moved")
+    own_kb.rename(own_kb.with_name("gone"))
+    loaded = spacy.load(tmp_path / "moved")
+    expected = results(nlp(make_doc(nlp)))
+    assert results(loaded(make_doc(loaded))) == expected
+    loaded.to_disk(tmp_path / "moved")  # over itself
+    again = spacy.load(tmp_path / "moved")
+    assert results(again(make_doc(again))) == expected
+
+
+def test_linker_through_bytes_and_pickle_gives_the_same(nlp: Language) -> None:
+    expected = results(nlp(make_doc(nlp)))
+    other = spacy.blank("en")
+    other.add_pipe("sapbert_linker", config={"k": 3})
+    other.from_bytes(nlp.to_bytes())
+    assert results(other(make_doc(other))) == expected
+    pipe = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
+    assert results(pipe(make_doc(nlp))) == expected
+
+
+def test_linker_through_damaged_bytes_is_an_error(nlp: Language) -> None:
+    other = spacy.blank("en")
+    linker = other.add_pipe("sapbert_linker")
+    data = bytearray(nlp.get_pipe("sapbert_linker").to_bytes())
+    place = data.index(b"SQLite format 3") + 2000
+    data[place] ^= 1
+    linker.from_bytes(bytes(data))
+    with pytest.raises(SapbertError, match="concepts.db"):
+        other(make_doc(other))
+
+
+def test_linked_docs_survive_bytes_and_docbin(nlp: Language) -> None:
+    doc = nlp(make_doc(nlp))
+    expected = results(doc)
+    assert results(Doc(nlp.vocab).from_bytes(doc.to_bytes())) == expected
+    for store_user_data in (True, False):
+        packed = DocBin(store_user_data=store_user_data, docs=[doc])
+        data = DocBin().from_bytes(packed.to_bytes())
+        restored = next(iter(data.get_docs(nlp.vocab)))
+        assert [ent.kb_id_ for ent in restored.ents] == [entry[1] for entry in expected]
+        assert results(nlp(restored)) == expected
+
+
+def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
+    sample_kb: Path,
+) -> None:
+    nlp = spacy.blank("en")
+    config = {"kb": str(sample_kb), "spans_key": "found", "k": 2}
+    nlp.add_pipe("sapbert_linker", config=config)
+    doc = Doc(nlp.vocab, words=WORDS)
+    doc.spans["found"] = [Span(doc, 6, 7, "A"), Span(doc, 6, 7, "B"), doc[2:7]]
+    nlp(doc)
+    group = doc.spans["found"]
+    assert group.attrs["cui"][:2] == ["C0000001", "C0000001"]
+    assert [len(candidates) for candidates in group.attrs["candidates"]] == [2, 2, 2]
+    assert group[0]._.cui == "C0000001"
+    assert not doc.ents
+    without = Doc(nlp.vocab, words=WORDS)
+    assert "found" not in nlp(without).spans
+
+
+def test_two_linkers_live_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
+    both = spacy.blank("en")
+    both.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "k": 3})
+    second = {
+        "kb": str(sample_kb),
+        "k": 1,
+        "cui_attr": "second_cui",
+        "candidates_attr": "second_candidates",
+        "note_attr": "second_note",
+    }
+    both.add_pipe("sapbert_linker", name="second", config=second)
+    doc = both(make_doc(both))
+    assert results(doc) == results(nlp(make_doc(nlp)))
+    assert [len(ent._.second_candidates) for ent in doc.ents] == [1, 1, 0]
+    assert doc.ents[0]._.second_cui == "C0000001"
+
+
+def test_linker_writes_over_an_older_kb_id(nlp: Language) -> None:
+    doc = Doc(nlp.vocab, words=["MI", "..."])
+    doc.ents = [Span(doc, 0, 1, "X", kb_id="Q1"), Span(doc, 1, 2, "X", kb_id="Q2")]
+    assert [ent.kb_id_ for ent in nlp(doc).ents] == ["C0000001", "NIL"]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("fever\0", None),
+        ("e\u0301", None),
+        ("x " * 5_000, "cut"),
+        ("\u200f\u200f", "empty"),
+        ("😀", "empty"),
+        ("頭痛", "empty"),
+    ],
+)
+def test_linker_survives_strange_entities(nlp: Language, text: str, note: str) -> None:
+    doc = Doc(nlp.vocab, words=[text])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    assert nlp(doc).ents[0]._.link_note == note
+
+
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
+def test_linker_survives_any_entities(nlp: Language, words: List[str]) -> None:
+    try:
+        doc = Doc(nlp.vocab, words=words)
+    except (ValueError, UnicodeEncodeError):
+        return  # spaCy itself refuses it
+    doc.ents = [Span(doc, i, i + 1, "X") for i in range(len(words)) if words[i].strip()]
+    for ent in nlp(doc).ents:
+        assert (ent._.cui is None) == (ent.kb_id_ == "NIL")
+        assert (ent._.cui is None) == (not ent._.candidates)
+        assert ent._.cui is not None or ent._.link_note is not None
+
+
+def test_linker_scores_links_without_counting_nothing_as_a_hit(nlp: Language) -> None:
+    predicted, gold = nlp(make_doc(nlp)), make_doc(nlp)
+    gold[3].ent_kb_id_ = gold[4].ent_kb_id_ = "C0000001"
+    gold[6].ent_kb_id_ = "C0000002"
+    scores = score_links([Example(predicted, gold)])
+    assert scores["nel_micro_p"] == scores["nel_micro_r"] == pytest.approx(0.5)
+    assert nlp.evaluate([Example(make_doc(nlp), gold)])["nel_micro_f"] == 0.5
+
+
+def test_linker_needs_a_kb_only_when_it_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    nlp("no entities, no knowledge base needed")
+    with pytest.raises(SapbertError, match="Do one of three"):
+        nlp.initialize()
+    linker.source = tmp_path / "missing"
+    with pytest.raises(SapbertError, match="missing"):
+        nlp(make_doc(nlp))
+    with pytest.raises(SapbertError, match="missing"):
+        nlp.to_disk(tmp_path / "saved")
+
+
+def test_linker_opens_its_kb_in_initialize(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    nlp.initialize()
+    assert linker.opened is not None
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"k": 0}, "k from 1"),
+        ({"threshold": 1.5}, "threshold from -1 to 1"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"kbb": "x"}, "kbb"),
+        ({"encoder": {"precision": "int8"}}, "precision"),
+        *(
+            ({"label_types": {x: []}}, "E551")
+            for x in ("a:b", "a = b", "#x", "[x]", "")
+        ),
+        ({"cui_attr": "candidates"}, "E552.*candidates` is named twice"),
+        ({"kb_ents_attr": "cui"}, "E552.*cui` is named twice"),
+    ],
+)
+def test_wrong_settings_are_errors_that_name_them(config: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        spacy.blank("en").add_pipe("sapbert_linker", config=config)
+
+
+def test_an_attribute_that_somebody_computes_is_an_error() -> None:
+    Span.set_extension("computed", getter=len)
+    try:
+        with pytest.raises(SapbertError, match="E552.*computed` is computed"):
+            spacy.blank("en").add_pipe(
+                "sapbert_linker", config={"cui_attr": "computed"}
+            )
+    finally:
+        Span.remove_extension("computed")
+
+
+OTHER_SETTINGS = {
+    "k": 3,
+    "threshold": 0.5,
+    "broader": True,
+    "ambiguous": "nil",
+    "tie_evidence": ["coherence", "source"],
+    "source_rank": ["SNOMED CT", "MSH"],
+    "label_types_use": "evidence",
+    "fusion": "rrf",
+    "ngram_weight": 0.25,
+    "batch_size": 7,
+    "spans_key": "sc",
+    "cui_attr": "other_cui",
+    "candidates_attr": "other_candidates",
+    "note_attr": "other_note",
+    "kb_ents_attr": "other_kb_ents",
+    "long_form_attr": None,
+    "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},
+    "label_types": {"DISEASE": ["T047"], "Ä.b 1": ["CHEM"]},
+    "encoder": {"names_per_pass": 3},
+}
+
+
+def described(linker: Any) -> List[Any]:
+    state = {**linker.__dict__}
+    for name in ("encoder", "scorer", "source", "opened"):
+        state.pop(name)
+    return [state, linker.encoder.attrs["run"]]
+
+
+def test_all_settings_survive_the_config_and_a_saved_pipeline(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    assert {*OTHER_SETTINGS, "factory", "kb", "scorer"} == {*DEFAULTS}
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe(
+        "sapbert_linker", config={**OTHER_SETTINGS, "kb": str(own_kb)}
+    )
+    read = Config().from_str(nlp.config.to_str())
+    again = spacy.util.load_model_from_config(read)
+    nlp.to_disk(tmp_path / "saved")
+    for other in (again, spacy.load(tmp_path / "saved")):
+        assert described(other.get_pipe("sapbert_linker")) == described(linker)
+        assert other.config["components"] == nlp.config["components"]
+
+
+def test_a_pickled_linker_has_the_options_that_were_changed(nlp: Language) -> None:
+    linker = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
+    changes: Any = {
+        "k": 1,
+        "filter": {"types": ["T047"]},
+        "label_types": {"X": ["DISO"]},
+    }
+    linker.options = change_options(linker.options, changes)
+    again = pickle.loads(pickle.dumps(linker))
+    assert again.options == linker.options
+    found = results(again(make_doc(nlp)))
+    assert found == results(linker(make_doc(nlp)))
+    assert [len(entry[4]) for entry in found] == [1, 1, 0]
+
+
+def test_threshold_makes_mentions_nil(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    config = {"kb": str(sample_kb), "threshold": 1.0}
+    nlp.add_pipe("sapbert_linker", config=config)
+    doc = Doc(nlp.vocab, words=["febrile headache", "MI"])
+    doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
+    nlp(doc)
+    assert [ent._.cui for ent in doc.ents] == [None, "C0000001"]
+    assert doc.ents[0]._.link_note == "below_threshold"
+    assert doc.ents[0]._.candidates
+
+
+def test_default_config_can_be_pasted_and_is_the_factory_s() -> None:
+    pasted = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker")
+    assert nlp.config["components"]["sapbert_linker"] == pasted
+
+
+def test_linker_asks_an_error_handler(nlp: Language) -> None:
+    linker = nlp.get_pipe("sapbert_linker")
+    failed: List[str] = []
+
+    def keep(name: str, pipe: Any, docs: List[Doc], error: Exception) -> None:
+        failed.append(name)
+
+    other = pickle.loads(pickle.dumps(linker))
+    other.source = "nowhere"
+    other.set_error_handler(keep)
+
+    def stream() -> Iterator[Doc]:
+        yield make_doc(nlp)
+
+    assert list(other.pipe(stream())) == []
+    assert failed == ["sapbert_linker"]
+
+
+def test_importing_the_component_is_light() -> None:
+    code = (
+        "import sys, spacy_sapbert.pipeline.linker_factory, spacy_sapbert.encoder;"
+        "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_text_of_a_mention_in_errors_or_output(
+    nlp: Language, capfd: pytest.CaptureFixture, own_kb: Path
+) -> None:
+    other = spacy.blank("en")
+    other.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
+    doc = Doc(other.vocab, words=["SENTINEL", "heart"])
+    doc.ents = [Span(doc, 0, 2, "X")]
+    other(doc)
+    (own_kb / "concepts.db").unlink()
+    fresh = spacy.blank("en")
+    fresh.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
+    with pytest.raises(SapbertError) as caught:
+        fresh(doc)
+    printed = capfd.readouterr()
+    assert "SENTINEL" not in str(caught.value) + printed.out + printed.err

@@ -1,0 +1,352 @@
+import gc
+import multiprocessing
+import pickle
+import subprocess
+import sys
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+from spacy.util import filter_spans
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.surface_forms import name_form
+from spacy_sapbert.pipeline.mention_detector import SapbertMentions, find_names
+
+NAMES = [
+    "heart",
+    "heart attack",
+    "acute heart attack",
+    "attack of gout",
+    "gout",
+    "MI",
+    "AIDS",
+    "Crohn's disease",
+    "vitamin B-12",
+    "ALL",
+    "the",
+    "42",
+    "IL 2",
+    "fever",
+    "Sjögren syndrome",
+    "fieber 😀",
+]
+
+
+class FakeKb:
+    """Names in a list; can be sent to a worker."""
+
+    def __init__(self, names):
+        self.names = names
+        self.asked = []
+
+    def spellings(self, forms):
+        self.asked.append(forms)
+        found = {}
+        for name in self.names:
+            if name_form(name) in forms:
+                found.setdefault(name_form(name), []).append(name)
+        return found
+
+
+class FakeLinker:
+    """Stands where a linker stands."""
+
+    def __init__(self, kb):
+        self.kb = kb
+
+    def __call__(self, doc):
+        return doc
+
+
+def make_mentions(nlp=None, names=NAMES, **settings):
+    mentions = SapbertMentions(nlp, **settings)
+    mentions.opened = FakeKb(names)
+    return mentions
+
+
+def make_pipeline(names=NAMES, **config):
+    nlp = spacy.blank("en")
+    mentions = nlp.add_pipe("sapbert_mentions", config=config)
+    mentions.opened = FakeKb(names)
+    return nlp
+
+
+NLP = make_pipeline()
+
+
+def texts(doc):
+    return [ent.text for ent in doc.ents]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("An acute heart attack.", ["acute heart attack"]),
+        ("Heart attack, HEART ATTACK", ["Heart attack", "HEART ATTACK"]),
+        ("a heart attack of gout", ["heart", "attack of gout"]),
+        ("heart attack of fever", ["heart attack", "fever"]),
+        ("heart\nattack", ["heart\nattack"]),
+        ("heart\n\nattack", ["heart"]),
+        ("MI, mi, AIDS, hearing aids", ["MI", "AIDS"]),
+        ("crohn's disease and vitamin b-12", ["crohn's disease", "vitamin b-12"]),
+        ("ALL of the 42", []),
+        ("Sjo\u0308gren syndrome", ["Sjo\u0308gren syndrome"]),
+        ("IL 2 and il 2", ["IL 2"]),
+        ("", []),
+        ("\0 \0fever\0", ["fever"]),
+        ("👩‍🔬 fever 😀", ["fever"]),
+        ("heartattack", []),
+    ],
+)
+def test_mentions_finds_longest_names(text, expected):
+    doc = NLP(text)
+    if "\0" in text:  # spaCy keeps it in the token
+        expected = [ent for ent in expected if ent in {t.text for t in doc}]
+    assert texts(doc) == expected
+    assert {ent.label_ for ent in doc.ents} <= {"CONCEPT"}
+
+
+def test_mentions_must_fit_the_tokens():
+    doc = Doc(NLP.vocab, words=["heart", "attacks", "fever-free"])
+    assert texts(make_mentions()(doc)) == ["heart"]
+
+
+def test_mentions_label_and_length_are_settings():
+    doc = make_pipeline(label="X", max_tokens=1, min_length=5)("heart attack, gout, MI")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("heart", "X"), ("MI", "X")]
+
+
+def test_mentions_stop_words_are_those_of_the_pipeline():
+    nlp = make_pipeline()
+    nlp.vocab["gout"].is_stop = True
+    assert texts(nlp("gout or fever")) == ["fever"]
+
+
+def make_doc_with_entity():
+    doc = NLP.make_doc("a heart attack and fever")
+    doc.ents = [Span(doc, 1, 2, label="ORGAN", kb_id="C1")]
+    return doc
+
+
+def test_mentions_existing_entities_stay():
+    doc = make_mentions()(make_doc_with_entity())
+    assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [
+        ("heart", "ORGAN", "C1"),
+        ("fever", "CONCEPT", ""),
+    ]
+
+
+def test_mentions_overwrite_replaces_what_overlaps():
+    doc = make_mentions(overwrite=True)(make_doc_with_entity())
+    assert texts(doc) == ["heart attack", "fever"]
+    doc.ents = [Span(doc, 0, 1, label="A")]
+    doc = make_mentions(overwrite=True)(doc)
+    assert texts(doc) == ["a", "heart attack", "fever"]
+
+
+def test_mentions_span_group():
+    doc = make_doc_with_entity()
+    make_mentions(spans_key="sc")(doc)
+    assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
+    assert texts(doc) == ["heart"]
+    make_mentions(spans_key="sc")(doc)
+    assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
+
+
+@pytest.mark.parametrize("setting", ["max_tokens", "min_length"])
+def test_mentions_numbers_out_of_range_are_errors(setting):
+    with pytest.raises(SapbertError, match=f"E313.*{setting}"):
+        SapbertMentions(None, **{setting: 0})
+
+
+def test_mentions_unknown_setting_is_an_error():
+    with pytest.raises(ValueError, match="unexpected argument: 'min_len'"):
+        spacy.blank("en").add_pipe("sapbert_mentions", config={"min_len": 3})
+
+
+def test_mentions_pipe_equals_call():
+    lines = ["heart attack", "", "gout and MI", "nothing"] * 20
+    expected = [texts(NLP(line)) for line in lines]
+    assert [texts(doc) for doc in NLP.pipe(lines, batch_size=3)] == expected
+
+
+def test_mentions_long_doc_is_asked_for_in_parts(monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.pipeline.mention_detector.FORMS_AT_ONCE", 100)
+    mentions = make_mentions()
+    doc = NLP.make_doc("a heart attack or gout " * 450)
+    assert len(doc.text) > 10_000
+    assert texts(mentions(doc)) == ["heart attack", "gout"] * 450
+    assert max(map(len, mentions.opened.asked)) <= 100
+
+
+PARTS = st.sampled_from([*NAMES, " ", "\n\n"]) | st.text(
+    st.characters(codec="utf8"), max_size=3
+)
+
+
+@given(st.lists(PARTS, max_size=30).map("".join))
+def test_mentions_any_text_gives_distinct_spans_without_stop_words(text):
+    doc = NLP(text)
+    assert doc.text == text
+    assert filter_spans(doc.ents) == list(doc.ents)
+    for ent in doc.ents:
+        assert name_form(ent.text) in {name_form(name) for name in NAMES}
+        assert not all(token.is_stop or not token.is_alpha for token in ent)
+    places = set(
+        find_names(doc, NLP.get_pipe("sapbert_mentions").kb, max_tokens=8, min_length=3)
+    )
+    assert {(ent.start_char, ent.end_char) for ent in doc.ents} <= places
+
+
+# --- where the knowledge base comes from ---
+
+
+def make_lending_pipeline(names=NAMES):
+    nlp = spacy.blank("en")
+    mentions = nlp.add_pipe("sapbert_mentions")
+    nlp.add_pipe("sapbert_linker")
+    nlp._components[1] = ("sapbert_linker", FakeLinker(FakeKb(names)))
+    return nlp, mentions
+
+
+def test_mentions_borrows_from_the_linker():
+    nlp, mentions = make_lending_pipeline()
+    assert mentions.kb is nlp.get_pipe("sapbert_linker").kb
+    assert mentions.opened is None
+    other = FakeKb(["fever"])
+    nlp.get_pipe("sapbert_linker").kb = other
+    assert mentions.kb is other
+
+
+def test_mentions_borrows_from_a_disabled_linker():
+    nlp, mentions = make_lending_pipeline()
+    with nlp.select_pipes(disable=["sapbert_linker"]):
+        assert texts(nlp("heart attack")) == ["heart attack"]
+
+
+def test_mentions_does_not_keep_its_pipeline_alive():
+    nlp, mentions = make_lending_pipeline()
+    pipeline = mentions.pipeline
+    del nlp
+    gc.collect()
+    assert pipeline() is None
+
+
+def test_mentions_initialize_learns_the_new_pipeline():
+    nlp, mentions = make_lending_pipeline()
+    other, _ = make_lending_pipeline()
+    mentions.initialize(nlp=other)
+    assert mentions.kb is other.get_pipe("sapbert_linker").kb
+
+
+def test_mentions_without_any_kb_is_an_error_with_the_fix(monkeypatch):
+    pytest.importorskip("spacy_sapbert.kb")
+    monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions")
+    with pytest.raises(SapbertError, match="E308") as caught:
+        nlp("SENTINELTEXT of a patient")
+    assert "SENTINELTEXT" not in str(caught.value)
+
+
+def test_mentions_pickled_alone_takes_its_linker_along():
+    nlp, mentions = make_lending_pipeline()
+    copy = pickle.loads(pickle.dumps(mentions))
+    assert copy.pipeline is None
+    assert texts(copy(nlp.make_doc("heart attack"))) == ["heart attack"]
+
+
+def test_mentions_pickled_with_its_linker_shares_one_kb():
+    nlp, mentions = make_lending_pipeline()
+    data = pickle.dumps([mentions, nlp.get_pipe("sapbert_linker")])
+    mentions, linker = pickle.loads(data)
+    assert mentions.kb is linker.kb
+
+
+# --- saving ---
+
+SETTINGS = {
+    "label": "X",
+    "max_tokens": 3,
+    "min_length": 4,
+    "overwrite": True,
+    "spans_key": "sc",
+}
+
+
+def test_mentions_to_bytes_carries_the_settings():
+    source = make_mentions(kb="models/kb", **SETTINGS)
+    copy = make_mentions().from_bytes(source.to_bytes())
+    assert copy.settings() == {"kb": "models/kb", **SETTINGS}
+    assert copy.opened is None
+
+
+def test_mentions_pipeline_round_trips_on_disk(tmp_path):
+    nlp = make_pipeline(**SETTINGS)
+    nlp.to_disk(tmp_path)
+    copy = spacy.load(tmp_path).get_pipe("sapbert_mentions")
+    assert copy.settings() == nlp.get_pipe("sapbert_mentions").settings()
+
+
+def test_mentions_import_is_light():
+    code = (
+        "import sys, spacy_sapbert.pipeline.mention_detector\n"
+        "heavy = {'transformers', 'hnswlib', 'spacy_transformers'}\n"
+        "assert not {*heavy, 'spacy_sapbert.kb'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- with a real knowledge base ---
+
+
+def test_mentions_of_a_real_kb(sample_kb):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", config={"kb": str(sample_kb)})
+    doc = nlp("MI (mi) is a HEART ATTACK; febrile, head pain; 頭痛 asa\0")
+    assert texts(doc) == ["MI", "HEART ATTACK", "febrile", "head pain"]
+
+
+def make_linking_pipeline(sample_kb, **config):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", config=config)
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    return nlp
+
+
+def links(doc):
+    return [(ent.text, ent.kb_id_) for ent in doc.ents]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_mentions_saved_pipeline_moves_with_one_kb(sample_kb, tmp_path, named):
+    config = {"kb": str(sample_kb)} if named else {}
+    nlp = make_linking_pipeline(sample_kb, **config)
+    expected = links(nlp("heart attack and fever"))
+    assert len(expected) == 2
+    nlp.to_disk(tmp_path / "one")
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert len(list(tmp_path.rglob("meta.json"))) == 2  # the pipeline's and the kb's
+    moved = spacy.load(tmp_path / "two")
+    assert links(moved("heart attack and fever")) == expected
+    folder = tmp_path / "two" / "sapbert_linker" / "kb"
+    assert moved.get_pipe("sapbert_mentions").kb.folder == folder
+
+
+def test_mentions_pipeline_from_bytes_borrows_again(sample_kb):
+    nlp = make_linking_pipeline(sample_kb)
+    copy = make_linking_pipeline("not-there").from_bytes(nlp.to_bytes())
+    assert links(copy("heart attack")) == links(nlp("heart attack"))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_mentions_and_links_n_process_gives_the_same(sample_kb, method, monkeypatch):
+    monkeypatch.setattr("spacy.language.mp", multiprocessing.get_context(method))
+    nlp = make_linking_pipeline(sample_kb)
+    lines = ["heart attack", "", "fever and MI"]
+    expected = [links(doc) for doc in nlp.pipe(lines)]
+    docs = nlp.pipe(lines, n_process=2, batch_size=1)
+    assert [links(doc) for doc in docs] == expected

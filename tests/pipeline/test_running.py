@@ -1,0 +1,190 @@
+from pathlib import Path
+from typing import List
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.documents import Document
+from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.pipeline.running import (
+    complete_pipeline,
+    link_documents,
+    list_detectors,
+    load_pipeline,
+)
+
+SENTINEL = "SENTINELTEXT"
+
+
+@Language.component("test_pipelines_silent_component")
+def silent_component(doc):
+    return doc
+
+
+def test_each_batch_is_linked_as_if_it_were_the_first(
+    sample_kb: Path, encoded: List[int]
+) -> None:
+    nlp = spacy.blank("en")
+    complete_pipeline(nlp, kb=str(sample_kb), detection=False)
+    docs = [nlp.make_doc("heart atack") for _ in range(4)]
+    for doc in docs:
+        doc.ents = [Span(doc, 0, 2, label="X")]
+    documents = [Document(str(n), doc.text, doc) for n, doc in enumerate(docs)]
+    linked = [doc for _, doc in link_documents(nlp, documents, batch_size=2)]
+    assert len(linked) == 4
+    assert sum(encoded) == 2
+    list(nlp.pipe(docs, batch_size=2))
+    assert sum(encoded) == 2  # the component itself remembers
+
+
+def test_pipelines_mentions_names_adds_the_detector_before_the_linker():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"spans_key": "sc"})
+    complete_pipeline(nlp, mentions="names", k=3, threshold=0.5)
+    assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
+    assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
+    options = nlp.get_pipe("sapbert_linker").options
+    assert (options.k, options.threshold) == (3, 0.5)
+    with pytest.raises(SapbertError, match="E510"):
+        complete_pipeline(nlp, mentions="ner")
+
+
+@pytest.mark.parametrize(
+    ("component", "expected"),
+    [
+        ("ner", True),
+        ("entity_ruler", True),
+        ("sapbert_mentions", True),
+        ("test_pipelines_silent_component", True),
+        ("attribute_ruler", False),
+        ("sentencizer", False),
+        ("span_ruler", False),
+        ("sapbert_linker", False),
+    ],
+)
+def test_pipelines_knows_what_detects_entities(component, expected):
+    nlp = spacy.blank("en")
+    nlp.add_pipe(component)
+    assert (list_detectors(nlp, "doc.ents") == nlp.pipe_names) is expected
+
+
+@Language.component("test_pipelines_failing", assigns=["doc.ents"])
+def failing(doc):
+    if "bad" in doc.text:
+        raise RuntimeError(doc.text)
+    return doc
+
+
+@Language.factory("test_pipelines_together")
+def make_together(nlp, name):
+    return Together()
+
+
+class Together:
+    """Fails for a batch as a whole, and only then."""
+
+    def __call__(self, doc):
+        return doc
+
+    def pipe(self, stream, **kwargs):
+        list(stream)
+        raise MemoryError(SENTINEL)
+
+
+@Language.component("test_pipelines_entities", assigns=["doc.ents"])
+def set_entities(doc):
+    """Takes the first word; only spaCy's own tokens are looked at."""
+    doc.ents = [Span(doc, 0, 1, label="FIRST")] if len(doc) else []
+    return doc
+
+
+def make_linking(sample_kb, *components):
+    nlp = spacy.blank("en")
+    for component in components:
+        nlp.add_pipe(component)
+    complete_pipeline(nlp, kb=str(sample_kb), mentions="names")
+    return nlp
+
+
+def cuis(pairs):
+    return [(number, [ent._.cui for ent in doc.ents]) for number, doc in pairs]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_pipelines_a_failing_document_is_named_without_its_text(sample_kb, batch_size):
+    nlp = make_linking(sample_kb, "test_pipelines_failing")
+    texts = ["fever", "fine", f"bad {SENTINEL}", f"bad too {SENTINEL}"]
+    documents = [Document(f"n{i}", text) for i, text in enumerate(texts)]
+    with pytest.raises(SapbertError, match="E513.*'n2'") as caught:
+        list(link_documents(nlp, documents, batch_size=batch_size))
+    assert "'test_pipelines_failing' failed with RuntimeError" in str(caught.value)
+    assert SENTINEL not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_pipelines_a_failing_document_is_named_also_if_the_pipeline_would_go_on(
+    sample_kb,
+):
+    nlp = make_linking(sample_kb, "test_pipelines_failing")
+    nlp.set_error_handler(lambda name, component, docs, error: None)
+    documents = [Document(1, "fever"), Document(2, "bad"), Document(3, "pain")]
+    with pytest.raises(SapbertError, match="E513.*document 2"):
+        list(link_documents(nlp, documents, batch_size=3))
+
+
+def test_pipelines_a_batch_that_fails_goes_one_document_at_a_time(sample_kb):
+    nlp = make_linking(sample_kb, "test_pipelines_together")
+    documents = [Document(1, "fever"), Document(2, "aspirin")]
+    found = cuis(link_documents(nlp, documents, batch_size=2))
+    assert found == [(1, ["C0000004"]), (2, ["C0000006"])]
+
+
+def test_pipelines_documents_with_entities_are_linked_as_they_are(sample_kb):
+    nlp = make_linking(sample_kb, "test_pipelines_entities")
+    doc = nlp.make_doc("fever and aspirin")
+    doc.ents = [doc.char_span(10, 17, label="X")]
+    empty, none = nlp.make_doc("fever"), nlp.make_doc("")
+    empty.ents = []
+    documents = [
+        Document(1, doc.text, doc),
+        Document(2, empty.text, empty),
+        Document(3, "", none),
+        Document(4, "fever and aspirin"),
+        Document(5, "fever", nlp.make_doc("fever")),
+    ]
+    assert cuis(link_documents(nlp, documents, batch_size=3)) == [
+        (1, ["C0000006"]),
+        (2, []),
+        (3, []),
+        (4, ["C0000004", "C0000006"]),
+        (5, ["C0000004"]),
+    ]
+
+
+def test_pipelines_a_document_without_entities_needs_a_detector(sample_kb):
+    nlp = spacy.blank("en")
+    complete_pipeline(nlp, kb=str(sample_kb), detection=False)
+    doc = nlp.make_doc("fever")
+    with pytest.raises(SapbertError, match="E508"):
+        list(link_documents(nlp, [Document(1, "fever", doc)], batch_size=1))
+    doc.ents = [doc.char_span(0, 5, label="X")]
+    found = link_documents(nlp, [Document(1, "fever", doc)], batch_size=1)
+    assert cuis(found) == [(1, ["C0000004"])]
+
+
+def test_pipelines_filter_is_handed_to_the_linker(sample_kb):
+    nlp = spacy.blank("en")
+    linker = complete_pipeline(
+        nlp, kb=str(sample_kb), filter={"types": ["T047"]}, detection=False
+    )
+    assert linker.options.filter == Filter(types=("T047",))
+
+
+def test_pipelines_a_broken_one_is_told_in_a_line(tmp_path):
+    (tmp_path / "config.cfg").write_text("[nlp]\nlang = [")
+    (tmp_path / "meta.json").write_text('{"lang": "en"}')
+    with pytest.raises(SapbertError, match="E507"):
+        load_pipeline(str(tmp_path))

@@ -1,0 +1,199 @@
+"""Processes that are forked, also from one that has used torch and holds locks."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.system.forks import OwnFolder, ProcessLock
+
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="this system cannot fork"
+)
+
+
+def in_child(function):
+    """Run a function in a forked child; a hang is an error."""
+    process = multiprocessing.get_context("fork").Process(target=function)
+    process.start()
+    process.join(60)
+    alive = process.is_alive()
+    if alive:
+        process.kill()
+    assert not alive
+    return process.exitcode
+
+
+@needs_fork
+def test_forks_a_lock_that_a_thread_holds_is_open_in_the_child():
+    lock, held, done = ProcessLock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait(60)
+
+    def take():
+        with lock:
+            pass
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert held.wait(10)
+        assert in_child(take) == 0
+        assert lock.lock.locked()
+    finally:
+        done.set()
+        thread.join()
+
+
+@needs_fork
+def test_forks_a_folder_is_removed_by_the_process_that_made_it():
+    folder = OwnFolder("sapbert-test-")
+
+    def forget():
+        nonlocal folder
+        del folder
+
+    assert in_child(forget) == 0
+    assert folder.path.is_dir()
+    path = folder.path
+    del folder
+    assert not path.exists()
+
+
+# What `use_torch` does is more than torch gives to one thread.
+TORCH = """
+import os, sys
+import torch
+
+def use_torch():
+    torch.set_num_threads(2) if os.getpid() == FIRST else None
+    x = torch.ones(800, 800)
+    return float((x @ x).exp().sum())
+
+FIRST = os.getpid()
+"""
+CHILD = """
+child = os.fork()
+if not child:
+    use_torch()
+    print(torch.get_num_threads(), flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads())
+"""
+
+
+def run_code(code: str, timeout: int = 120):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return done.stdout.splitlines(), done.stderr
+
+
+@needs_fork
+def test_forks_torch_works_in_the_child_of_a_process_with_an_encoder():
+    code = (
+        TORCH
+        + "from spacy_sapbert.system.forks import guard_encoder\n"
+        + "guard_encoder()\nuse_torch()\n"
+        + CHILD
+    )
+    lines, stderr = run_code(code)
+    assert lines == ["1", "0 2"], stderr
+
+
+@needs_fork
+def test_forks_a_child_that_opens_the_encoder_itself_is_safe_too():
+    code = (
+        TORCH
+        + "from spacy_sapbert.system.forks import guard_encoder\nuse_torch()\n"
+        + CHILD.replace("    use_torch()", "    guard_encoder()\n    use_torch()")
+    )
+    lines, stderr = run_code(code)
+    assert lines == ["1", "0 2"], stderr
+
+
+@needs_fork
+def test_forks_torch_of_a_process_without_an_encoder_is_left_alone():
+    code = TORCH + "import spacy_sapbert.pipeline.linker\ntorch.set_num_threads(2)\n"
+    lines, stderr = run_code(code + CHILD.replace("    use_torch()\n", ""))
+    assert lines == ["2", "0 2"], stderr
+
+
+# One pipeline, run by one process and by two, before and after the parent links.
+PIPELINE = """
+import multiprocessing, os, sys, threading
+import spacy
+from spacy.language import Language
+
+@Language.component("test_forks_torch")
+def use_torch(doc):
+    # As much as to need all of torch's threads, which a tiny encoder does not.
+    import torch
+    x = torch.ones(800, 800)
+    (x @ x).exp()
+    return doc
+
+def describe(docs):
+    return [
+        [(e.text, e.kb_id_, e._.cui, e._.link_note, e._.candidates) for e in doc.ents]
+        for doc in docs
+    ]
+
+def main(method, kb, engine):
+    multiprocessing.set_start_method(method)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_forks_torch")
+    nlp.add_pipe("sapbert_mentions")
+    config = {"kb": kb, "encoder": {"@architectures": engine}}
+    nlp.add_pipe("sapbert_linker", config=config)
+    data = nlp.to_bytes()
+    # The workers open the folder that this unpacks.
+    nlp.get_pipe("sapbert_linker").source = None
+    nlp.from_bytes(data)
+    texts = ["Heart attack and fever.", "", "No headache, no pyrexia", "aspirin"] * 3
+    found = [describe(nlp.pipe(texts, n_process=2, batch_size=2))]
+    expected = describe(nlp.pipe(texts, batch_size=2))
+    if method == "fork":
+        # Now this process has used torch, and opened what they share.
+        found.append(describe(nlp.pipe(texts, n_process=2, batch_size=2)))
+    print(sum(map(len, expected)), all(one == expected for one in found))
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("engine", ["Transformer", "OpenVino"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_forks_two_processes_give_what_one_gives(
+    method: str, engine: str, sample_kb: Path, exported_kb: Path, tmp_path: Path
+):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system cannot {method}")
+    script = tmp_path / "script.py"  # a spawned worker imports it
+    script.write_text(PIPELINE)
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(script),
+            method,
+            str(exported_kb if engine == "OpenVino" else sample_kb),
+            f"spacy-sapbert.{engine}Encoder.v1",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout == "15 True\n", done.stdout + done.stderr

@@ -1,0 +1,195 @@
+import gzip
+import os
+import tracemalloc
+from pathlib import Path
+from typing import List, Tuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system import reading as files
+from spacy_sapbert.system.reading import (
+    LINE_BYTES,
+    decode_line,
+    read_line_blocks,
+    read_lines,
+    read_text_blocks,
+)
+from spacy_sapbert.system.writing import write_atomically
+
+
+def lines_of(path: Path) -> List[Tuple[int, bytes]]:
+    return [
+        (number, line)
+        for first, lines in read_line_blocks(path)
+        for number, line in enumerate(lines, first)
+    ]
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"a", [b"a"]),
+        (b"a\n", [b"a"]),
+        (b"a\nb", [b"a", b"b"]),
+        (b"a\n\nb\n", [b"a", b"", b"b"]),
+        (b"a\r\nb\r\n", [b"a", b"b"]),
+        (b"a\rb\n", [b"a\rb"]),
+        (b"a\r", [b"a"]),
+        (b"\xef\xbb\xbfa\n", [b"a"]),
+        ("a\u2028b\u0085c\n".encode(), ["a\u2028b\u0085c".encode()]),
+    ],
+)
+def test_only_line_feeds_end_lines(
+    tmp_path: Path, data: bytes, expected: List[bytes]
+) -> None:
+    lines = lines_of(write(tmp_path / "x.txt", data))
+    assert [line for _, line in lines] == expected
+    assert [number for number, _ in lines] == list(range(1, len(expected) + 1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    lines=st.lists(
+        st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")), min_size=1
+    ),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    block_bytes=st.integers(4, 40),
+    packed=st.booleans(),
+)
+def test_borders_of_blocks_do_not_show(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: List[bytes],
+    end: bytes,
+    block_bytes: int,
+    packed: bool,
+) -> None:
+    # a mark at the start is no mark, and a lone carriage return at an end is no end
+    lines = [b"x" + line.rstrip(b"\r") for line in lines]
+    data = end.join(lines) + end
+    folder = tmp_path_factory.mktemp("blocks")
+    name = "x.gz" if packed else "x"
+    path = write(folder / name, gzip.compress(data) if packed else data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK_BYTES", block_bytes)
+        assert lines_of(path) == list(enumerate(lines, 1))
+        blocks = list(read_text_blocks(path))
+    assert b"".join(block for _, _, block in blocks) == b"\n".join([*lines, b""])
+    assert [count for _, count, _ in blocks] == [b.count(b"\n") for _, _, b in blocks]
+
+
+@given(cuts=st.lists(st.integers(0, 200), max_size=5), packed=st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_parts_may_be_cut_anywhere(
+    tmp_path_factory: pytest.TempPathFactory, cuts: List[int], packed: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    data = "".join(f"line {number} é\n" for number in range(30)).encode()
+    whole = gzip.compress(data) if packed else data
+    borders = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+    parts = [
+        write(folder / f"x.{n:02}{'.gz' if packed else ''}", whole[start:end])
+        for n, (start, end) in enumerate(zip(borders, borders[1:], strict=False))
+    ]
+    blocks = read_text_blocks(folder / "x", parts=parts)
+    assert b"".join(block for _, _, block in blocks) == data
+
+
+def test_parts_may_each_be_compressed(tmp_path: Path) -> None:
+    parts = [
+        write(tmp_path / "x.aa.gz", gzip.compress(b"a\nb")),
+        write(tmp_path / "x.ab.gz", gzip.compress(b"c\nd\n")),
+    ]
+    blocks = list(read_text_blocks(tmp_path / "x", parts=parts))
+    assert b"".join(block for _, _, block in blocks) == b"a\nbc\nd\n"
+
+
+def test_gzip_may_be_padded_with_zeros_but_not_with_more(tmp_path: Path) -> None:
+    packed = gzip.compress(b"a\n")
+    assert lines_of(write(tmp_path / "x.gz", packed + bytes(9))) == [(1, b"a")]
+    with pytest.raises(SapbertError, match="E008"):
+        lines_of(write(tmp_path / "y.gz", packed + b"more"))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 5, 20, -9, -1])
+def test_cut_gzip_is_an_error(tmp_path: Path, kept: int) -> None:
+    data = os.urandom(300).hex().encode() + b"\n"
+    path = write(tmp_path / "x.gz", gzip.compress(data * 3)[:kept])
+    with pytest.raises(SapbertError, match=r"E008.*x\.gz:\d+: Expected a whole gzip"):
+        lines_of(path)
+
+
+def test_flipped_bit_in_gzip_is_an_error(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(os.urandom(3000).hex().encode()))
+    packed[len(packed) // 2] ^= 16
+    with pytest.raises(SapbertError, match="E008"):
+        lines_of(write(tmp_path / "x.gz", bytes(packed)))
+
+
+def test_gzip_bomb_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    with gzip.open(path, "wb", 1) as file:
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(SapbertError, match="E007"):
+        lines_of(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * LINE_BYTES
+
+
+def test_long_line_is_an_error_with_its_number(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", b"a\nb\n" + bytes(3 * LINE_BYTES) + b"\nc\n")
+    with pytest.raises(SapbertError, match=r"x:3: Expected lines of at most 1048576"):
+        lines_of(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf16_is_an_error_with_the_command(tmp_path: Path, encoding: str) -> None:
+    data = "\ufeffname".encode(encoding)
+    with pytest.raises(SapbertError, match="E006.*iconv"):
+        lines_of(write(tmp_path / "x", data))
+
+
+def test_bad_utf8_is_an_error_with_line_and_offset(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", b"a\nb\xc3\xa9c\xff\n")
+    with pytest.raises(SapbertError, match=r"x:2: Expected UTF-8.* offset 4 "):
+        list(read_lines(path))
+    with pytest.raises(SapbertError, match=r"x:7: .* offset 0 "):
+        decode_line(b"\x80", tmp_path / "x", 7)
+
+
+def test_missing_file_and_folder_in_its_place_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E001"):
+        lines_of(tmp_path / "nothing")
+    with pytest.raises(SapbertError, match="E002"):
+        lines_of(tmp_path)
+
+
+def test_file_that_is_not_ours_to_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "x", b"a")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(SapbertError, match="E010.*Permission denied"):
+        lines_of(path)
+
+
+def test_path_may_hold_spaces_and_accents(tmp_path: Path) -> None:
+    path = tmp_path / "a folder" / "è ü.txt"
+    with write_atomically(path) as file:
+        file.write(b"a\n")
+    assert list(read_lines(path)) == [(1, "a")]

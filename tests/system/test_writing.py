@@ -1,0 +1,128 @@
+import gzip
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system.writing import remove_folder, write_atomically
+
+WRITE = """
+import resource, signal, sys
+from pathlib import Path
+from spacy_sapbert.system.writing import write_atomically
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+with write_atomically(Path(sys.argv[1])) as file:
+    for _ in range(100):
+        file.write(bytes(1000))
+"""
+HANG = """
+import sys, time
+from pathlib import Path
+from spacy_sapbert.system.writing import write_atomically
+with write_atomically(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def write_and_fail(path: Path) -> None:
+    with write_atomically(path) as file:
+        file.write(b"new")
+        raise RuntimeError
+
+
+def test_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", b"old")
+    with write_atomically(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", b"old")
+    with pytest.raises(RuntimeError):
+        write_and_fail(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["x", "x.gz"])
+@pytest.mark.parametrize("limit", [1, 20])
+def test_full_disk_is_an_error_and_leaves_the_old_file(
+    tmp_path: Path, name: str, limit: int
+) -> None:
+    path = write(tmp_path / name, b"old")
+    command = [sys.executable, "-c", WRITE, str(path), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "E004" in done.stderr
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", b"old")
+    command = [sys.executable, "-c", HANG, str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert path.read_bytes() == b"old"
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path = tmp_path / "x[1]"
+    command = [sys.executable, "-c", HANG, str(path)]
+    killed, alive = (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    )
+    for process in (killed, alive):
+        assert process.stdout is not None
+        process.stdout.readline()
+    assert len(list(tmp_path.iterdir())) == 2
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    folder = tmp_path / ".x[1].7.tmp"
+    folder.mkdir()
+    write(folder / "y", b"half")
+    with write_atomically(path) as file:
+        file.write(b"new")
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {path.name, f".x[1].{alive.pid}.tmp"}
+    assert not folder.exists()
+    alive.kill()
+    alive.communicate()
+    remove_folder(path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "x", b"")
+    with (
+        pytest.raises(SapbertError, match="E004"),
+        write_atomically(tmp_path / "x" / "y"),
+    ):
+        pass
+
+
+def test_compressed_file_is_the_same_each_time(tmp_path: Path) -> None:
+    written = []
+    for name in ("x.gz", "y.gz"):
+        with write_atomically(tmp_path / name) as file:
+            file.write(b"a\n" * 1000)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1]
+    assert gzip.decompress(written[0]) == b"a\n" * 1000

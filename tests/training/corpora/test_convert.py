@@ -1,0 +1,204 @@
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+import spacy
+import typer
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from typer.testing import CliRunner
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
+from training.corpora.convert import convert_corpus, main
+from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
+
+TEXT = "Acute fever and head pain; MI."
+
+
+def make_span(mention: str, *parts: str, type: str = "Disease") -> GoldSpan:
+    start = TEXT.find(mention)
+    end = start + len(mention) if start >= 0 else -1
+    return GoldSpan(start, end, type, mention, [part.split("|") for part in parts], 1)
+
+
+DOCUMENTS = [
+    GoldDocument(
+        "d1",
+        TEXT,
+        [
+            make_span("fever", "C4"),
+            make_span("Acute fever", "C4|C9"),
+            make_span("fever and head pain", "C4", "C7", type=""),
+            make_span("head", "C7"),
+            make_span("M"),
+            make_span("cephalalgia", "C7"),
+        ],
+    )
+]
+
+
+def read_docs(path: Path, lang: str = "en") -> List[Doc]:
+    return list(DocBin().from_disk(path).get_docs(spacy.blank(lang).vocab))
+
+
+def list_entities(doc: Doc) -> List[tuple]:
+    return [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents]
+
+
+def run(*arguments: Any) -> Any:
+    app = typer.Typer()
+    app.command()(main)
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+@pytest.mark.parametrize("name", ["gold.tsv", "gold.tsv.gz"])
+def test_a_table_is_what_evaluation_reads(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    counts = convert_corpus(DOCUMENTS, path)
+    assert list(read_mentions(path)) == [
+        GoldMention(line, "d1", span.mention, span.parts)
+        for line, span in enumerate(DOCUMENTS[0].spans, 2)
+    ]
+    again = [document._replace(text=TEXT) for document in read_corpus(path, "tsv")]
+    spans = [span._replace(line=1) for span in again[0].spans]
+    assert spans == DOCUMENTS[0].spans
+    assert counts == {
+        "documents": 1,
+        "mentions": 6,
+        "without an id": 1,
+        "composites": 1,
+        "with alternatives": 1,
+        "written": 6,
+    }
+
+
+def test_tabs_and_line_ends_in_a_mention_become_blanks(tmp_path: Path) -> None:
+    span = GoldSpan(-1, -1, "", "left\nand\tright\rknee", [["C1"]], 1)
+    convert_corpus([GoldDocument("a\tb", "", [span])], tmp_path / "gold.tsv")
+    (gold,) = read_mentions(tmp_path / "gold.tsv")
+    assert (gold.doc, gold.mention) == ("a b", "left and right knee")
+
+
+def test_docs_have_the_mentions_as_entities(tmp_path: Path) -> None:
+    spans = [span for span in DOCUMENTS[0].spans if "Acute" not in span.mention]
+    path = tmp_path / "gold.spacy"
+    counts = convert_corpus([DOCUMENTS[0]._replace(spans=spans)], path)
+    (doc,) = read_docs(path)
+    assert doc.text == TEXT
+    assert list_entities(doc) == [
+        ("fever and head pain", "ENTITY", ""),
+        ("MI", "Disease", "NIL"),
+    ]
+    assert counts["overlapping, left out"] == 2
+    assert counts["widened to whole tokens"] == 1
+    assert counts["without offsets, left out"] == 1
+    assert (counts["Docs written"], counts["entities written"]) == (1, 2)
+
+
+def test_only_what_has_one_concept_is_left_on_demand(tmp_path: Path) -> None:
+    path = tmp_path / "gold.spacy"
+    counts = convert_corpus(DOCUMENTS, path, linked_only=True)
+    (doc,) = read_docs(path)
+    assert list_entities(doc) == [
+        ("Acute fever", "Disease", "C4"),
+        ("head", "Disease", "C7"),
+    ]
+    assert (counts["without an id"], counts["composites"]) == (1, 1)
+
+
+def test_without_a_text_each_mention_is_a_doc(tmp_path: Path) -> None:
+    path = tmp_path / "gold.spacy"
+    counts = convert_corpus([DOCUMENTS[0]._replace(text="")], path, label="X")
+    docs = read_docs(path)
+    assert [doc.text for doc in docs] == [span.mention for span in DOCUMENTS[0].spans]
+    assert list_entities(docs[2]) == [("fever and head pain", "X", "")]
+    assert counts["Docs written"] == counts["entities written"] == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "lang", "code"),
+    [("gold.json", "en", "E722"), ("gold.spacy", "nolanguage", "E723")],
+)
+def test_nothing_is_written_where_that_is_not_possible(
+    tmp_path: Path, name: str, lang: str, code: str
+) -> None:
+    with pytest.raises(SapbertError, match=code):
+        convert_corpus(DOCUMENTS, tmp_path / name, lang=lang)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_tells_what_there_was(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("1|t|Fever\n1|a|\n1\t0\t5\tFever\tDisease\tUMLS:C1\n", "utf8")
+    output = tmp_path / "gold.tsv"
+    options = ("--format", "pubtator", "--output", output, "--drop-prefix", "UMLS:")
+    result = run(corpus, *options, "--prefix", "X:")
+    assert result.exit_code == 0
+    assert "without an id" in result.output
+    assert next(read_mentions(output)).parts == [["X:C1"]]
+    assert run(corpus, *options, "--quiet").output == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--format", "bioc"], "E710"),
+        (["--format", "pubtator", "--fold", "1"], "E711"),
+        (["--format", "tsv"], "E701"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    tmp_path: Path, options: List[str], code: str
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("1|t|Fever\n", "utf8")
+    result = run(corpus, *options, "--output", tmp_path / "gold.tsv")
+    assert result.exit_code == 1
+    assert code in result.output
+    assert not (tmp_path / "gold.tsv").exists()
+
+
+def forget_concepts(gold: Doc) -> Doc:
+    """Give a copy whose entities are the same and mean nothing yet."""
+    doc = gold.copy()
+    doc.set_ents([Span(doc, e.start, e.end, label=e.label) for e in gold.ents])
+    return doc
+
+
+@pytest.mark.parametrize(
+    ("ids", "f"),
+    [
+        ({"Pyrexia": "C0000004", "Headache": "C0000007"}, 1.0),
+        ({"Pyrexia": "C0000004", "Headache": "C0000001"}, 0.5),
+        ({"Pyrexia": "C0000004", "Headache": "-"}, 2 / 3),
+    ],
+)
+def test_a_linker_is_scored_on_converted_docs(
+    tmp_path: Path, sample_kb: Path, ids: Dict[str, str], f: float
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text(
+        "1|t|Pyrexia of mice\n1|a|Headache followed.\n"
+        f"1\t0\t7\tPyrexia\tDisease\t{ids['Pyrexia']}\n"
+        f"1\t16\t24\tHeadache\tDisease\t{ids['Headache']}\n",
+        "utf8",
+    )
+    path = tmp_path / "gold.spacy"
+    convert_corpus(read_corpus(corpus, "pubtator"), path)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "threshold": -1})
+    golds = list(DocBin().from_disk(path).get_docs(nlp.vocab))
+    scores = nlp.evaluate([Example(forget_concepts(gold), gold) for gold in golds])
+    assert scores["nel_micro_f"] == pytest.approx(f)
+    assert 0 <= scores["nel_micro_p"] <= 1
+
+
+def test_a_real_corpus_becomes_docs(data_folder: Path, tmp_path: Path) -> None:
+    corpus = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
+    path = tmp_path / "gold.spacy"
+    counts = convert_corpus(read_corpus(corpus, "pubtator", prefix="MESH:"), path)
+    docs = read_docs(path)
+    assert (len(docs), counts["mentions"]) == (100, 787)
+    left_out = counts["overlapping, left out"]
+    assert sum(len(doc.ents) for doc in docs) == 787 - left_out

@@ -1,0 +1,121 @@
+from itertools import product
+from pathlib import Path
+from typing import Dict, List
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.data.hierarchy import (
+    Distances,
+    Hierarchy,
+    make_hierarchy,
+    measure_distances,
+    read_hierarchy,
+)
+from training.data.tokenized_pairs import hash_text
+
+FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
+
+
+def make(parents: Dict[str, List[str]]) -> Hierarchy:
+    return make_hierarchy(
+        Concept(cui, [cui], parents=above) for cui, above in parents.items()
+    )
+
+
+def measure(parents: Dict[str, List[str]], rows: str, *args: Distances) -> np.ndarray:
+    labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
+    return measure_distances(make(parents), labels, *args)
+
+
+def test_distances_by_hand() -> None:
+    found = measure(FOREST, "abcdaef")
+    # fmt: off
+    assert found.tolist() == [
+        # a  b  c  d  a  e  f
+        [0, 2, 2, 3, 0, 3, 3],
+        [2, 0, 1, 2, 2, 3, 3],
+        [2, 1, 0, 3, 2, 3, 3],
+        [3, 2, 3, 0, 3, 3, 3],
+        [0, 2, 2, 3, 0, 3, 3],
+        [3, 3, 3, 3, 3, 0, 1],
+        [3, 3, 3, 3, 3, 1, 0],
+    ]
+    # fmt: on
+
+
+def test_the_smallest_distance_counts() -> None:
+    # b is a child of a and, by their common parent r, its sibling
+    both = {"r": [], "a": ["r"], "b": ["a", "r"]}
+    assert measure(both, "ab")[0, 1] == 1
+    assert measure(both, "ab", Distances(siblings=2, parents=1))[0, 1] == 1
+
+
+def test_circles_and_own_parents_end() -> None:
+    circle = {"a": ["c"], "b": ["a"], "c": ["b", "c"]}
+    assert measure(circle, "abc").tolist() == [[0, 2, 2], [2, 0, 2], [2, 2, 0]]
+    assert measure({"a": ["a"], "b": ["a"]}, "ab")[0, 1] == 2
+
+
+def test_unknown_concepts_and_none_are_others() -> None:
+    assert measure(FOREST, "xy").tolist() == [[0, 3], [3, 0]]
+    assert measure({}, "xy").tolist() == [[0, 3], [3, 0]]
+    assert measure(FOREST, "").shape == (0, 0)
+
+
+def test_parents_and_children_of_a_concept() -> None:
+    hierarchy = make({**FOREST, "d": ["b", "c", "b"]})
+    assert set(hierarchy.parents_of(hash_text("d"))) == set(map(hash_text, "bc"))
+    assert len(hierarchy.parents_of(hash_text("d"))) == 2
+    assert set(hierarchy.children_of(hash_text("a"))) == set(map(hash_text, "bc"))
+    assert hierarchy.children_of(hash_text("d")).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("distances", "thresholds"),
+    [
+        (Distances(), [0, 1, 2]),
+        (Distances(1, 1, 2), [0, 1]),
+        (Distances(3, 2, 1), [0, 1, 2]),
+        (Distances(5, 5, 5), [0]),
+    ],
+)
+def test_thresholds_are_all_distances_but_the_largest(
+    distances: Distances, thresholds: List[int]
+) -> None:
+    assert distances.thresholds == thresholds
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefg"), st.lists(st.sampled_from("abcdefgx"), max_size=4)
+    ),
+    st.text("abcdefg", max_size=10),
+)
+def test_distances_equal_the_definition(
+    parents: Dict[str, List[str]], rows: str
+) -> None:
+    above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
+    found = measure(parents, rows)
+    assert found.shape == (len(rows), len(rows))
+    for (i, one), (j, other) in product(enumerate(rows), repeat=2):
+        if one == other:
+            expected = 0
+        elif above[one] & above[other]:
+            expected = 1
+        elif one in above[other] or other in above[one]:
+            expected = 2
+        else:
+            expected = 3
+        assert found[i, j] == expected
+
+
+def test_hierarchy_of_a_file_is_that_of_its_concepts(tmp_path: Path) -> None:
+    concepts = [Concept(cui, [cui], parents=above) for cui, above in FOREST.items()]
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, concepts)
+    for one, other in zip(read_hierarchy(path), make_hierarchy(concepts), strict=True):
+        assert np.array_equal(one, other)

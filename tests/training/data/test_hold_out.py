@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from training.data.hold_out import hold_out, is_held_out
+
+
+def test_the_parts_have_each_concept_once_in_order(tmp_path: Path) -> None:
+    concepts = [Concept(f"C{i:03}", [f"name {i}"]) for i in range(500)]
+    whole, one, other = (tmp_path / f"{name}.jsonl" for name in "abc")
+    write_concepts(whole, concepts)
+    counts = hold_out(whole, one, other, share=0.2, seed=1)
+    trained, held = list(read_concepts(one)), list(read_concepts(other))
+    assert counts == {"trained": len(trained), "held_out": len(held), "nameless": 0}
+    assert 60 < len(held) < 140
+    assert sorted([*trained, *held], key=lambda each: each.cui) == concepts
+    assert trained == sorted(trained, key=lambda each: each.cui)
+
+
+def test_a_concept_is_held_out_whatever_the_others_are() -> None:
+    chosen = [i for i in range(20) if is_held_out(f"C{i}", share=0.3)]
+    assert chosen == [i for i in range(20) if is_held_out(f"C{i}", share=0.3, seed=0)]
+    larger = [i for i in range(20) if is_held_out(f"C{i}", share=0.6)]
+    assert set(chosen) < set(larger)
+    assert chosen != [i for i in range(20) if is_held_out(f"C{i}", share=0.3, seed=1)]
+
+
+def test_no_held_out_name_is_trained_on(tmp_path: Path) -> None:
+    held = next(f"C{i}" for i in range(99) if is_held_out(f"C{i}", share=0.3))
+    one, two = [f"D{i}" for i in range(99) if not is_held_out(f"D{i}", share=0.3)][:2]
+    concepts = [
+        Concept(held, ["Fever", "pyrexia"]),
+        Concept(
+            one,
+            ["High fever", "FEVER", "hot"],
+            parents=[held],
+            languages={"ENG": [0, 1], "LAT": [1], "SPA": [2]},
+            sources={"A": [1, 2]},
+        ),
+        Concept(two, ["Pyrexia"]),
+    ]
+    paths = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    write_concepts(paths[0], concepts)
+    counts = hold_out(*paths, share=0.3)
+    assert counts == {"trained": 1, "held_out": 1, "nameless": 1}
+    assert list(read_concepts(paths[1])) == [
+        Concept(
+            one,
+            ["High fever", "hot"],
+            parents=[held],
+            languages={"ENG": [0], "SPA": [1]},
+            sources={"A": [1]},
+        )
+    ]
+    assert list(read_concepts(paths[2])) == concepts[:1]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_an_empty_part_is_an_error(tmp_path: Path, share: float) -> None:
+    write_concepts(tmp_path / "a.jsonl", [Concept("C1", ["a"]), Concept("C2", ["b"])])
+    paths = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    with pytest.raises(SapbertError, match="E761"):
+        hold_out(*paths, share=share)
+    assert not paths[1].exists()

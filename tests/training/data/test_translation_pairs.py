@@ -1,0 +1,257 @@
+import gzip
+import zipfile
+from pathlib import Path
+from typing import Any, Callable, List, Optional
+
+import pytest
+import typer
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.report import Report
+from training.data.tokenized_pairs import number_pairs
+from training.data.translation_pairs import (
+    Choice,
+    find_languages,
+    main,
+    write_translation_pairs,
+)
+from training.data.word_lists import list_files
+from training.trainer.config import DEFAULT_CONFIG, flatten_config, read_config
+
+
+def write_pairs(
+    paths: List[Path],
+    output: Path,
+    choice: Optional[Choice] = None,
+    members: Callable[[str], bool] = lambda name: True,
+    **kwargs: Any,
+) -> Report:
+    files = list_files(paths, members)
+    return write_translation_pairs(files, output, choice or Choice(), **kwargs)
+
+
+def write_file(path: Path, text: str) -> Path:
+    data = text.encode("utf8")
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fever kuume\npain kipu\n", ["fever\tkuume", "pain\tkipu"]),  # MUSE
+        ("fever\tkuume\r\npain\tkipu", ["fever\tkuume", "pain\tkipu"]),
+        ("\n \nFever\tKuume\n\n", ["Fever\tKuume"]),
+        # titles; only the tab parts them
+        ("Heart  attack\t Sydän\u00a0infarkti \n", ["Heart attack\tSydän infarkti"]),
+        ("\ufefffever\t発熱\n", ["fever\t発熱"]),
+    ],
+)
+def test_each_translation_is_a_concept_of_its_own(
+    text: str, expected: List[str], tmp_path: Path
+) -> None:
+    path = write_file(tmp_path / "words.txt", text)
+    report = write_pairs([path], tmp_path / "pairs.tsv")
+    lines = (tmp_path / "pairs.tsv").read_text("utf8").splitlines()
+    assert lines == [f"translation:00000{n}\t{t}" for n, t in enumerate(expected, 1)]
+    assert report.concepts == len(expected)
+
+
+def test_pairs_are_what_the_trainer_reads(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "words.txt", "Fever Kuume\nfever feber\n")
+    write_pairs([path], tmp_path / "pairs.tsv")
+    ((labels, ends, names),) = number_pairs(tmp_path / "pairs.tsv", lowercase=True)
+    assert len(set(labels.tolist())) == 2
+    assert ends.shape == (2, 2)
+    assert names == ["fever", "kuume", "fever", "feber"]
+
+
+def test_equal_repeated_and_empty_words_are_counted(tmp_path: Path) -> None:
+    one = write_file(
+        tmp_path / "en-fi.tsv", "radio\tRadio\n\nfever\tkuume\nFever\tkuume\n&\tja\n"
+    )
+    other = write_file(tmp_path / "fi-en.tsv.gz", "kuume\tfever\nkipu\tpain\n")
+    report = write_pairs([one, other], tmp_path / "pairs.tsv")
+    assert (tmp_path / "pairs.tsv").read_text("utf8") == (
+        "translation:000001\tfever\tkuume\ntranslation:000002\tkipu\tpain\n"
+    )
+    assert report.dropped == {
+        "pairs of equal words": 1,
+        "blank lines": 1,
+        "repeated pairs": 2,
+        "pairs without a letter or digit": 1,
+    }
+    assert sum(report.rows.values()) == 7
+
+
+@pytest.mark.parametrize("bad", ["alone", "a\tb\tc", "a b", "a\t ", "\tb"])
+def test_a_bad_line_is_named_or_counted(bad: str, tmp_path: Path) -> None:
+    path = write_file(tmp_path / "words.tsv", f"fever\tkuume\n{bad}\npain\tkipu\n")
+    with pytest.raises(SapbertError, match=r"words\.tsv:2: .*a tab between") as raised:
+        write_pairs([path], tmp_path / "pairs.tsv")
+    assert "alone" not in str(raised.value)
+    assert not (tmp_path / "pairs.tsv").exists()
+    report = write_pairs([path], tmp_path / "pairs.tsv", on_error="skip")
+    assert (report.concepts, report.dropped["bad lines"]) == (2, 1)
+
+
+def test_bytes_that_are_no_text_are_named_or_counted(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes(b"fever kuume\nna\xefve sinisilm\xe4inen\n")
+    with pytest.raises(SapbertError, match=r"words\.txt:2"):
+        write_pairs([path], tmp_path / "pairs.tsv")
+    report = write_pairs([path], tmp_path / "pairs.tsv", on_error="skip")
+    assert report.dropped == {"lines that are not UTF-8": 1}
+
+
+@given(text=st.text(st.sampled_from("aäB \t\n\r\u2028&") | st.characters(codec="utf8")))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_any_text_gives_two_names_a_line_or_an_error(text: str, tmp_path: Path) -> None:
+    path = write_file(tmp_path / "words.txt", text)
+    output = tmp_path / "pairs.tsv"
+    try:
+        report = write_pairs([path], output, on_error="skip")
+    except SapbertError:
+        return
+    lines = output.read_bytes().decode("utf8").split("\n")[:-1]
+    assert len(lines) == report.concepts
+    for line in lines:
+        _, one, other = line.split("\t")
+        assert one.strip()
+        assert other.strip()
+        assert one.lower() != other.lower()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("en-fi.txt", ("en", "fi")),
+        ("en-fi.0-5000.txt", ("en", "fi")),
+        ("xling-eval-en.zip/bli/en-fr/yacle.test.freq.2k.fr-en.tsv", ("fr", "en")),
+        ("fi-bg/fi-bg.train.5000.cc.trans", ("fi", "bg")),
+        ("en-fi/words.tsv", ("en", "fi")),
+        ("parallel-titles.tsv", None),
+    ],
+)
+def test_find_languages(path: str, expected: Optional[tuple]) -> None:
+    assert find_languages(Path(path)) == expected
+
+
+@pytest.fixture
+def zipped(tmp_path: Path) -> Path:
+    path = tmp_path / "lists.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir("lists")
+        archive.writestr("lists/en-fi.train.tsv", "fever\tkuume\npain\tkipu\n")
+        archive.writestr("lists/en-fi.test.tsv", "fever\tkuume\nlung\tkeuhko\n")
+        archive.writestr("lists/en-de.train.tsv", "fever\tFieber\n")
+        archive.writestr("__MACOSX/lists/._en-fi.train.tsv", b"\x00\xff")
+        archive.writestr("lists/.DS_Store", b"\x00\xff")
+    return path
+
+
+def test_a_zip_is_read_as_its_files(zipped: Path, tmp_path: Path) -> None:
+    assert write_pairs([zipped], tmp_path / "pairs.tsv").concepts == 4
+    with zipfile.ZipFile(zipped) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    names = ["en-fi.train.tsv", "en-fi.test.tsv", "en-de.train.tsv"]
+    paths = [tmp_path / "unpacked" / "lists" / name for name in names]
+    write_pairs(paths, tmp_path / "same.tsv")
+    assert (tmp_path / "same.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
+
+
+def test_members_and_languages_choose_files(zipped: Path, tmp_path: Path) -> None:
+    output = tmp_path / "pairs.tsv"
+    train = write_pairs([zipped], output, members=lambda name: ".train." in name)
+    assert train.concepts == 3
+    report = write_pairs([zipped], output, Choice(("en", "fi")))
+    assert report.concepts == 3
+    assert report.dropped == {"files of other languages": 1, "repeated pairs": 1}
+    with pytest.raises(SapbertError, match=r"\(de, en, fi\), but got sv"):
+        write_pairs([zipped], output, Choice(("en", "sv")))
+    with pytest.raises(SapbertError, match="--members"):
+        write_pairs([zipped], output, members=lambda name: False)
+    unnamed = write_file(tmp_path / "words.txt", "fever kuume\n")
+    with pytest.raises(SapbertError, match=r"words\.txt: .*en-fi"):
+        write_pairs([unnamed], output, Choice(("en", "fi")))
+
+
+def test_a_damaged_zip_is_a_named_error(zipped: Path, tmp_path: Path) -> None:
+    data = bytearray(zipped.read_bytes())
+    start = data.index(b"en-fi.train.tsv") + len("en-fi.train.tsv")
+    data[start : start + 8] = b"\xff" * 8
+    (tmp_path / "garbled.zip").write_bytes(data)
+    (tmp_path / "cut.zip").write_bytes(zipped.read_bytes()[:200])
+    for name in ("garbled.zip", "cut.zip"):
+        with pytest.raises(SapbertError, match=rf"{name}.*whole zip"):
+            write_pairs([tmp_path / name], tmp_path / "pairs.tsv")
+    assert not (tmp_path / "pairs.tsv").exists()
+
+
+def test_a_sample_depends_on_the_seed_and_not_on_the_order(tmp_path: Path) -> None:
+    lines = [f"word{n} sana{n}\n" for n in range(60)]
+    one = write_file(tmp_path / "one.txt", "".join(lines))
+    other = write_file(tmp_path / "other.txt", "".join(reversed(lines)))
+
+    def draw(path: Path, seed: int) -> List[str]:
+        report = write_pairs([path], tmp_path / "pairs.tsv", Choice((), 7, seed))
+        assert (report.concepts, report.dropped["pairs not drawn"]) == (7, 53)
+        text = (tmp_path / "pairs.tsv").read_text("utf8")
+        return [line.partition("\t")[2] for line in text.splitlines()]
+
+    first = draw(one, 1)
+    assert [f"{line.split()[0]}" for line in first] == sorted(
+        (line.split()[0] for line in first), key=lambda word: int(word[4:])
+    )
+    assert draw(other, 1) == first[::-1]
+    assert draw(one, 2) != first
+    assert write_pairs([one], tmp_path / "pairs.tsv", Choice((), 99)).concepts == 60
+
+
+def test_nothing_left_is_an_error_that_counts(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "words.txt", "radio radio\n")
+    with pytest.raises(SapbertError, match="1 pairs of equal words"):
+        write_pairs([path], tmp_path / "pairs.tsv")
+    assert not (tmp_path / "pairs.tsv").exists()
+
+
+def test_the_command_says_what_was_dropped(zipped: Path, tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(main)
+    output = tmp_path / "pairs.tsv"
+    arguments = [str(zipped), "--output", str(output), "--languages", "en,fi"]
+    result = CliRunner().invoke(app, [*arguments, "--members", "*.train.*"])
+    assert result.exit_code == 0, result.output
+    assert "files of other languages" in result.output
+    assert len(output.read_text("utf8").splitlines()) == 2
+
+
+def test_the_preset_has_the_epochs_of_the_paper() -> None:
+    read = read_config(DEFAULT_CONFIG.with_name("translations.cfg"))
+    flat = dict(flatten_config(read))
+    assert flat["training.epochs"] == 5
+    assert flat["training.batch_size"] == 256
+    assert flat["training.optimizer.learning_rate"] == 2e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "lines"),
+    [("xling-eval-en.zip", ("en", "ru"), 11_500), ("panlex-fi-l2.zip", (), 147_000)],
+)
+def test_published_word_lists_are_read_whole(
+    name: str,
+    languages: tuple,
+    lines: int,
+    data_file: Callable[[str], Path],
+    tmp_path: Path,
+) -> None:
+    path = data_file(f"crosslingual/{name}")
+    report = write_pairs([path], tmp_path / "pairs.tsv", Choice(languages))
+    assert sum(report.rows.values()) == lines
+    # the shorter lists are parts of the longer ones
+    assert report.dropped["repeated pairs"] > lines / 3
+    dropped = sum(n for what, n in report.dropped.items() if "files" not in what)
+    assert report.concepts + dropped == lines

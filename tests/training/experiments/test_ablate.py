@@ -1,0 +1,154 @@
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.experiments.ablate import (
+    Run,
+    main,
+    name_folder,
+    read_grid,
+    render_grid,
+    shared_settings,
+    training_settings,
+)
+from training.losses.registry import registry
+from training.trainer.config import DEFAULT_CONFIG, flatten_config, read_config
+from training.trainer.settings import make_settings
+
+GRIDS = sorted((DEFAULT_CONFIG.parent / "ablations").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_every_grid_can_be_used_and_names_each_run_once(path: Path) -> None:
+    runs = read_grid(path)
+    assert len({name_folder(run) for run in runs}) == len(runs)
+    for run in runs:
+        make_settings(read_config(None, training_settings(run.settings)))
+
+
+def test_the_grid_of_losses_has_all_of_them_and_mining_on_and_off() -> None:
+    path = DEFAULT_CONFIG.parent / "ablations" / "losses.toml"
+    configs = [
+        dict(flatten_config(read_config(None, r.settings))) for r in read_grid(path)
+    ]
+    used = {config["training.loss.@losses"] for config in configs}
+    assert used == {name for name in registry.losses.get_all() if "spacy-sap" in name}
+    miners = {config["training.miner.@miners"] for config in configs}
+    assert miners == {"spacy-sapbert.TripletMiner.v1", "spacy-sapbert.NoMiner.v1"}
+
+
+def test_read_grid_combines_runs_and_values(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(
+        '[every]\n"training.steps" = 2\n[grid]\n"training.seed" = [0, 1]\n'
+        '"training.chunks" = [1]\n[runs.a]\n[runs.b]\n"training.steps" = 3\n',
+        "utf8",
+    )
+    assert [(run.name, run.settings) for run in read_grid(path)] == [
+        (name, {"training.steps": steps, "training.seed": seed, "training.chunks": 1})
+        for name, steps in (("a, training.chunks 1", 2), ("b, training.chunks 1", 3))
+        for seed in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[other]\n", "[grid]\nx = 3\n", "[runs]\nx = 3\n", "[", '"training.x" = 1']
+)
+def test_a_file_that_is_no_grid_is_an_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(text, "utf8")
+    with pytest.raises(SapbertError, match="E750"):
+        read_grid(path)
+
+
+def test_render_grid_gives_mean_and_deviation_of_seeds() -> None:
+    def result(name: str, value: float) -> Dict[str, Any]:
+        ties = dict.fromkeys(("lenient", "expected", "strict"), value)
+        level = {"acc@1": ties, "acc@5": ties}
+        accuracy = {"all": {"concepts": level, "rows": level}}
+        return {
+            "name": name,
+            "files": {"dev": {"judged": 9, "coverage": 1.0, "accuracy": accuracy}},
+        }
+
+    table = render_grid([result("a", 0.5), result("b", 0.1), result("b", 0.3)])
+    assert "| a | 1 | 0.500 / 0.500 / 0.500 |" in table
+    assert "| b | 2 | 0.200 ± 0.141 /" in table
+
+
+def test_what_all_runs_say_of_the_encoder_holds_before_training() -> None:
+    pooled = {"encoder.pooling": "mean", "training.steps": 2}
+    runs = [
+        Run("a", {**pooled, "encoder.max_length": 15}),
+        Run("b", {**pooled, "encoder.max_length": 25}),
+        Run("c", pooled),
+    ]
+    assert shared_settings(runs) == {"encoder.pooling": "mean"}
+    assert shared_settings(runs[:1]) == {
+        "encoder.pooling": "mean",
+        "encoder.max_length": 15,
+    }
+
+
+def test_runs_of_one_name_and_different_seeds_have_folders_of_their_own() -> None:
+    folders = [name_folder(Run("a, b/c", {"training.seed": seed})) for seed in (0, 1)]
+    assert folders == ["a-b-c-seed-0", "a-b-c-seed-1"]
+
+
+def test_ablate_trains_what_is_not_there_and_writes_one_table(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    app = typer.Typer()
+    app.command()(main)
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        '[every]\n"training.steps" = 1\n"training.batch_size" = 2\n[runs.plain]\n'
+        f'[runs.few]\n"pairs.most" = 1\n"pairs.concepts" = "{tmp_path}/fewer.jsonl"\n',
+        "utf8",
+    )
+    concepts = [
+        Concept("C1", ["heart attack", "infarction", "MI"]),
+        Concept("C2", ["fever", "pyrexia"]),
+    ]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    write_concepts(tmp_path / "fewer.jsonl", concepts[:1])
+    (tmp_path / "dev.tsv").write_text("mention\tids\nHeart attack\tC1\n", "utf8")
+    command = [str(grid), str(tmp_path / "dev.tsv"), "--base", str(tiny_encoder)]
+    command += ["--concepts", str(tmp_path / "concepts.jsonl")]
+    command += ["--out", str(tmp_path / "out")]
+
+    def invoke(*more: str) -> Result:
+        return CliRunner().invoke(app, [*command, *more])
+
+    first = invoke()
+    assert first.exit_code == 0, first.output
+    assert "| plain | 1 | 1.000 / 1.000 / 1.000 |" in first.output
+    data = json.loads((tmp_path / "out" / "ablation.json").read_text("utf8"))
+    assert [each["name"] for each in data] == ["before training", "plain", "few"]
+    pairs = {
+        len(path.read_text("utf8").splitlines())
+        for path in (tmp_path / "out").glob("pairs-*.tsv")
+    }
+    assert pairs == {4, 1}  # of all concepts, and one of the only concept
+    weights = tmp_path / "out" / "few-seed-0" / "encoder" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    again = invoke()
+    assert again.exit_code == 0
+    assert weights.stat().st_mtime_ns == before
+    # nor is what was judged with another dictionary, whatever its name
+    (tmp_path / "other").mkdir()
+    write_concepts(tmp_path / "other" / "concepts.jsonl", concepts[:1])
+    judged = invoke("--dictionary", str(tmp_path / "other" / "concepts.jsonl"))
+    assert judged.exit_code == 1
+    assert "E751" in judged.output
+    # the folder of a run is not taken for that of another
+    other = invoke("--pooling", "mean")
+    assert other.exit_code == 1
+    assert "E751" in other.output

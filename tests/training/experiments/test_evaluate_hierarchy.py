@@ -1,0 +1,124 @@
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from training.data.hierarchy import measure_distances, read_hierarchy
+from training.data.hold_out import hold_out
+from training.data.tokenized_pairs import hash_text
+from training.experiments.evaluate_hierarchy import (
+    compare_names,
+    draw_pairs,
+    judge_encoder,
+    main,
+    write_table,
+)
+
+WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Tuple[Path, Path, Path]:
+    """Nine parents of four children each; a name begins with its concept's id."""
+    folder = tmp_path_factory.mktemp("held-out")
+    concepts = [Concept(f"p{i}", [f"p{i} {word}"]) for i, word in enumerate(WORDS)]
+    concepts += [
+        Concept(f"c{i}{j}", [f"c{i}{j} {one}", f"c{i}{j} {two}"], parents=[f"p{i}"])
+        for i, one in enumerate(WORDS)
+        for j, two in enumerate(WORDS)
+        if one != two and j < 4
+    ]
+    whole, trained, held = (folder / f"{name}.jsonl" for name in ("all", "one", "two"))
+    write_concepts(whole, concepts)
+    hold_out(whole, trained, held, share=0.3)
+    rows = [("p0", "p1", "causes"), *((f"c{i}0", f"p{i}", "isa") for i in range(1, 9))]
+    (folder / "MRREL.RRF").write_text(
+        "".join(f"{a}||||{b}|||{rela}|||||||N||\n" for a, b, rela in rows), "utf8"
+    )
+    return whole, held, folder / "MRREL.RRF"
+
+
+def test_pairs_have_their_distance_and_a_held_out_concept(
+    files: Tuple[Path, Path, Path],
+) -> None:
+    whole, held, _ = files
+    pairs = draw_pairs(whole, held, most=1000)
+    hierarchy = read_hierarchy(whole)
+    unseen = {concept.cui for concept in read_concepts(held)}
+    for pair in pairs:
+        cuis = pair.one.split()[0], pair.other.split()[0]
+        labels = np.array([hash_text(cui) for cui in cuis])
+        assert measure_distances(hierarchy, labels)[0, 1] == int(pair.kind)
+        assert cuis[0] in unseen
+        assert pair.one != pair.other
+    counts = Counter(pair.kind for pair in pairs)
+    assert set(counts) == {"0", "1", "2", "3"}
+    assert counts["3"] == len(unseen)
+    assert draw_pairs(whole, held, most=1000) == pairs
+    assert draw_pairs(whole, held, most=1000, seed=1) != pairs
+    few = draw_pairs(whole, held, most=2)
+    assert Counter(pair.kind for pair in few) == dict.fromkeys("0123", 2)
+    assert set(few) <= set(pairs)
+
+
+def test_related_pairs_have_a_held_out_concept(files: Tuple[Path, Path, Path]) -> None:
+    whole, held, relations = files
+    pairs = [
+        pair
+        for pair in draw_pairs(whole, held, relations, most=1000)
+        if not pair.kind.isdigit()
+    ]
+    unseen = {concept.cui for concept in read_concepts(held)}
+    expected = {f"p{i} c{i}0" for i in range(1, 9) if {f"p{i}", f"c{i}0"} & unseen} | (
+        {"p1 p0"} if {"p0", "p1"} & unseen else set()
+    )
+    found = {f"{pair.one.split()[0]} {pair.other.split()[0]}" for pair in pairs}
+    assert found == expected
+
+
+def test_cosines_are_those_of_the_encoder(tiny_encoder: Path) -> None:
+    from training.encoders.embedding import embed_names
+    from training.experiments.held_out_pairs import NamePair
+
+    pairs = [NamePair("0", "heart attack", "fever"), NamePair("3", "pain", "fever")]
+    one, fever, pain = embed_names(str(tiny_encoder), ["heart attack", "fever", "pain"])
+    expected = [float(one @ fever), float(pain @ fever)]
+    assert compare_names(str(tiny_encoder), pairs) == pytest.approx(expected, abs=1e-5)
+
+
+def test_command_writes_json_and_tables(
+    files: Tuple[Path, Path, Path], tiny_encoder: Path, tmp_path: Path
+) -> None:
+    import typer
+
+    whole, held, relations = files
+    app = typer.Typer()
+    app.command()(main)
+    output = tmp_path / "results.json"
+    words: List[str] = [str(tiny_encoder), str(whole), str(held), str(output)]
+    found = CliRunner().invoke(app, [*words, "--relations", str(relations)])
+    assert found.exit_code == 0, found.output
+    result: Dict = json.loads(output.read_text("utf8"))
+    assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
+    assert all(0 <= area <= 1 for area in result["auc"].values())
+    assert list(result["precision_recall"]) == ["0", "1", "2"]
+    table = output.with_suffix(".md").read_text("utf8")
+    assert table == write_table(result)
+    assert "| 0-3 |" in table
+    assert "| `isa` |" in table
+    pairs = draw_pairs(whole, held, relations, most=10_000)
+    again = judge_encoder(str(tiny_encoder), pairs)
+    assert again["auc"] == result["auc"]
+
+
+def test_without_a_hierarchy_there_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, [Concept("1", ["a", "b"])])
+    with pytest.raises(SapbertError, match="E762"):
+        draw_pairs(path, path, most=10)

@@ -1,0 +1,143 @@
+import json
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.evaluate import evaluate_kb
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.system.writing import write_json
+from training.experiments.language_table import (
+    find_language,
+    main,
+    make_table,
+    render_table,
+)
+
+app = typer.Typer()
+app.command()(main)
+
+ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
+
+
+def write(
+    path: Path,
+    values: Dict[str, Tuple[float, Optional[float], Optional[float]]],
+    *,
+    sha256: str = "0",
+    **settings: Any,
+) -> Path:
+    """By file: coverage, Precision@1 and @5, by concepts with expected ties."""
+    files = []
+    for file, (coverage, first, five) in values.items():
+        zeros = dict.fromkeys(("lenient", "expected", "strict"), 0.0)
+        ks = {f"acc@{k}": {**zeros, "expected": v} for k, v in ((1, first), (5, five))}
+        accuracy = {"all": {"concepts": ks, "rows": {"acc@1": zeros, "acc@5": zeros}}}
+        files.append(
+            {
+                "file": file,
+                "sha256": sha256,
+                "coverage": coverage,
+                "accuracy": {**accuracy, "covered": accuracy["all"]},
+            }
+        )
+    path.write_text(
+        json.dumps({"settings": {"ks": [1, 5], **settings}, "files": files})
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("file", "language"),
+    [
+        ("xlbel_es.test.tsv.gz", "es"),
+        ("th_1k_test_query.txt", "th"),
+        ("bionnel_ru.train.tsv.gz", "ru"),
+        ("dev.de.tsv", "de"),
+    ],
+)
+def test_find_language(file: str, language: str) -> None:
+    assert find_language(file) == language
+
+
+def test_a_table_by_language_with_the_mean_of_languages(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", {ES: (0.2, 0.1, 0.2), RU: (0.4, 0.3, 0.5)})
+    other = write(tmp_path / "b.json", {ES: (0.2, 0.2, 0.4), RU: (0.4, 0.5, 0.5)})
+    data = make_table({"base": [one], "trained": [other]})
+    assert data["files"] == {"es": ES, "ru": RU}
+    (base,) = data["linkers"]["base"]
+    assert base == {
+        "coverage": {"es": 0.2, "ru": 0.4, "mean": 0.3},
+        "p@1": {"es": 0.1, "ru": 0.3, "mean": 0.2},
+        "p@5": {"es": 0.2, "ru": 0.5, "mean": 0.35},
+    }
+    lines = render_table(data).splitlines()
+    assert lines[2] == (
+        "| Language | base: Coverage | base: P@1 | base: P@5 "
+        "| trained: Coverage | trained: P@1 | trained: P@5 |"
+    )
+    assert lines[-1] == "| mean | 0.300 | 0.200 | 0.350 | 0.300 | 0.350 | 0.450 |"
+    (strict,) = make_table({"base": [one]}, ties="strict")["linkers"]["base"]
+    assert set(strict["p@1"].values()) == {0}
+
+
+def test_seeds_have_mean_and_deviation(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / f"{value}.json", {ES: (0.2, value, 0.9)})
+        for value in (0.1, 0.3)
+    ]
+    table = render_table(make_table({"trained": paths}))
+    assert "| es | 0.200 ± 0.000 | 0.200 ± 0.141 | 0.900 ± 0.000 |" in table
+
+
+def test_a_language_without_mentions_is_not_in_the_mean(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", {ES: (0.0, None, None), RU: (0.5, 0.4, 0.6)})
+    data = make_table({"a": [path]}, group="covered")
+    assert data["linkers"]["a"][0]["p@1"]["mean"] == 0.4
+    assert "| es | 0.000 | – | – |" in render_table(data)
+
+
+def test_what_cannot_be_compared_is_an_error(tmp_path: Path) -> None:
+    values = {ES: (0.2, 0.1, 0.2)}
+    one = write(tmp_path / "a.json", values)
+    with pytest.raises(SapbertError, match="E746.*distinct"):
+        make_table({"a": [one], "b": [write(tmp_path / "b.json", values, distinct=1)]})
+    with pytest.raises(SapbertError, match="E782"):
+        make_table({"a": [one, write(tmp_path / "c.json", values, sha256="1")]})
+    twice = write(tmp_path / "d.json", {**values, "dev.es.tsv": (0.2, 0.1, 0.2)})
+    with pytest.raises(SapbertError, match="E781.*'es'"):
+        make_table({"a": [twice]})
+    with pytest.raises(SapbertError, match=r"E780.*dev\.tsv"):
+        make_table({"a": [write(tmp_path / "e.json", {"dev.tsv": (1, 1, 1)})]})
+    with pytest.raises(SapbertError, match="E605"):
+        make_table({"a": [one]}, ties="kind")
+    result = CliRunner().invoke(app, [str(one)])
+    assert result.exit_code == 1
+    assert "E783" in result.output
+
+
+def test_from_mentions_with_several_ids_to_the_table(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    # the second of two ids is right; one id is not in the knowledge base
+    (tmp_path / "xlbel_en.test.tsv").write_text(
+        "mention\tids\nfever\tC7777777|C0000004\naspirin\tC0000006\nflu\tC8888888\n",
+        "utf8",
+    )
+    (tmp_path / "xlbel_ja.test.tsv").write_text("mention\tids\npyrexia\tC0000004\n")
+    paths = [tmp_path / f"xlbel_{language}.test.tsv" for language in ("en", "ja")]
+    results, _ = evaluate_kb(load_kb(str(sample_kb)), paths, EvaluationSettings())
+    write_json(tmp_path / "results.json", results)
+    command = [f"ours={tmp_path}/results.json", "--output", str(tmp_path / "table.md")]
+    result = CliRunner().invoke(app, [*command, "--json", str(tmp_path / "table.json")])
+    assert result.exit_code == 0, result.output
+    table = (tmp_path / "table.md").read_text("utf8")
+    assert "| en | 0.667 | 0.667 | 0.667 |" in table
+    assert "| ja | 1.000 | 1.000 | 1.000 |" in table
+    assert "| mean | 0.833 | 0.833 | 0.833 |" in table
+    data = json.loads((tmp_path / "table.json").read_text("utf8"))
+    assert data["linkers"]["ours"][0]["p@1"]["mean"] == pytest.approx(5 / 6, abs=1e-6)

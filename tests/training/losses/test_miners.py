@@ -1,0 +1,237 @@
+import itertools
+
+import pytest
+import torch
+from pytorch_metric_learning.distances import CosineSimilarity
+from pytorch_metric_learning.miners import TripletMarginMiner
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from spacy_sapbert.errors import SapbertError
+from training.losses.miners import (
+    TRIPLETS,
+    make_no_miner,
+    make_triplet_miner,
+    mine_hard_pairs,
+)
+
+MARGINS = [0.05, 0.1, 0.2, 0.3]
+
+
+def random_batch(seed: int, *, rows: int = 40, concepts: int = 12) -> tuple:
+    """Draw a batch that has no triplet so near a bound that rounding decides."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        labels = torch.randint(concepts, (rows,), generator=generator)
+        centres = torch.randn(concepts, 8, generator=generator)
+        noise = torch.randn(rows, 8, generator=generator)
+        vectors = normalize(centres[labels] + noise, dim=1)
+        distances = torch.cdist(vectors, vectors)
+        same = labels[:, None] == labels[None, :]
+        gaps = distances[:, None, :] - distances[:, :, None]  # anchor, one, other
+        gaps = gaps[same[:, :, None] & ~same[:, None, :]]
+        from_bounds = (gaps[:, None] - torch.tensor([0.0, *MARGINS])).abs()
+        if (from_bounds > 1e-5).all():
+            return vectors, labels
+
+
+def as_pairs(mask: Tensor) -> set:
+    return {tuple(pair) for pair in mask.nonzero().tolist()}
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+@pytest.mark.parametrize("margin", MARGINS)
+def test_mining_equals_the_library(margin: float, triplets: str) -> None:
+    miner = TripletMarginMiner(margin=margin, type_of_triplets=triplets)
+    # From pairs of rows to concepts that mostly have one row, which is no positive.
+    for seed, concepts in itertools.product(range(20), (4, 12, 60)):
+        vectors, labels = random_batch(seed, concepts=concepts)
+        positives, negatives = mine_hard_pairs(
+            vectors, labels, margin=margin, triplets=triplets
+        )
+        anchors, ones, others = miner(vectors, labels)
+        assert as_pairs(positives) == set(
+            zip(anchors.tolist(), ones.tolist(), strict=True)
+        )
+        assert as_pairs(negatives) == set(
+            zip(anchors.tolist(), others.tolist(), strict=True)
+        )
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+def test_mining_equals_the_library_less_the_triplets_of_equal_names(
+    triplets: str,
+) -> None:
+    miner = TripletMarginMiner(margin=0.2, type_of_triplets=triplets)
+    for seed in range(50):
+        vectors, labels = random_batch(seed)
+        names = torch.randint(
+            15, (len(labels),), generator=torch.Generator().manual_seed(seed)
+        )
+        positives, negatives = mine_hard_pairs(
+            vectors, labels, names=names, triplets=triplets
+        )
+        anchors, ones, others = miner(vectors, labels)
+        kept = names[anchors] != names[others]
+        assert not kept.all()
+        anchors, ones, others = anchors[kept], ones[kept], others[kept]
+        assert as_pairs(positives) == set(
+            zip(anchors.tolist(), ones.tolist(), strict=True)
+        )
+        assert as_pairs(negatives) == set(
+            zip(anchors.tolist(), others.tolist(), strict=True)
+        )
+
+
+def test_mining_equals_the_definition_by_triplets() -> None:
+    vectors, labels = random_batch(3, rows=12, concepts=4)
+    expected_positives, expected_negatives = set(), set()
+    for a, p, n in itertools.permutations(range(12), 3):
+        if labels[a] == labels[p] and labels[a] != labels[n]:
+            to_negative = (vectors[a] - vectors[n]).norm()
+            to_positive = (vectors[a] - vectors[p]).norm()
+            if to_negative - to_positive <= 0.2:
+                expected_positives.add((a, p))
+                expected_negatives.add((a, n))
+    positives, negatives = mine_hard_pairs(vectors, labels)
+    assert as_pairs(positives) == expected_positives
+    assert as_pairs(negatives) == expected_negatives
+
+
+def test_mining_by_hand() -> None:
+    # On a circle, at 0°, 60°, 90° and 180°: 1, √2 and 2 away from the first.
+    angles = torch.tensor([0.0, 60.0, 90.0, 180.0]).deg2rad()
+    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
+    labels = torch.tensor([0, 0, 1, 2])
+    positives, negatives = mine_hard_pairs(vectors, labels, margin=0.2)
+    # From 0°: positive at 1, nearest negative at 1.414, farther by more than 0.2.
+    # From 60°: positive at 1, negatives at 0.518 (90°) and 1.732 (180°).
+    assert as_pairs(positives) == {(1, 0)}
+    assert as_pairs(negatives) == {(1, 2)}
+
+
+def test_mining_of_hard_and_semihard_triplets_by_hand() -> None:
+    # On a circle, at 0°, 60°, 50°, 70° and 180°: from the first a negative nearer than
+    # its positive, one 0.147 farther, and one farther by 1.
+    angles = torch.tensor([0.0, 60.0, 50.0, 70.0, 180.0]).deg2rad()
+    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
+    labels = torch.tensor([0, 0, 1, 2, 3])
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(0, 2), (1, 2), (1, 3)}
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="semihard")
+    assert as_pairs(positives) == {(0, 1)}
+    assert as_pairs(negatives) == {(0, 3)}
+
+
+def test_mining_takes_a_negative_as_near_as_the_positive_for_hard() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    labels = torch.tensor([0, 0, 1])
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(0, 2), (1, 2)}
+    positives, negatives = mine_hard_pairs(vectors, labels, triplets="semihard")
+    assert not positives.any()
+    assert not negatives.any()
+
+
+def test_mining_leaves_out_equal_names_of_two_concepts() -> None:
+    vectors = normalize(torch.tensor([[1.0, 0.0], [1.0, 0.1], [1.0, 0.0]]), dim=1)
+    labels = torch.tensor([0, 0, 1])
+    names = torch.tensor([7, 8, 7])  # the first and the last are the same string
+    _, with_it = mine_hard_pairs(vectors, labels)
+    _, without = mine_hard_pairs(vectors, labels, names=names)
+    assert as_pairs(with_it) == {(0, 2), (1, 2)}
+    assert as_pairs(without) == {(1, 2)}
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+@pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 2]])
+def test_mining_without_positives_or_negatives_gives_nothing(
+    labels: list, triplets: str
+) -> None:
+    vectors = normalize(torch.randn(3, 4), dim=1)
+    positives, negatives = mine_hard_pairs(
+        vectors, torch.tensor(labels), margin=2.0, triplets=triplets
+    )
+    assert not positives.any()
+    assert not negatives.any()
+
+
+def test_mining_counts_its_rows() -> None:
+    with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
+        mine_hard_pairs(torch.eye(3), torch.tensor([0, 0]))
+
+
+def test_mining_knows_its_triplets() -> None:
+    with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
+        mine_hard_pairs(torch.eye(2), torch.tensor([0, 0]), triplets="easy")
+    with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
+        make_triplet_miner(triplets="easy")
+    with pytest.raises(SapbertError, match="one of euclidean, cosine.*'dot'"):
+        make_triplet_miner(distance="dot")
+
+
+def test_mining_by_cosine_by_hand() -> None:
+    # Cosines to row 0: a positive 0.8, another 0.5; negatives 0.6 and 0.54.
+    cosines = torch.tensor([1.0, 0.8, 0.5, 0.6, 0.54])
+    vectors = torch.stack([cosines, (1 - cosines**2).sqrt()], dim=1)
+    labels = torch.tensor([0, 0, 0, 1, 2])
+    positives, negatives = mine_hard_pairs(
+        vectors, labels, margin=0.25, distance="cosine"
+    )
+    # 0.8 - 0.6 is 0.2 and hard enough, 0.8 - 0.54 is not, but 0.5 - 0.54 is
+    assert positives[0].tolist() == [False, True, True, False, False]
+    assert negatives[0].tolist() == [False, False, False, True, True]
+    positives, negatives = mine_hard_pairs(
+        vectors[[0, 1, 3, 4]], labels[[0, 1, 3, 4]], margin=0.25, distance="cosine"
+    )
+    assert positives[0].tolist() == [False, True, False, False]
+    assert negatives[0].tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+def test_mining_by_cosine_equals_the_library(triplets: str) -> None:
+    miner = TripletMarginMiner(
+        margin=0.25, type_of_triplets=triplets, distance=CosineSimilarity()
+    )
+    ours = make_triplet_miner(margin=0.25, triplets=triplets, distance="cosine")
+    for seed in range(20):
+        vectors, labels = random_batch(seed)
+        positives, negatives = ours(vectors, labels, None)
+        anchors, ones, others = miner(vectors, labels)
+        expected = zip(anchors.tolist(), ones.tolist(), others.tolist(), strict=True)
+        triples = list(expected)
+        assert as_pairs(positives) == {(anchor, one) for anchor, one, _ in triples}
+        assert as_pairs(negatives) == {(anchor, other) for anchor, _, other in triples}
+
+
+@pytest.mark.parametrize("triplets", TRIPLETS)
+def test_triplet_miner_mines_with_its_settings(triplets: str) -> None:
+    vectors, labels = random_batch(0)
+    names = torch.arange(len(labels)) // 2
+    miner = make_triplet_miner(margin=0.1, triplets=triplets)
+    for numbers in (None, names):
+        mined = miner(vectors, labels, numbers)
+        expected = mine_hard_pairs(
+            vectors, labels, margin=0.1, names=numbers, triplets=triplets
+        )
+        assert torch.equal(mined[0], expected[0])
+        assert torch.equal(mined[1], expected[1])
+
+
+def test_no_miner_keeps_all_pairs_but_those_of_equal_names() -> None:
+    labels = torch.tensor([0, 0, 1])
+    names = torch.tensor([7, 8, 7])
+    miner = make_no_miner()
+    positives, negatives = miner(torch.eye(3), labels, None)
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(0, 2), (1, 2), (2, 0), (2, 1)}
+    positives, negatives = miner(torch.eye(3), labels, names)
+    assert as_pairs(positives) == {(0, 1), (1, 0)}
+    assert as_pairs(negatives) == {(1, 2), (2, 1)}
+
+
+def test_no_miner_counts_its_rows() -> None:
+    with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
+        make_no_miner()(torch.eye(3), torch.tensor([0, 0]), None)

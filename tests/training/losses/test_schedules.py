@@ -1,0 +1,78 @@
+from typing import Callable
+
+import pytest
+from confection import Config
+
+from spacy_sapbert.errors import SapbertError
+from training.losses import miners as mining  # noqa: F401
+from training.losses import multi_similarity as losses  # noqa: F401
+from training.losses import other_losses, schedules  # noqa: F401
+from training.losses.registry import Schedule, registry
+from training.losses.schedules import make_constant, make_cosine, make_linear
+
+REGISTERED = [
+    (kind, name)
+    for kind in ("losses", "miners", "schedules")
+    for name in sorted(getattr(registry, kind).get_all())
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), REGISTERED)
+def test_registered_function_is_made_from_its_name_alone(kind: str, name: str) -> None:
+    config = Config().from_str(f'[section]\n@{kind} = "{name}"')
+    assert callable(registry.resolve(config)["section"])
+
+
+def factors(schedule: Schedule, total: int) -> list:
+    return [schedule(step, total) for step in range(total)]
+
+
+def test_constant_stays_at_one() -> None:
+    assert factors(make_constant(), 3) == [1, 1, 1]
+
+
+def test_constant_by_hand_with_warm_up() -> None:
+    schedule = make_constant(warmup_steps=3)
+    assert factors(schedule, 6) == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+def test_linear_by_hand() -> None:
+    assert factors(make_linear(), 4) == [1, 0.75, 0.5, 0.25]
+
+
+def test_linear_by_hand_with_warm_up() -> None:
+    schedule = make_linear(warmup_steps=1)
+    assert factors(schedule, 5) == [0.5, 1, 0.75, 0.5, 0.25]
+
+
+def test_cosine_by_hand() -> None:
+    # Half of 1 + cos of 0°, 60° and 120°.
+    assert factors(make_cosine(), 3) == pytest.approx([1, 0.75, 0.25])
+
+
+def test_cosine_by_hand_with_warm_up() -> None:
+    schedule = make_cosine(warmup_steps=1)
+    assert factors(schedule, 4) == pytest.approx([0.5, 1, 0.75, 0.25])
+
+
+@pytest.mark.parametrize("factory", [make_linear, make_cosine])
+def test_schedule_is_down_to_zero_at_the_end(
+    factory: Callable[[int], Schedule],
+) -> None:
+    for warmup_steps in (0, 2, 10):
+        assert factory(warmup_steps)(10, 10) == pytest.approx(
+            0 if warmup_steps < 10 else 1
+        )
+
+
+@pytest.mark.parametrize("factory", [make_constant, make_linear, make_cosine])
+def test_schedule_of_a_run_shorter_than_its_warm_up_only_rises(
+    factory: Callable[[int], Schedule],
+) -> None:
+    assert factors(factory(7), 3) == [1 / 8, 2 / 8, 3 / 8]
+
+
+@pytest.mark.parametrize("factory", [make_constant, make_linear, make_cosine])
+def test_schedule_has_no_negative_warm_up(factory: Callable[[int], Schedule]) -> None:
+    with pytest.raises(SapbertError, match="warmup_steps to be at least 0, but got -1"):
+        factory(-1)

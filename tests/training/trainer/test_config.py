@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from training.losses import miners as mining  # noqa: F401
+from training.losses import multi_similarity as losses  # noqa: F401 (registers)
+from training.losses import other_losses, schedules  # noqa: F401
+from training.trainer.config import (
+    DEFAULT_CONFIG,
+    flatten_config,
+    parse_overrides,
+    read_config,
+)
+from training.trainer.settings import make_settings
+
+CONFIGS = sorted(DEFAULT_CONFIG.parent.glob("*.cfg"))
+
+
+def test_default_config_has_the_constants_of_the_paper() -> None:
+    settings = make_settings(read_config())
+    assert settings.learning_rate == 2e-5
+    assert settings.weight_decay == 0.01
+    assert settings.batch_size == 256
+    assert settings.max_length == 25
+    assert settings.schedule(7, 10) == 1
+    flat = dict(flatten_config(read_config()))
+    assert flat["training.miner.margin"] == 0.2
+    assert flat["training.loss.scale_pos"] == 2
+    assert flat["training.loss.scale_neg"] == 50
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_config_file_can_be_used(path: Path) -> None:
+    assert make_settings(read_config(path)).epochs >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--training.seed", "3"], {"training.seed": 3}),
+        (["--training.seed=3"], {"training.seed": 3}),
+        (["--encoder.lowercase", "false"], {"encoder.lowercase": False}),
+        (["--encoder.base", "models/a b"], {"encoder.base": "models/a b"}),
+        (["--training.tracker", "null"], {"training.tracker": None}),
+        (["--training.x", "-1e-3"], {"training.x": -0.001}),
+    ],
+)
+def test_parse_overrides(arguments: list, expected: dict) -> None:
+    assert parse_overrides(arguments) == expected
+
+
+@pytest.mark.parametrize("arguments", [["--quite"], ["training.seed", "1"], ["x"]])
+def test_an_argument_that_is_no_setting_is_an_error(arguments: list) -> None:
+    with pytest.raises(SapbertError, match="E610"):
+        parse_overrides(arguments)
+
+
+def test_a_setting_without_a_value_is_an_error() -> None:
+    with pytest.raises(SapbertError, match=r"a value after --training.seed"):
+        parse_overrides(["--training.seed"])
+
+
+def test_a_file_and_the_command_line_change_only_what_they_name(tmp_path: Path) -> None:
+    path = tmp_path / "own.cfg"
+    path.write_text("[training]\nepochs = 2\nseed = 5\n", "utf8")
+    config = read_config(path, {"training.seed": 7})
+    changed = dict(flatten_config(config))
+    default = dict(flatten_config(read_config()))
+    different = {key for key in changed if changed[key] != default[key]}
+    assert different == {"training.epochs", "training.seed"}
+    assert changed["training.seed"] == 7
+
+
+def test_another_function_brings_its_own_arguments() -> None:
+    overrides = {"training.loss.@losses": "spacy-sapbert.CircleLoss.v1"}
+    section = read_config(None, overrides)["training"]["loss"]
+    assert "scale_pos" not in section
+    assert (section["margin"], section["scale"]) == (0.25, 256)
+    overrides["training.loss.scale"] = 128
+    assert read_config(None, overrides)["training"]["loss"]["scale"] == 128
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"training.sed": 1}, "did you mean training.seed"),
+        ({"trainig.seed": 1}, "did you mean training"),
+        ({"training.seed": "x"}, "training.seed to be a whole number"),
+        ({"training.seed": True}, "training.seed to be a whole number"),
+        ({"encoder.lowercase": 1}, "encoder.lowercase to be true or false"),
+        ({"training.optimizer": 1}, "training.optimizer to be a section"),
+        ({"training.seed.x": 1}, "training.seed to be a whole number"),
+        ({"training.seed.@x": 1}, "training.seed to be a whole number"),
+        ({"training.seed": 1, "training.seed.x": 1}, "--training.seed.x"),
+        ({"training.loss.scale": 1}, "unexpected argument: 'scale'"),
+        ({"training.loss.@losses": "none.v1"}, "none.v1"),
+        ({"training.miner.triplets": "easy"}, "easy"),
+    ],
+)
+def test_what_is_unknown_or_of_another_type_is_an_error(
+    overrides: dict, message: str
+) -> None:
+    with pytest.raises(SapbertError, match=message):
+        make_settings(read_config(None, overrides))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"encoder.pooling": "max"}, "encoder.pooling to be one of"),
+        ({"training.precision": "int8"}, "training.precision to be one of"),
+        ({"training.tracker": "paper"}, "training.tracker to be one of"),
+        ({"training.batch_size": 1}, "training.batch_size to be at least 2"),
+        ({"validation.mentions": "dev.tsv"}, "validation.concepts"),
+    ],
+)
+def test_what_is_out_of_range_is_an_error(overrides: dict, message: str) -> None:
+    with pytest.raises(SapbertError, match=message):
+        make_settings(read_config(None, overrides))
+
+
+def test_a_file_that_is_no_config_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "broken.cfg"
+    path.write_text("seed = 1\n", "utf8")
+    with pytest.raises(SapbertError, match="E612"):
+        read_config(path)
+    with pytest.raises(SapbertError, match="E612"):
+        read_config(tmp_path / "missing.cfg")
+
+
+def test_a_written_config_gives_the_same_settings(tmp_path: Path) -> None:
+    config = read_config(None, {"training.loss.@losses": "spacy-sapbert.NcaLoss.v1"})
+    path = tmp_path / "training.cfg"
+    path.write_text(config.to_str(), "utf8")
+    assert dict(flatten_config(read_config(path))) == dict(flatten_config(config))

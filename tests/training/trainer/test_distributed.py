@@ -1,0 +1,205 @@
+"""Two processes on the CPU are held against one with the whole batch."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import numpy as np
+import pytest
+import torch
+from confection import Config
+from safetensors.torch import load_file
+
+from training.trainer.config import DEFAULT_CONFIG
+from training.trainer.distributed import ALONE, Ranks, gather_vectors, split_batch
+from training.trainer.run import train
+
+ROOT = Path(__file__).parents[3]
+MakeConfig = Callable[..., Config]
+# one step of plain gradient descent, so that the weights show the gradient itself
+ONE_STEP = """
+import sys, torch
+from pathlib import Path
+class Plain(torch.optim.SGD):
+    def __init__(self, weights, lr, **other):
+        super().__init__(weights, lr=lr)
+torch.optim.AdamW = Plain
+torch.set_num_threads(1)
+import training.trainer.train_encoder as command
+sys.argv = ["train_encoder", *sys.argv[1:]]
+command.app()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+def start(count: int, arguments: List[str], code: str = ONE_STEP) -> List[int]:
+    """Run the command in so many processes, as torchrun does."""
+    port = str(free_port())
+    processes = []
+    for rank in range(count):
+        env = {
+            **os.environ,
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(count),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }
+        command = [sys.executable, "-c", code, *arguments]
+        processes.append(subprocess.Popen(command, cwd=ROOT, env=env))
+    return [process.wait(timeout=180) for process in processes]
+
+
+def as_arguments(settings: Dict[str, Any]) -> List[str]:
+    return [
+        part for key, value in settings.items() for part in (f"--{key}", str(value))
+    ]
+
+
+@pytest.fixture(scope="module")
+def quiet_encoder(tiny_encoder: Path, tmp_path_factory: Any) -> Path:
+    """The tiny encoder without dropout, which differs between processes."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path_factory.mktemp("q") / "e"))
+    config = json.loads((folder / "config.json").read_text("utf8"))
+    config["hidden_dropout_prob"] = config["attention_probs_dropout_prob"] = 0.0
+    (folder / "config.json").write_text(json.dumps(config), "utf8")
+    return folder
+
+
+@pytest.mark.parametrize("recompute", ["false", "true"])
+def test_two_processes_move_the_weights_as_one_with_the_whole_batch(
+    recompute: str,
+    quiet_encoder: Path,
+    pairs_file: Path,
+    small_settings: Dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    settings = {
+        **small_settings,
+        "encoder.base": quiet_encoder,
+        "training.batch_size": 15,  # so that the shares are not equal
+        "training.steps": 2,
+        "training.optimizer.learning_rate": 1.0,
+        "training.recompute": recompute,
+    }
+    for count in (1, 2):
+        arguments = [str(pairs_file), str(tmp_path / f"encoder-{count}"), "--quiet"]
+        assert start(count, arguments + as_arguments(settings)) == [0] * count
+    one, two, base = (
+        load_file(folder / "model.safetensors")
+        for folder in (
+            tmp_path / "encoder-1",
+            tmp_path / "encoder-2",
+            quiet_encoder,
+        )
+    )
+    moved = max(float((one[key] - base[key]).abs().max()) for key in base)
+    assert moved > 1e-3
+    for key, weights in one.items():
+        assert torch.allclose(weights, two[key], atol=1e-6), key
+
+
+def test_two_processes_see_the_distances_between_their_families(
+    quiet_encoder: Path,
+    pairs_file: Path,
+    forest: Dict[str, str],
+    small_settings: Dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    settings = {
+        **small_settings,
+        **forest,
+        "config": DEFAULT_CONFIG.with_name("hierarchy.cfg"),
+        "encoder.base": quiet_encoder,
+        "training.batch_size": 15,  # five families, of which the middle one is parted
+        "training.steps": 4,
+        "training.optimizer.learning_rate": 0.1,
+    }
+    for count in (1, 2):
+        arguments = [str(pairs_file), str(tmp_path / f"encoder-{count}"), "--quiet"]
+        assert start(count, arguments + as_arguments(settings)) == [0] * count
+    folders = [tmp_path / f"encoder-{count}" for count in (1, 2)]
+    for folder in folders:
+        lines = (folder / "training.jsonl").read_text("utf8").splitlines()
+        sources = [json.loads(line)["source"] for line in lines]
+        assert {"families", "pairs"} <= {*sources}
+    one, two, base = (
+        load_file(folder / "model.safetensors") for folder in (*folders, quiet_encoder)
+    )
+    moved = max(float((one[key] - base[key]).abs().max()) for key in base)
+    assert moved > 1e-3
+    for key, weights in one.items():
+        assert torch.allclose(weights, two[key], atol=1e-6), key
+
+
+def test_two_processes_stopped_and_resumed_equal_an_unbroken_run(
+    pairs_file: Path, small_settings: Dict[str, Any], tmp_path: Path
+) -> None:
+    # a batch of NaN would stop it too; here the run is ended by the number of steps
+    settings = {**small_settings, "training.checkpoint_every": 2}
+    plain = ONE_STEP.replace("torch.optim.AdamW = Plain", "")
+    dies = plain.replace(
+        "command.app()",
+        "import os, training.trainer.run as run\n"
+        "save = run.save_run\n"
+        "run.save_run = lambda r: (save(r), os._exit(9))\n"
+        "command.app()",
+    )
+    for name, codes in (("unbroken", [plain]), ("broken", [dies, plain])):
+        arguments = [str(pairs_file), str(tmp_path / name), "--quiet"]
+        for code in codes:
+            ended = start(2, arguments + as_arguments(settings), code)
+            if code is dies:
+                # The one that is first may tear the other out of its last barrier.
+                assert 9 in ended
+                assert 0 not in ended
+            else:
+                assert ended == [0, 0]
+    one, two = (
+        load_file(tmp_path / name / "model.safetensors")
+        for name in ("unbroken", "broken")
+    )
+    assert all(torch.equal(weights, two[key]) for key, weights in one.items())
+
+
+def test_another_number_of_processes_is_another_run(
+    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    from threading import Event
+
+    from spacy_sapbert.errors import SapbertError
+
+    stop = Event()
+    stop.set()
+    places: Dict[str, Any] = {
+        "checkpoint": tmp_path / "checkpoint",
+        "corpus_folder": tmp_path / "corpus",
+        "progress_bar": False,
+    }
+    train(pairs_file, tmp_path / "e", make_config(), stop=stop, **places)
+    state = tmp_path / "checkpoint" / "state.json"
+    text = state.read_text("utf8")
+    state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf8")
+    with pytest.raises(SapbertError, match="another processes"):
+        train(pairs_file, tmp_path / "e", make_config(), **places)
+
+
+def test_a_single_process_gathers_nothing() -> None:
+    vectors = torch.ones(3, 2, requires_grad=True)
+    assert gather_vectors(vectors, [3], ALONE) is vectors
+
+
+def test_split_batch_gives_each_pair_to_one_process() -> None:
+    shares = split_batch(np.arange(10), Ranks(0, 3))
+    assert [len(share) for share in shares] == [4, 3, 3]
+    assert np.concatenate(shares).tolist() == list(range(10))

@@ -1,0 +1,113 @@
+"""A run over pairs, relations and families."""
+
+import json
+from pathlib import Path
+from threading import Event
+from typing import Any, Callable, Dict
+
+import numpy as np
+import pytest
+import torch
+from confection import Config
+from safetensors.torch import load_file
+from transformers import AutoTokenizer
+
+from spacy_sapbert.errors import SapbertError
+from training.data.hierarchy import FAMILY, read_hierarchy
+from training.data.tokenized_pairs import build_corpus, hash_text
+from training.trainer.config import DEFAULT_CONFIG, read_config
+from training.trainer.settings import make_settings
+from training.trainer.step import collate_batch
+
+MakeConfig = Callable[..., Config]
+
+
+@pytest.fixture(scope="module")
+def config(
+    forest: Dict[str, str], small_settings: Dict[str, Any]
+) -> Callable[..., Config]:
+    """The config file for hierarchies with the tiny encoder."""
+
+    def make(more: Dict[str, Any] | None = None) -> Config:
+        path = DEFAULT_CONFIG.with_name("hierarchy.cfg")
+        return read_config(path, {**small_settings, **forest, **(more or {})})
+
+    return make
+
+
+def test_a_batch_of_families_has_every_distance(
+    forest: Dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    settings = make_settings(config())
+    corpus = build_corpus(
+        Path(forest["hierarchy.families"]),
+        tmp_path / "corpus",
+        AutoTokenizer.from_pretrained(tiny_encoder),
+        max_length=12,
+        lowercase=True,
+    )
+    hierarchy = read_hierarchy(Path(forest["hierarchy.concepts"]))
+    firsts = np.arange(0, 45, 9)[:, None] * FAMILY
+    numbers = (firsts + np.arange(FAMILY)).reshape(-1)
+    batch = collate_batch(corpus, numbers, settings, hierarchy=hierarchy)
+    assert batch.distances is not None
+    assert batch.distances.shape == (len(batch.labels), len(batch.labels))
+    assert set(batch.distances.unique().tolist()) == {0, 1, 2, 3}
+    same = batch.labels[:, None] == batch.labels[None, :]
+    assert torch.equal(batch.distances == 0, same)
+    assert int(batch.labels[0]) == hash_text("p0")
+    assert collate_batch(corpus, numbers, settings).distances is None
+
+
+def test_a_run_over_all_files_keeps_relatives_nearer_than_others(
+    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
+) -> None:
+    summary = run_training(tmp_path, pairs_file, config({"training.epochs": 6}))
+    # 72 pairs are 5 batches of 16, 8 relations 1, 45 families of three 9
+    assert summary["steps"] == 6 * (5 + 1 + 9)
+    assert (summary["pairs"], summary["relations"]) == (72, 8)
+    assert summary["families"] == 45
+    folder = tmp_path / "encoder"
+    lines = (folder / "training.jsonl").read_text("utf8").splitlines()
+    log = [json.loads(line) for line in lines]
+    by_source = {
+        name: [entry["loss"] for entry in log if entry["source"] == name]
+        for name in ("pairs", "relations", "families")
+    }
+    assert [len(each) for each in by_source.values()] == [30, 6, 54]
+    losses = by_source["families"]
+    assert np.mean(losses[-9:]) < np.mean(losses[:9])
+    card = (folder / "README.md").read_text("utf8")
+    assert "45 families of a hierarchy" in card
+    assert "| hierarchy_sha256 |" in card
+
+
+def test_a_run_over_all_files_stopped_and_resumed_equals_an_unbroken_one(
+    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
+) -> None:
+    made = config({"training.epochs": 1})
+    run_training(tmp_path / "whole", pairs_file, made)
+    stop = Event()
+    stop.set()
+    for _ in range(4):
+        assert run_training(tmp_path / "cut", pairs_file, made, stop=stop) is None
+    assert run_training(tmp_path / "cut", pairs_file, made)["steps"] == 15
+    one, other = (
+        load_file(tmp_path / name / "encoder" / "model.safetensors")
+        for name in ("whole", "cut")
+    )
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_families_need_their_concepts(config: MakeConfig) -> None:
+    with pytest.raises(SapbertError, match="E757"):
+        make_settings(config({"hierarchy.concepts": None}))
+
+
+def test_lines_that_are_no_families_are_an_error(
+    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
+) -> None:
+    odd = tmp_path / "odd.tsv"
+    odd.write_text("a\tb\tc\n", "utf8")
+    with pytest.raises(SapbertError, match="families of 3 lines.*1 lines"):
+        run_training(tmp_path, pairs_file, config({"hierarchy.families": str(odd)}))

@@ -1,0 +1,151 @@
+import json
+from pathlib import Path
+from threading import Event
+from typing import Any, Callable, Dict
+
+import pytest
+import torch
+from confection import Config
+from safetensors.torch import load_file
+
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    read_settings,
+)
+from spacy_sapbert.errors import SapbertError
+from training.trainer.checkpoints import Progress
+from training.trainer.config import flatten_config, read_config
+from training.trainer.run import note_validation
+
+MakeConfig = Callable[..., Config]
+
+
+def equal_weights(one: Path, other: Path) -> bool:
+    a, b = (load_file(path / "model.safetensors") for path in (one, other))
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def stopped() -> Event:
+    stop = Event()
+    stop.set()
+    return stop
+
+
+def test_training_lowers_the_loss_and_writes_a_plain_encoder(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    config = make_config({"training.epochs": 12})
+    summary = run_training(tmp_path, pairs_file, config)
+    assert summary["pairs"] == 72
+    assert summary["concepts"] == 72
+    assert summary["steps"] == 60
+    assert summary["last_loss"] < 0.8 * summary["first_loss"]
+    encoder = tmp_path / "encoder"
+    _, model = load_encoder(str(encoder))
+    assert model.config.hidden_size == 32
+    assert read_settings(encoder) == EncoderSettings("mean", 25, True)
+    card = (encoder / "README.md").read_text("utf8")
+    assert "72 pairs" in card
+    assert "| training.optimizer.learning_rate | `0.001` |" in card
+    log = (encoder / "training.jsonl").read_text("utf8").splitlines()
+    assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
+    written = read_config(encoder / "training.cfg")
+    assert dict(flatten_config(written)) == dict(flatten_config(config))
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_training_is_the_same_for_a_seed(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
+        config = make_config({"training.seed": seed, "training.steps": 4})
+        run_training(tmp_path / name, pairs_file, config)
+    encoders = [tmp_path / name / "encoder" for name in ("one", "two", "three")]
+    assert equal_weights(encoders[0], encoders[1])
+    assert not equal_weights(encoders[0], encoders[2])
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"training.recompute": True}, {"encoder.adapter_reduction": 4}]
+)
+def test_training_stopped_and_resumed_equals_an_unbroken_run(
+    more: Dict[str, Any],
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
+) -> None:
+    linear = {"training.schedule.@schedules": "spacy-sapbert.Linear.v1"}
+    config = make_config({**linear, **more})
+    run_training(tmp_path / "unbroken", pairs_file, config)
+    broken = tmp_path / "broken"
+    for _ in range(3):  # each goes on by one step
+        assert run_training(broken, pairs_file, config, stop=stopped()) is None
+    assert not (broken / "encoder").exists()
+    summary = run_training(broken, pairs_file, config)
+    assert summary["steps"] == 15
+    assert equal_weights(tmp_path / "unbroken" / "encoder", broken / "encoder")
+
+
+def test_a_checkpoint_of_other_settings_is_refused(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    run_training(tmp_path, pairs_file, make_config(), stop=stopped())
+    other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
+    with pytest.raises(SapbertError, match=r"another training.miner.margin.*--fresh"):
+        run_training(tmp_path, pairs_file, other)
+    run_training(tmp_path, pairs_file, other, fresh=True)
+    assert (tmp_path / "encoder" / "model.safetensors").is_file()
+
+
+def test_a_run_may_go_on_with_other_checkpoints(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    run_training(tmp_path, pairs_file, make_config(), stop=stopped())
+    summary = run_training(
+        tmp_path, pairs_file, make_config({"training.checkpoint_every": 2})
+    )
+    assert summary["steps"] == 15
+
+
+def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    endless = make_config(
+        {
+            "training.optimizer.learning_rate": float("inf"),
+            "training.checkpoint_every": 1,
+        }
+    )
+    with pytest.raises(SapbertError, match="nan at step 2; its pairs are l") as caught:
+        run_training(tmp_path, pairs_file, endless)
+    assert not any(word in str(caught.value) for word in ("heart", "fever", "skin"))
+    assert not (tmp_path / "encoder").exists()
+    # what was saved before is still there
+    state = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
+    assert state["progress"]["step"] == 1
+
+
+def test_note_validation_remembers_the_first_of_the_best() -> None:
+    progress = Progress()
+    for step, accuracy in enumerate([0.0, 0.5, 0.5, 0.4], start=1):
+        progress.step = step
+        note_validation(progress, accuracy)
+    assert (progress.best_step, progress.best_accuracy, progress.waited) == (2, 0.5, 2)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_training_in_half_precision_keeps_float32_weights(
+    precision: str,
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
+) -> None:
+    more = {"training.precision": precision, "training.steps": 3}
+    assert run_training(tmp_path, pairs_file, make_config(more), stop=stopped()) is None
+    summary = run_training(tmp_path, pairs_file, make_config(more))
+    assert summary["steps"] == 3
+    weights = load_file(tmp_path / "encoder" / "model.safetensors")
+    assert {each.dtype for each in weights.values()} == {torch.float32}

@@ -1,0 +1,152 @@
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
+
+import numpy as np
+import pytest
+import torch
+from confection import Config
+from torch import Tensor
+
+from spacy_sapbert.encoder.huggingface import load_encoder
+from training.data.tokenized_pairs import Corpus, build_corpus
+from training.losses.registry import registry
+from training.trainer.settings import TrainingSettings, make_settings
+from training.trainer.step import collate_batch, embed_batch, train_step
+
+MakeConfig = Callable[..., Config]
+
+
+@pytest.fixture(scope="module")
+def corpus(
+    pairs_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Corpus:
+    tokenizer, _ = load_encoder(str(tiny_encoder))
+    folder = tmp_path_factory.mktemp("steps") / "corpus"
+    return build_corpus(pairs_file, folder, tokenizer, max_length=25, lowercase=True)
+
+
+def gradient_of(model: torch.nn.Module) -> Tensor:
+    gradients = [each.grad for each in model.parameters() if each.grad is not None]
+    return torch.cat([each.flatten() for each in gradients])
+
+
+class Keep(torch.optim.SGD):
+    """Moves nothing and keeps the gradient of its step."""
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        weights = self.param_groups[0]["params"]
+        self.kept = torch.cat([w.grad.flatten() for w in weights if w.grad is not None])
+
+
+def take_step(
+    corpus: Corpus, settings: TrainingSettings, *, dropout: bool
+) -> Tuple[float, Tensor, Tensor]:
+    """RETURNS: The loss, the gradient, and what the random generator gives next."""
+    _, model = load_encoder(settings.base)
+    model.train(dropout)
+    torch.manual_seed(5)
+    optimizer = Keep(model.parameters(), lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    batch = collate_batch(corpus, np.arange(20), settings)
+    result = train_step(model, optimizer, scaler, batch, settings)
+    return result.loss, optimizer.kept, torch.rand(3)
+
+
+def undivided_step(corpus: Corpus, settings: TrainingSettings) -> Tuple[float, Tensor]:
+    """The same without chunks, mined and differentiated as one graph."""
+    from spacy_sapbert.encoder.pooling import POOLINGS
+    from training.data.batches import pad_names
+
+    _, model = load_encoder(settings.base)
+    numbers = np.arange(20)
+    names = corpus.ends[numbers].T.reshape(-1)
+    ids, mask = map(torch.from_numpy, pad_names(corpus, names))
+    states = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    pooled = POOLINGS[settings.pooling](states, mask)
+    vectors = torch.nn.functional.normalize(pooled, dim=1)
+    labels = torch.from_numpy(np.tile(corpus.labels[numbers], 2))
+    hashes = torch.from_numpy(corpus.names[names])
+    loss = settings.loss(vectors, *settings.miner(vectors.detach(), labels, hashes))
+    loss.backward()
+    return loss.item(), gradient_of(model)
+
+
+LOSSES: List[str] = sorted(registry.losses.get_all())
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 40])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_chunks_give_the_gradient_of_the_undivided_batch(
+    chunks: int, recompute: bool, corpus: Corpus, make_config: MakeConfig
+) -> None:
+    more = {"training.chunks": chunks, "training.recompute": recompute}
+    settings = make_settings(make_config(more))
+    loss, gradient, _ = take_step(corpus, settings, dropout=False)
+    expected_loss, expected = undivided_step(corpus, settings)
+    assert loss == pytest.approx(expected_loss, abs=1e-6)
+    assert expected.norm() > 0.01
+    assert torch.allclose(gradient, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_goes_through_chunks(
+    name: str, corpus: Corpus, make_config: MakeConfig
+) -> None:
+    more: Dict[str, Any] = {
+        "training.loss.@losses": name,
+        "training.recompute": True,
+        "training.chunks": 3,
+    }
+    settings = make_settings(make_config(more))
+    loss, gradient, _ = take_step(corpus, settings, dropout=False)
+    expected_loss, expected = undivided_step(corpus, settings)
+    assert loss == pytest.approx(expected_loss, rel=1e-5)
+    assert torch.allclose(gradient, expected, atol=1e-5, rtol=1e-3)
+
+
+def test_recomputed_chunks_drop_out_the_same_units(
+    corpus: Corpus, make_config: MakeConfig
+) -> None:
+    results = [
+        take_step(
+            corpus,
+            make_settings(
+                make_config({"training.chunks": 4, "training.recompute": recompute})
+            ),
+            dropout=True,
+        )
+        for recompute in (False, True)
+    ]
+    (loss, gradient, after), (other_loss, other_gradient, other_after) = results
+    assert loss == other_loss
+    assert torch.allclose(gradient, other_gradient, atol=1e-7)
+    assert torch.equal(after, other_after)
+
+
+def test_a_batch_that_is_no_number_moves_nothing(
+    corpus: Corpus, make_config: MakeConfig
+) -> None:
+    settings = make_settings(make_config())
+    _, model = load_encoder(settings.base)
+    with torch.no_grad():
+        model.embeddings.LayerNorm.weight.fill_(float("nan"))
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    batch = collate_batch(corpus, np.arange(8), settings)
+    assert np.isnan(train_step(model, optimizer, scaler, batch, settings).loss)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value.nan_to_num(7), before[key].nan_to_num(7))
+
+
+def test_vectors_do_not_depend_on_the_chunks(
+    corpus: Corpus, make_config: MakeConfig
+) -> None:
+    outputs = []
+    for chunks in (1, 5):
+        settings = make_settings(make_config({"training.chunks": chunks}))
+        _, model = load_encoder(settings.base)
+        batch = collate_batch(corpus, np.arange(10), settings)
+        outputs.append(embed_batch(model, batch, settings)[0])
+    assert torch.allclose(*outputs, atol=1e-6)
+    assert torch.allclose(outputs[0].norm(dim=1), torch.ones(20))

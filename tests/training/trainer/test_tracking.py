@@ -1,0 +1,32 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from training.trainer.settings import TRACKERS
+from training.trainer.tracking import make_tracker
+
+
+def test_nothing_is_tracked_unless_asked(tmp_path: Path) -> None:
+    make_tracker(None, tmp_path / "tracking", {})({"step": 1, "loss": 0.5})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_tracker_that_is_not_installed_is_an_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("wandb", "torch.utils.tensorboard", "tensorboard"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SapbertError, match=f"pip install {name}"):
+        make_tracker(name, tmp_path, {})
+
+
+def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    track = make_tracker("tensorboard", tmp_path / "tracking", {"seed": 0})
+    track({"step": 1, "loss": 0.5, "mined": 0.25})
+    events = list((tmp_path / "tracking").glob("events.*"))
+    assert len(events) == 1
+    assert b"mined" in events[0].read_bytes()

@@ -1,0 +1,151 @@
+import json
+import string
+from pathlib import Path
+from threading import Event
+from typing import Any, Callable, Dict
+
+import pytest
+import torch
+from confection import Config
+from safetensors.torch import load_file
+
+from spacy_sapbert.encoder.huggingface import load_encoder
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.trainer.settings import make_settings
+from training.trainer.validation import read_validation, validate
+
+MakeConfig = Callable[..., Config]
+
+
+@pytest.fixture
+def validation_settings(tmp_path: Path) -> Dict[str, Any]:
+    """Four mentions: two equal to names, one of a concept that is not there."""
+    concepts = [
+        Concept("C1", ["heart attack", "infarction"]),
+        Concept("C2", ["fever", "pyrexia"]),
+        Concept("C3", ["Fever"]),
+    ]
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    lines = ["Heart Attack||C1", "fever||C2", "fever||C9", "infarction||OLD"]
+    (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
+    (tmp_path / "aliases.tsv").write_text("OLD\tC1\n", "utf8")
+    return {
+        "validation.mentions": str(tmp_path / "mentions.txt"),
+        "validation.concepts": str(tmp_path / "concepts.jsonl"),
+        "validation.aliases": str(tmp_path / "aliases.tsv"),
+        "validation.every": 2,
+    }
+
+
+def test_validate_counts_ties_with_their_probability(
+    make_config: MakeConfig, validation_settings: Dict[str, Any]
+) -> None:
+    settings = make_settings(make_config(validation_settings))
+    validation = read_validation(settings)
+    assert validation is not None
+    tokenizer, model = load_encoder(settings.base)
+    model.train()
+    state = torch.get_rng_state()
+    # of four: heart attack, half of one fever, and the alias
+    assert validate(model, tokenizer, validation, settings) == 2.5 / 4
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.fixture
+def cased_encoder(make_bert: Callable[..., Path], tmp_path: Path) -> Path:
+    """An encoder that has capitals."""
+    letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
+    return make_bert(tmp_path / "cased", letters, lowercase=False)
+
+
+def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
+    make_config: MakeConfig, cased_encoder: Path, tmp_path: Path
+) -> None:
+    write_concepts(
+        tmp_path / "concepts.jsonl",
+        [Concept("C1", ["Polish"]), Concept("C2", ["polish"])],
+    )
+    lines = ["Polish||C1", "polish||C2", "  Polish ||C1"]
+    (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
+    found = {}
+    for lowercase in (False, True):
+        settings = make_settings(
+            make_config(
+                {
+                    "encoder.base": str(cased_encoder),
+                    "encoder.lowercase": lowercase,
+                    "validation.mentions": str(tmp_path / "mentions.txt"),
+                    "validation.concepts": str(tmp_path / "concepts.jsonl"),
+                }
+            )
+        )
+        validation = read_validation(settings)
+        assert validation is not None
+        tokenizer, model = load_encoder(settings.base)
+        found[lowercase] = validate(model, tokenizer, validation, settings)
+    # lower-cased, both names are one and each mention is a tie
+    assert found == {False: 1.0, True: 0.5}
+
+
+def test_no_validation_unless_asked(make_config: MakeConfig) -> None:
+    assert read_validation(make_settings(make_config())) is None
+
+
+def test_training_keeps_the_encoder_with_the_best_validation(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    validation_settings: Dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    accuracies = iter([0.2, 0.6, 0.6, 0.1])
+    monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
+    config = make_config({**validation_settings, "training.steps": 7})
+    summary = run_training(tmp_path / "long", pairs_file, config)
+    assert (summary["best_step"], summary["best_accuracy"]) == (4, 0.6)
+    log = (tmp_path / "long" / "encoder" / "training.jsonl").read_text("utf8")
+    tried = [json.loads(line) for line in log.splitlines() if "accuracy" in line]
+    assert [entry["step"] for entry in tried] == [2, 4, 6, 7]
+    run_training(tmp_path / "short", pairs_file, make_config({"training.steps": 4}))
+    best, expected = (
+        load_file(tmp_path / name / "encoder" / "model.safetensors")
+        for name in ("long", "short")
+    )
+    assert all(torch.equal(best[key], expected[key]) for key in expected)
+
+
+def test_training_stops_when_nothing_gets_better(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    validation_settings: Dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("training.trainer.run.validate", lambda *_: 0.5)
+    more = {**validation_settings, "validation.patience": 2}
+    summary = run_training(tmp_path, pairs_file, make_config(more))
+    assert summary["steps"] == 6  # the first one counts, two did not better it
+    assert summary["best_step"] == 2
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_training_resumed_remembers_the_best(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    validation_settings: Dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    accuracies = iter([0.9, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
+    monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
+    stop = Event()
+    stop.set()
+    config = make_config(validation_settings)
+    for _ in range(5):
+        assert run_training(tmp_path, pairs_file, config, stop=stop) is None
+    summary = run_training(tmp_path, pairs_file, config)
+    assert (summary["best_step"], summary["best_accuracy"]) == (2, 0.9)

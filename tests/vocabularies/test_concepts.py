@@ -1,0 +1,250 @@
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Dict, List, Set
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import (
+    Concept,
+    change_names,
+    concept_from_json,
+    concept_to_json,
+    read_concepts,
+    write_concepts,
+)
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+SAID = TEXT.filter(str.strip)
+TEXTS = st.lists(SAID, max_size=3, unique=True)
+
+
+@st.composite
+def make_concepts(draw: st.DrawFn) -> Concept:
+    aliases = draw(st.lists(SAID, min_size=1, max_size=4, unique=True))
+    place = st.sampled_from(range(len(aliases)))
+    places = st.dictionaries(
+        SAID, st.lists(place, min_size=1, unique=True).map(sorted), max_size=3
+    )
+    codes = st.dictionaries(SAID, st.lists(SAID, min_size=1, max_size=2), max_size=2)
+    return Concept(
+        cui=draw(SAID),
+        aliases=aliases,
+        types=draw(TEXTS),
+        codes=draw(codes),
+        parents=draw(TEXTS),
+        definition=draw(st.none() | SAID),
+        retired=draw(TEXTS),
+        languages=draw(places),
+        sources=draw(places),
+    )
+
+
+CONCEPTS = make_concepts()
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf8"))
+    return path
+
+
+def fields_of(concepts: List[Concept]) -> List[dict]:
+    return [asdict(concept) for concept in concepts]
+
+
+def test_name_is_the_first_alias() -> None:
+    assert Concept("C1", ["Fever", "Pyrexia"]).name == "Fever"
+
+
+def test_json_leaves_empty_fields_out() -> None:
+    concept = Concept("C1", ["Fever"], types=["T184"])
+    expected = {"cui": "C1", "name": "Fever", "aliases": ["Fever"], "types": ["T184"]}
+    assert concept_to_json(concept) == expected
+    assert list(concept_to_json(concept)) == list(expected)
+
+
+def test_json_has_languages_and_sources_sorted() -> None:
+    places = {"SPA": [1], "ENG": [0, 1]}
+    concept = Concept("C1", ["Fever", "Febris"], languages=places, sources=places)
+    data = concept_to_json(concept)
+    assert list(data["languages"]) == list(data["sources"]) == ["ENG", "SPA"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
+def test_file_gives_back_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, concepts: List[Concept], packed: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("concepts")
+    path = folder / ("concepts.jsonl.gz" if packed else "concepts.jsonl")
+    assert write_concepts(path, concepts) == len(concepts)
+    assert fields_of(list(read_concepts(path))) == fields_of(concepts)
+
+
+def test_name_or_aliases_may_stand_alone(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "c.jsonl",
+        '{"cui": "C1", "name": "Fever"}',
+        "",
+        '{"cui": "C2", "aliases": ["Pain", "Ache", "Pain"]}',
+        '{"cui": "C3", "name": "Ache", "aliases": ["Pain", "Ache"]}',
+    )
+    aliases = [concept.aliases for concept in read_concepts(path)]
+    assert aliases == [["Fever"], ["Pain", "Ache"], ["Ache", "Pain"]]
+
+
+def names_by(places: Dict[str, List[int]], aliases: List[str]) -> Dict[str, Set[str]]:
+    return {key: {aliases[place] for place in places[key]} for key in places}
+
+
+def test_places_count_in_the_aliases_of_the_line() -> None:
+    data = {
+        "cui": "C1",
+        "name": "Fever",
+        "aliases": ["Kuume", "Heat", "Fever", "Heat"],
+        "languages": {"FIN": [0], "ENG": [1, 2]},
+        "sources": {"MSH": [0, 1, 3]},
+    }
+    concept = concept_from_json(data, Path("x"), 1)
+    assert concept.aliases == ["Fever", "Kuume", "Heat"]
+    assert concept.languages == {"ENG": [0, 2], "FIN": [1]}
+    assert concept.sources == {"MSH": [1, 2]}
+
+
+def test_name_that_is_no_alias_comes_before_them() -> None:
+    data = {"cui": "C1", "name": "Fever", "aliases": ["Heat"], "sources": {"X": [0]}}
+    concept = concept_from_json(data, Path("x"), 1)
+    assert (concept.aliases, concept.sources) == (["Fever", "Heat"], {"X": [1]})
+
+
+def test_place_of_a_name_without_aliases_is_0() -> None:
+    data = {"cui": "C1", "name": "Fever", "languages": {"ENG": [0]}}
+    assert concept_from_json(data, Path("x"), 1).languages == {"ENG": [0]}
+
+
+@given(concept=CONCEPTS, data=st.data())
+def test_names_keep_their_places_in_any_order_of_a_line(
+    concept: Concept, data: st.DataObject
+) -> None:
+    several = [*concept.aliases, *data.draw(st.lists(st.sampled_from(concept.aliases)))]
+    said = data.draw(st.permutations(several))
+    line = {"cui": concept.cui, "aliases": said}
+    line["name"] = data.draw(st.none() | st.sampled_from(said) | SAID)
+    for key in ("languages", "sources"):
+        line[key] = {
+            group: [place for place, alias in enumerate(said) if alias in names]
+            for group, names in names_by(getattr(concept, key), concept.aliases).items()
+        }
+    found = concept_from_json(line, Path("x"), 1)
+    assert found.name == (line["name"] or said[0])
+    for key in ("languages", "sources"):
+        places = getattr(found, key)
+        assert all(each == sorted(set(each)) for each in places.values())
+        expected = names_by(getattr(concept, key), concept.aliases)
+        assert names_by(places, found.aliases) == expected
+
+
+@given(concept=CONCEPTS, data=st.data())
+def test_changed_names_keep_their_languages_and_sources(
+    concept: Concept, data: st.DataObject
+) -> None:
+    count = len(concept.aliases)
+    names = data.draw(
+        st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=count, max_size=count)
+    )
+    changed = replace(concept)
+    change_names(changed, names)
+    assert changed.aliases == list(dict.fromkeys(filter(None, names)))
+    for key in ("languages", "sources"):
+        before = names_by(getattr(concept, key), names)
+        kept = {key: named - {""} for key, named in before.items() if named != {""}}
+        places = getattr(changed, key)
+        assert names_by(places, changed.aliases) == kept
+        assert all(each == sorted(set(each)) for each in places.values())
+
+
+BAD_PLACES = ["0", "[]", "[1]", "[-1]", "[0, 0]", "[true]", "[0.0]", '["0"]']
+
+
+@pytest.mark.parametrize("key", ["languages", "sources"])
+@pytest.mark.parametrize(
+    "value", ["[0]", "null", *(f'{{"ENG": {places}}}' for places in BAD_PLACES)]
+)
+def test_bad_places_are_an_error(tmp_path: Path, key: str, value: str) -> None:
+    line = f'{{"cui": "C1", "name": "Fever", "{key}": {value}}}'
+    path = write(tmp_path / "c.jsonl", line)
+    with pytest.raises(SapbertError, match=f"E101.*:1: .*places in `aliases`.*`{key}`"):
+        list(read_concepts(path))
+
+
+def test_places_that_do_not_ascend_are_an_error() -> None:
+    data = {"cui": "C1", "aliases": ["a", "b"], "languages": {"ENG": [1, 0]}}
+    with pytest.raises(SapbertError, match="E101"):
+        concept_from_json(data, Path("x"), 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("[]", "`cui` and `name` or `aliases`"),
+        ("{", "valid JSON"),
+        ("[" * 100_000, "valid JSON"),
+        ("1" * 5_000, "valid JSON"),
+        ('{"cui": "C1", "name": "half \\ud83d"}', "valid JSON"),
+        ('{"name": "Fever"}', "a text as `cui`"),
+        ('{"cui": 1, "name": "Fever"}', "a text as `cui`"),
+        ('{"cui": " ", "name": "Fever"}', "a text as `cui`"),
+        ('{"cui": "C1"}', "at least one name"),
+        ('{"cui": "C1", "aliases": []}', "at least one name"),
+        ('{"cui": "C1", "aliases": ["Fever", " "]}', "at least one name"),
+        ('{"cui": "C1", "aliases": "Fever"}', "a list of texts as `aliases`"),
+        ('{"cui": "C1", "name": "Fever", "types": [1]}', "a list of texts as `types`"),
+        ('{"cui": "C1", "name": 1}', "a text as `name`"),
+        ('{"cui": "C1", "name": "Fever", "codes": {"MSH": "D1"}}', "by source"),
+        ('{"cui": "C1", "name": "Fever", "tui": "T184"}', "no fields but"),
+    ],
+)
+def test_bad_line_is_an_error_with_file_and_line(
+    tmp_path: Path, line: str, expected: str
+) -> None:
+    path = write(tmp_path / "c.jsonl", '{"cui": "C0", "name": "Pain"}', line)
+    with pytest.raises(SapbertError) as caught:
+        list(read_concepts(path))
+    assert f"{path}:2: Expected" in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_errors_do_not_say_what_a_name_says(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.jsonl", '{"cui": "C0", "name": "Sentinel", "types": 1}')
+    with pytest.raises(SapbertError) as caught:
+        list(read_concepts(path))
+    assert "Sentinel" not in str(caught.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["cui", "name", "aliases", "codes", "types", "languages", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(data=JSON)
+def test_any_json_gives_a_concept_or_an_error_of_ours(data: Any) -> None:
+    try:
+        concept = concept_from_json(data, Path("x"), 1)
+    except SapbertError:
+        return
+    assert concept.aliases
+    json.dumps(concept_to_json(concept))

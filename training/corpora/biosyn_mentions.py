@@ -1,0 +1,308 @@
+"""annotated corpus → mentions.tsv, pre-processed as BioSyn does it."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import (
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Tuple,
+)
+
+import typer
+from tqdm import tqdm
+from wasabi import msg
+
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.evaluation.baselines import read_dictionary
+from spacy_sapbert.evaluation.gold_mentions import (
+    find_concepts,
+    group_aliases,
+    read_aliases,
+)
+from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
+from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
+from training.corpora.composites import split_composite
+from training.corpora.convert import TABLE_SUFFIXES, write_table
+from training.corpora.registry import FORMATS, GoldDocument, GoldSpan, read_corpus
+
+MOST_ROUNDS = 3  # long forms with short forms in them
+PART_IDS = ("own", "all")
+COUNTED = (
+    "documents",
+    "documents without text",
+    "mentions",
+    "abbreviations expanded",
+    "composites split",
+    "composites left whole",
+    "of punctuation only, dropped",
+    "without an id, dropped",
+    "not in the dictionary, dropped",
+)
+
+Covers = Callable[[str], FrozenSet[str]]
+Parts = List[List[str]]
+
+
+class Steps(NamedTuple):
+    """How the steps are done that may be left out.
+
+    abbreviations (bool): Expand what the document defines.
+    composites (bool): Split what means several concepts.
+    part_ids (str): Of a part of a composite: "own", or "all" = those of all parts.
+    """
+
+    abbreviations: bool = True
+    composites: bool = True
+    part_ids: str = "own"
+
+
+ALL_STEPS = Steps()
+
+
+class Known(NamedTuple):
+    """What the dictionary has.
+
+    covers (Covers): Gives the concepts that an id means.
+    named (Covers): Gives the concepts that have a name, which is pre-processed.
+    """
+
+    covers: Covers
+    named: Covers
+
+
+def expand_abbreviations(
+    mention: str, long_forms: Dict[str, str], *, within: Tuple[str, ...] = ()
+) -> str:
+    """Put long forms for short ones, also in the long forms.
+
+    mention (str): The mention.
+    long_forms (Dict[str, str]): From `find_long_forms`.
+    within (Tuple[str, ...]): The short forms that this text stands for. They are not
+        expanded again, so that two that stand for each other come to an end.
+    RETURNS (str): With long forms for each token, or two, that equal a short form, also
+        between `/` and before commas. Single blanks.
+    """
+
+    def expand(token: str) -> str:
+        short = token.rstrip(",")
+        if short in within or short not in long_forms:
+            return token
+        inner = (*within, short)
+        long = expand_abbreviations(long_forms[short], long_forms, within=inner)
+        return long + token[len(short) :]
+
+    tokens = mention.split()
+    if len(within) >= MOST_ROUNDS:
+        return " ".join(tokens)
+    done: List[str] = []
+    while tokens:
+        for size in (2, 1):
+            token = " ".join(tokens[:size])
+            expanded = expand(token)
+            if expanded != token:
+                break
+        else:  # "DMD/BMD" may be a short form as a whole, and was tried first
+            expanded = "/".join(map(expand, token.split("/")))
+        done.append(expanded)
+        del tokens[:size]
+    return " ".join(done)
+
+
+def know_dictionary(concepts: Iterable[Concept], aliases: Dict[str, str]) -> Known:
+    """Remember the ids and names of a dictionary.
+
+    concepts (Iterable[Concept]): Pre-processed or not.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    RETURNS (Known): What it has; of several aliases the one that stands for them.
+    """
+    dictionary = read_dictionary(preprocess_concepts(concepts, Counter()))
+    groups = group_aliases(aliases)
+
+    def covers(cui: str) -> FrozenSet[str]:
+        return find_concepts(cui, dictionary.lookup, aliases, groups)
+
+    def named(name: str) -> FrozenSet[str]:
+        row = dictionary.names.get(name)
+        cuis = [] if row is None else dictionary.cuis[row]
+        return frozenset(aliases.get(cui, cui) for cui in cuis)
+
+    return Known(covers, named)
+
+
+def order_parts(names: List[str], parts: Parts, known: Known) -> Parts:
+    """Give the parts of a composite their ids, which may be annotated in another order.
+
+    names (List[str]): The parts of the mention, in order.
+    parts (Parts): As many lists of ids.
+    known (Known): The dictionary.
+    RETURNS (Parts): Those of each name: the first whose concept bears that very name;
+        what is left goes to the other names in order.
+    """
+    left = list(parts)
+    found: List[Optional[List[str]]] = []
+    for name in names:
+        named = known.named(preprocess_name(name))
+        own = (part for part in left if any(named & known.covers(c) for c in part))
+        found.append(next(own, None))
+        if found[-1] is not None:
+            left.remove(found[-1])
+    return [left.pop(0) if part is None else part for part in found]
+
+
+def split_span(
+    span: GoldSpan, steps: Steps, known: Optional[Known], counts: Counter[str]
+) -> List[GoldSpan]:
+    """Split a composite, if it has as many parts as it has concepts.
+
+    span (GoldSpan): A mention.
+    steps (Steps): How it is done.
+    known (Optional[Known]): The dictionary.
+    counts (Counter[str]): Is added to.
+    RETURNS (List[GoldSpan]): A mention of each part, at the place of the whole, or the
+        mention alone.
+    """
+    if not steps.composites or len(span.parts) < 2:
+        return [span]
+    names = split_composite(span.mention, len(span.parts))
+    if len(names) == 1:
+        counts["composites left whole"] += 1
+        return [span]
+    counts["composites split"] += 1
+    parts = span.parts
+    if steps.part_ids == "all":
+        parts = [[cui for part in parts for cui in part]] * len(names)
+    elif known:
+        parts = order_parts(names, parts, known)
+    return [
+        span._replace(mention=name, parts=[part])
+        for name, part in zip(names, parts, strict=True)
+    ]
+
+
+def is_kept(span: GoldSpan, known: Optional[Known], counts: Counter[str]) -> bool:
+    """Tell whether a mention is asked for at all.
+
+    span (GoldSpan): A pre-processed mention.
+    known (Optional[Known]): The dictionary; None = ids do not matter.
+    counts (Counter[str]): Is added to.
+    RETURNS (bool): Whether something is left of it, and each of its parts has an id
+        that the dictionary has.
+    """
+    if not span.mention:
+        counts["of punctuation only, dropped"] += 1
+    elif known and not span.parts:
+        counts["without an id, dropped"] += 1
+    elif known and not all(any(map(known.covers, part)) for part in span.parts):
+        counts["not in the dictionary, dropped"] += 1
+    else:
+        return True
+    return False
+
+
+def preprocess_documents(
+    documents: Iterable[GoldDocument],
+    counts: Counter[str],
+    steps: Steps = ALL_STEPS,
+    known: Optional[Known] = None,
+) -> Iterator[GoldDocument]:
+    """Pre-process the mentions of a corpus.
+
+    documents (Iterable[GoldDocument]): From `read_corpus`.
+    counts (Counter[str]): Is added to.
+    steps (Steps): How it is done.
+    known (Optional[Known]): The dictionary; None = no mention is dropped for its ids.
+    YIELDS (GoldDocument): With other mentions; their offsets are those of the text.
+    SOURCE: Sung et al. (2020).
+    """
+    counts.update(dict.fromkeys(COUNTED, 0))
+    for document in documents:
+        counts["documents"] += 1
+        counts["documents without text"] += not document.text
+        counts["mentions"] += len(document.spans)
+        long_forms = find_long_forms(document.text) if steps.abbreviations else {}
+        spans: List[GoldSpan] = []
+        for span in document.spans:
+            mention = expand_abbreviations(span.mention, long_forms)
+            counts["abbreviations expanded"] += mention.split() != span.mention.split()
+            parts = split_span(span._replace(mention=mention), steps, known, counts)
+            spans += [
+                part._replace(mention=preprocess_name(part.mention)) for part in parts
+            ]
+        kept = [span for span in spans if is_kept(span, known, counts)]
+        yield document._replace(spans=kept)
+
+
+def main(
+    corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
+    format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
+    output: Path = typer.Option(..., help="mentions.tsv or mentions.tsv.gz to write."),
+    dictionary: Optional[Path] = typer.Option(
+        None, help="concepts.jsonl: drop mentions whose ids it does not have."
+    ),
+    aliases: Optional[Path] = typer.Option(
+        None, help="Lines: an id, a tab, the id that it is an alias of."
+    ),
+    prefix: str = typer.Option(
+        "", help="Put before ids without a colon, e.g. MESH:", show_default=False
+    ),
+    drop_prefix: str = typer.Option(
+        "", help="Taken from ids that have it, e.g. UMLS:", show_default=False
+    ),
+    bars_join_parts: Optional[bool] = typer.Option(
+        None,
+        "--bars-join-parts/--bars-are-alternatives",
+        help="A|B means A and B, or A or B. [as the format]",
+    ),
+    abbreviations: bool = typer.Option(True, help="Expand abbreviations."),
+    composites: bool = typer.Option(True, help="Split composites."),
+    part_ids: str = typer.Option(
+        "own", help="Ids of a part of a composite: own, or all as in the paper's code."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """annotated corpus -> mentions.tsv, pre-processed
+
+    Example: python -m training.corpora.biosyn_mentions corpus/NCBIdevelopset_corpus.txt
+    --format pubtator --dictionary corpus/ncbi/concepts.jsonl --output
+    corpus/ncbi/dev.tsv
+    """
+    given = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
+    counts: Counter[str] = Counter()
+    try:
+        if part_ids not in PART_IDS:
+            raise SapbertError(
+                Errors.E605.format(setting="part-ids", known=PART_IDS, value=part_ids)
+            )
+        if not output.name.endswith(TABLE_SUFFIXES):
+            raise SapbertError(
+                Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
+            )
+        ids = read_aliases(aliases) if aliases else {}
+        known = know_dictionary(read_concepts(dictionary), ids) if dictionary else None
+        documents = read_corpus(
+            corpus, format, prefix=prefix, drop_prefix=drop_prefix, **given
+        )
+        bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+        steps = Steps(abbreviations, composites, part_ids)
+        with write_atomically(output) as file:
+            write_table(preprocess_documents(bar, counts, steps, known), file, counts)
+            if not counts["written"]:
+                raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    if not quiet:
+        msg.table([(key, f"{count:,}") for key, count in counts.items()])
+        msg.good(f"Wrote {output}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,158 @@
+"""mentions.tsv + concepts.jsonl → pairs.tsv: mentions with names of their concepts."""
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Dict, Iterable, Iterator, List, Optional, Set
+
+import typer
+from tqdm import tqdm
+from wasabi import msg
+
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.evaluation.gold_mentions import (
+    GoldMention,
+    fold_text,
+    read_aliases,
+    read_mentions,
+)
+from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from training.data.pairs import Pair, distinct_names
+
+
+def group_mentions(
+    golds: Iterable[GoldMention], aliases: Dict[str, str], counts: Dict[str, int]
+) -> Dict[str, Dict[str, str]]:
+    """Put the distinct mentions of each concept together.
+
+    golds (Iterable[GoldMention]): Those of a training set. Of several ids that would be
+        right each counts; what means several concepts at once is left out.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    counts (Dict[str, int]): Counts what is read and left out.
+    RETURNS (Dict[str, Dict[str, str]]): By id, the first spelling of each folded text.
+    """
+    grouped: Dict[str, Dict[str, str]] = defaultdict(dict)
+    for gold in golds:
+        counts["mentions"] += 1
+        if len(gold.parts) != 1:
+            counts["composite or without an id"] += 1
+            continue
+        text = " ".join(gold.mention.split())
+        for cui in gold.parts[0]:
+            grouped[aliases.get(cui, cui)].setdefault(fold_text(text), text)
+    return grouped
+
+
+def find_ids(
+    concept: Concept, mentions: Dict[str, Dict[str, str]], aliases: Dict[str, str]
+) -> List[str]:
+    """Find the ids with which mentions of a concept were annotated.
+
+    concept (Concept): The concept.
+    mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    RETURNS (List[str]): Sorted.
+    """
+    ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
+    return sorted(ids & mentions.keys())
+
+
+def pair_mentions(
+    concepts: Iterable[Concept],
+    mentions: Dict[str, Dict[str, str]],
+    aliases: Dict[str, str],
+    found: Set[str],
+) -> Iterator[Pair]:
+    """Pair each mention with every name of its concept that differs from it.
+
+    concepts (Iterable[Concept]): The dictionary.
+    mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    found (Set[str]): Gets the ids of mentions that the dictionary has.
+    YIELDS (Pair): The concept, the mention and the name.
+    SOURCE: Liu et al. (2021), §4.1, fine-tuning.
+    """
+    for concept in concepts:
+        known = find_ids(concept, mentions, aliases)
+        found.update(known)
+        texts = {key: text for cui in known for key, text in mentions[cui].items()}
+        names = distinct_names(concept) if texts else []
+        label = aliases.get(concept.cui, concept.cui)
+        for folded, mention in sorted(texts.items()):
+            for name in names:
+                if name.lower() != folded:
+                    yield label, mention, name
+
+
+def write_finetune_pairs(
+    mentions_paths: Iterable[Path],
+    concepts: Iterable[Concept],
+    path: Path,
+    aliases: Dict[str, str],
+) -> Dict[str, int]:
+    """Write the pairs to fine-tune an encoder on.
+
+    mentions_paths (Iterable[Path]): Files of training mentions, never those of a test.
+    concepts (Iterable[Concept]): The dictionary.
+    path (Path): pairs.tsv, or pairs.tsv.gz.
+    aliases (Dict[str, str]): Ids that another one stands for.
+    RETURNS (Dict[str, int]): How many mentions, concepts and pairs there were.
+    RAISES (SapbertError): If a file is not usable, or nothing can be paired.
+    """
+    counts = {"mentions": 0, "composite or without an id": 0}
+    golds = (gold for each in mentions_paths for gold in read_mentions(each))
+    mentions = group_mentions(golds, aliases, counts)
+    found: Set[str] = set()
+    pairs = 0
+    with write_atomically(path) as file:
+        for pair in pair_mentions(concepts, mentions, aliases, found):
+            file.write("\t".join(pair).encode("utf8") + b"\n")
+            pairs += 1
+        if not pairs:
+            raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
+    texts = sum(len(texts) for texts in mentions.values())
+    return {
+        **counts,
+        "distinct mentions and ids": texts,
+        "ids": len(mentions),
+        "ids that the dictionary has": len(found),
+        "pairs": pairs,
+    }
+
+
+def main(
+    mentions: List[Path] = typer.Argument(
+        ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
+    ),
+    concepts: Path = typer.Option(..., help="concepts.jsonl, the dictionary."),
+    output: Path = typer.Option(..., help="pairs.tsv to write."),
+    aliases: Optional[Path] = typer.Option(
+        None, help="Lines: an id, a tab, the id that it is an alias of."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """mentions.tsv + concepts.jsonl -> pairs.tsv
+
+    Example: python -m training.data.finetune_pairs corpus/ncbi/train.tsv --concepts
+    corpus/ncbi/concepts.jsonl --output corpus/ncbi/pairs.tsv, and then python -m
+    training.trainer.train_encoder corpus/ncbi/pairs.tsv models/ncbi --encoder.base
+    models/encoder --config training/configs/finetune_scientific.cfg
+    """
+    try:
+        known = read_aliases(aliases) if aliases else {}
+        bar = tqdm(
+            read_concepts(concepts),
+            unit=" concepts",
+            disable=quiet or not sys.stderr.isatty(),
+        )
+        counts = write_finetune_pairs(mentions, bar, output, known)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    if not quiet:
+        msg.table([(key, f"{count:,}") for key, count in counts.items()])
+        msg.good(f"Wrote {output}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

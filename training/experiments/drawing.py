@@ -1,0 +1,194 @@
+"""Vectors, predictions and logs → pictures that people of all kinds of sight read."""
+
+from itertools import groupby
+from typing import Any, Dict, List, Sequence
+
+import numpy as np
+import torch
+
+from spacy_sapbert.evaluation.canvas import COLOURS, MARKERS, open_canvas
+from training.losses.miners import mine_hard_pairs, split_pairs
+
+
+def draw_names(
+    titles: Sequence[str],
+    labels: np.ndarray,
+    vectors: Dict[str, np.ndarray],
+    *,
+    seed: int,
+) -> Any:
+    """Draw the names of some concepts as each encoder places them, by t-SNE.
+
+    titles (Sequence[str]): Of the concepts, each with a colour and a sign.
+    labels (np.ndarray): The concept of each name. Shape: (names,).
+    vectors (Dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
+    seed (int): Of t-SNE.
+    RETURNS (Figure): A picture for each encoder.
+    SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
+    """
+    from sklearn.manifold import TSNE
+
+    figure, axes = open_canvas(1, len(vectors), width=6)
+    perplexity = min(15, max(2, (len(labels) - 1) // 3))
+    for axis, (encoder, rows) in zip(axes[0], vectors.items(), strict=True):
+        flat = TSNE(
+            metric="cosine", init="random", perplexity=perplexity, random_state=seed
+        ).fit_transform(rows)
+        for number, title in enumerate(titles):
+            chosen = flat[labels == number]
+            axis.scatter(
+                chosen[:, 0],
+                chosen[:, 1],
+                s=18,
+                color=COLOURS[number % len(COLOURS)],
+                marker=MARKERS[number % len(MARKERS)],
+                label=title[:40],
+            )
+        axis.set(title=encoder, xticks=[], yticks=[])
+    handles, texts = axes[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles, texts, loc="outside lower center", ncols=3, fontsize=7, frameon=False
+    )
+    return figure
+
+
+def draw_cosines(
+    names: Sequence[str],
+    labels: np.ndarray,
+    vectors: Dict[str, np.ndarray],
+    *,
+    margin: float,
+) -> Any:
+    """Draw how alike the positives and negatives of a batch are, all and mined ones.
+
+    names (Sequence[str]): The batch.
+    labels (np.ndarray): The concept of each name. Shape: (names,).
+    vectors (Dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
+    margin (float): Of the miner.
+    RETURNS (Figure): Two pictures for each encoder.
+    SOURCE: Liu et al. (2021), Figure 3.
+    """
+    figure, axes = open_canvas(len(vectors), 2, width=4.5)
+    concepts = torch.from_numpy(labels)
+    numbers = {name.lower(): number for number, name in enumerate(names)}
+    texts = torch.tensor([numbers[name.lower()] for name in names])
+    bins = np.linspace(-0.4, 1, 57)
+    every = split_pairs(concepts, names=texts)
+    for row, (title, array) in zip(axes, vectors.items(), strict=True):
+        unit = torch.from_numpy(array)
+        cosines = (unit @ unit.T).numpy()
+        mined = mine_hard_pairs(unit, concepts, margin=margin, names=texts)
+        for axis, masks, kind in ((row[0], every, "all"), (row[1], mined, "mined")):
+            for mask, colour, sign in zip(
+                masks, COLOURS, ("positives", "negatives"), strict=False
+            ):
+                values = cosines[mask.numpy()]
+                axis.hist(
+                    values,
+                    bins,
+                    density=True,
+                    histtype="stepfilled",
+                    alpha=0.45,
+                    color=colour,
+                    edgecolor=colour,
+                    hatch="//" if sign == "positives" else None,
+                    label=f"{len(values):,} {sign}",
+                )
+            axis.set(title=f"{title}: {kind} pairs", xlabel="cosine", yticks=[])
+            axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_thresholds(scores: np.ndarray, right: np.ndarray) -> Any:
+    """Draw precision, and accuracy or recall, against the threshold.
+
+    Every judged mention has a concept, so that accuracy and recall are one curve.
+
+    scores (np.ndarray): Cosine of the first answer to each mention; −1 without one.
+        Shape: (n,).
+    right (np.ndarray): How right it is, 0 to 1. Shape: (n,).
+    RETURNS (Figure): One picture.
+    """
+    thresholds = np.linspace(0, 1, 101)
+    answered = scores[:, None] >= thresholds  # (n, thresholds)
+    counts = answered.sum(axis=0)
+    hits = (answered * right[:, None]).sum(axis=0)
+    curves = {
+        "precision": np.where(counts, hits / np.maximum(counts, 1), np.nan),
+        "accuracy = recall": hits / len(scores),
+    }
+    figure, axes = open_canvas(1, 1, width=6)
+    for (name, values), colour, style in zip(
+        curves.items(), COLOURS, ("-", "--"), strict=False
+    ):
+        axes[0][0].plot(thresholds, values, style, color=colour, label=name)
+    axes[0][0].set(xlabel="threshold (cosine)", ylim=(0, 1.02), xlim=(0, 1))
+    axes[0][0].grid(alpha=0.3)
+    axes[0][0].legend(frameon=False)
+    return figure
+
+
+def draw_curves(logs: Dict[str, List[Dict[str, Any]]], *, window: int) -> Any:
+    """Draw loss, mined share and accuracy against the steps.
+
+    logs (Dict[str, List[Dict[str, Any]]]): Lines of training.jsonl by title.
+    window (int): Steps over which loss and share are averaged.
+    RETURNS (Figure): A picture for each that was logged.
+    """
+    keys = ["loss", "mined"]
+    keys += (
+        ["accuracy"]
+        if any("accuracy" in e for log in logs.values() for e in log)
+        else []
+    )
+    titles = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
+    figure, axes = open_canvas(1, len(keys), width=4.5)
+    styles = ("-", "--", "-.", ":")
+    for axis, key in zip(axes[0], keys, strict=True):
+        for number, (name, log) in enumerate(logs.items()):
+            points = [(e["step"], e[key]) for e in log if key in e]
+            if key != "accuracy":
+                points = [
+                    (group[-1][0], float(np.mean([value for _, value in group])))
+                    for _, each in groupby(points, lambda p: (p[0] - 1) // window)
+                    for group in [list(each)]
+                ]
+            axis.plot(
+                *zip(*points, strict=True),
+                styles[number % len(styles)],
+                color=COLOURS[number % len(COLOURS)],
+                label=name,
+            )
+        axis.set(title=titles[key], xlabel="step")
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_recalls(results: Dict[str, Dict[str, List[Dict[str, float]]]]) -> Any:
+    """Draw precision against recall, for the pairs up to each distance.
+
+    results (Dict[str, Dict[str, List[Dict[str, float]]]]): Of each encoder, by
+        distance, what `precision_recall` gave.
+    RETURNS (Figure): A picture for each distance that any of them has.
+    SOURCE: HiPrBERT (2023).
+    """
+    known = sorted({each for curves in results.values() for each in curves}, key=int)
+    figure, axes = open_canvas(1, len(known), width=4)
+    styles = ("-", "--", "-.", ":")
+    for axis, distance in zip(axes[0], known, strict=True):
+        for number, (name, curves) in enumerate(results.items()):
+            points = curves.get(distance, [])
+            axis.plot(
+                [point["recall"] for point in points],
+                [point["precision"] for point in points],
+                styles[number % len(styles)],
+                color=COLOURS[number % len(COLOURS)],
+                label=name,
+            )
+        near = "synonyms" if distance == "0" else f"distance up to {distance}"
+        axis.set(title=near, xlabel="recall", xlim=(0, 1), ylim=(0, 1.02))
+        axis.grid(alpha=0.3)
+    axes[0][0].set(ylabel="precision")
+    axes[0][0].legend(frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,216 @@
+"""results.json of gold files by language → Precision@1 and @5, as for XL-BEL."""
+
+import re
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Dict, List, Optional, Sequence
+
+import typer
+from wasabi import msg
+
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
+from spacy_sapbert.system.writing import write_atomically, write_json
+from training.experiments.summarize_runs import Key, Run, read_run
+
+# In the name of a file: xlbel_es.test.tsv.gz, es_1k_test_query.txt, dev.es.tsv
+LANGUAGE = re.compile(r"(?<![A-Za-z0-9])[a-z]{2}(?![A-Za-z0-9])")
+
+
+def find_language(file: str) -> str:
+    """Tell the language of a file of mentions by its name.
+
+    file (str): The name.
+    RETURNS (str): The first two small letters that stand alone.
+    RAISES (SapbertError): If there are none.
+    """
+    found = LANGUAGE.search(file)
+    if found is None:
+        raise SapbertError(Errors.E780.format(file=file))
+    return found.group()
+
+
+def list_languages(run: Run, path: Path) -> Dict[str, str]:
+    """Give the file of each language.
+
+    run (Run): From `read_run`.
+    path (Path): Where it was read, for the error.
+    RETURNS (Dict[str, str]): Name of the file by language, in the order of the results.
+    RAISES (SapbertError): If a language has two, or a file no language.
+    """
+    files: Dict[str, str] = {}
+    for file in run.digests:
+        language = find_language(file)
+        if language in files:
+            raise SapbertError(
+                Errors.E781.format(
+                    path=path, language=language, first=files[language], second=file
+                )
+            )
+        files[language] = file
+    return files
+
+
+def read_runs(paths: Dict[str, List[Path]], group: str) -> Dict[str, List[Run]]:
+    """Read the results of linkers that were judged alike, on the same mentions.
+
+    paths (Dict[str, List[Path]]): Files results.json by linker; several are seeds.
+    group (str): Of mentions: "all", "covered", "seen" or "unseen".
+    RETURNS (Dict[str, List[Run]]): The results.
+    RAISES (SapbertError): If a file is not usable, or was judged in another way.
+    """
+    first: Optional[Path] = None
+    runs: Dict[str, List[Run]] = {}
+    for name, files in paths.items():
+        for path in files:
+            run = read_run(path, group)
+            if first is None:
+                first, known = path, run
+            for setting in sorted({*known.settings, *run.settings}):
+                if known.settings.get(setting) != run.settings.get(setting):
+                    raise SapbertError(
+                        Errors.E746.format(path=path, first=first, setting=setting)
+                    )
+            if run.digests != known.digests:
+                raise SapbertError(Errors.E782.format(path=path, first=first))
+            runs.setdefault(name, []).append(run)
+    return runs
+
+
+def mean_of_known(values: Sequence[Optional[float]]) -> Optional[float]:
+    """RETURNS (Optional[float]): Their mean; None if no language has a value."""
+    known = [value for value in values if value is not None]
+    return round(fmean(known), 6) if known else None
+
+
+def make_table(
+    paths: Dict[str, List[Path]],
+    *,
+    level: str = "concepts",
+    ties: str = "expected",
+    group: str = "all",
+) -> Dict[str, Any]:
+    """Lay results out by language.
+
+    paths (Dict[str, List[Path]]): Files results.json by linker; several are seeds.
+    level (str): One of `LEVELS`: what k counts.
+    ties (str): One of `TIES`.
+    group (str): Of mentions: "all", "covered", "seen" or "unseen".
+    RETURNS (Dict[str, Any]): Settings, gold files by language, and for each linker its
+        seeds, each with `coverage` and `p@k` by language and as `mean`: the mean of the
+        languages that have a value, each counted once.
+    RAISES (SapbertError): If a file is not usable, or was judged in another way; if a
+        setting is unknown.
+    """
+    for setting, known, value in (("level", LEVELS, level), ("ties", TIES, ties)):
+        if value not in known:
+            raise SapbertError(
+                Errors.E605.format(setting=setting, known=known, value=value)
+            )
+    runs = read_runs(paths, group)
+    first = next(iter(runs.values()))[0]
+    files = list_languages(first, next(iter(paths.values()))[0])
+    ks = first.settings["ks"]
+    linkers: Dict[str, List[Dict[str, Any]]] = {}
+    for name, seeds in runs.items():
+        for run in seeds:
+            columns: Dict[str, Dict[str, Optional[float]]] = {
+                "coverage": {lang: run.coverages[file] for lang, file in files.items()}
+            }
+            for k in ks:
+                columns[f"p@{k}"] = {
+                    language: run.accuracies[Key(file, level, k)][ties]
+                    for language, file in files.items()
+                }
+            for values in columns.values():
+                values["mean"] = mean_of_known(list(values.values()))
+            linkers.setdefault(name, []).append(columns)
+    return {
+        "level": level,
+        "ties": ties,
+        "group": group,
+        "settings": first.settings,
+        "files": files,
+        "linkers": linkers,
+    }
+
+
+def render_table(data: Dict[str, Any]) -> str:
+    """Write the table down.
+
+    data (Dict[str, Any]): From `make_table`.
+    RETURNS (str): Markdown, without a line feed at the end.
+    """
+    columns = [
+        (name, column) for name, seeds in data["linkers"].items() for column in seeds[0]
+    ]
+    titles = [f"{name}: {column.capitalize()}" for name, column in columns]
+    lines = [
+        f"Precision of the first answers by {data['level']}, ties {data['ties']}; "
+        f"mentions: {data['group']}. Coverage is of all mentions. Of several seeds "
+        "mean ± standard deviation.",
+        "",
+        f"| Language | {' | '.join(titles)} |",
+        f"| --- |{' ---: |' * len(titles)}",
+    ]
+    for language in (*data["files"], "mean"):
+        cells = [
+            render_mean([seed[column][language] for seed in data["linkers"][name]])
+            for name, column in columns
+        ]
+        lines.append(f"| {language} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def group_results(values: Sequence[str]) -> Dict[str, List[Path]]:
+    """Read names and files from the command line.
+
+    values (Sequence[str]): Each `NAME=results.json`; those of one name are seeds.
+    RETURNS (Dict[str, List[Path]]): Files by name.
+    RAISES (SapbertError): If one has another form.
+    """
+    paths: Dict[str, List[Path]] = {}
+    for value in values:
+        name, separator, path = value.partition("=")
+        if not separator or not name.strip() or not path.strip():
+            raise SapbertError(Errors.E783.format(value=value))
+        paths.setdefault(name.strip(), []).append(Path(path.strip()))
+    return paths
+
+
+def main(
+    results: List[str] = typer.Argument(
+        ..., help="NAME=results.json of each linker; with one name for several seeds."
+    ),
+    level: str = typer.Option("concepts", help="What k counts: concepts or rows."),
+    ties: str = typer.Option("expected", help="lenient, expected or strict."),
+    group: str = typer.Option("all", help="all, covered, seen or unseen mentions."),
+    output: Optional[Path] = typer.Option(None, help="Markdown to write."),
+    json: Optional[Path] = typer.Option(None, help="JSON to write."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """results.json by language -> table, Markdown, JSON
+
+    The names of the gold files tell their languages: xlbel_es.test.tsv.gz.
+
+    Example: python -m training.experiments.language_table base=results/base.json
+    translated=results/translated.json --output results/xlbel.md
+    """
+    try:
+        data = make_table(group_results(results), level=level, ties=ties, group=group)
+        table = render_table(data)
+        if output:
+            with write_atomically(output) as file:
+                file.write(f"{table}\n".encode())
+        if json:
+            write_json(json, data)
+    except SapbertError as error:
+        msg.fail(str(error), exits=1)
+    if not quiet:
+        typer.echo(table)
+        for written in filter(None, (output, json)):
+            msg.good(f"Wrote {written}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

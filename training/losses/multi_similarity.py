@@ -1,0 +1,98 @@
+"""From mined pairs to one number."""
+
+from functools import partial
+from typing import Sequence
+
+import torch
+from torch import Tensor
+
+from training.losses.registry import Loss, registry
+
+
+@registry.losses("spacy-sapbert.MultiSimilarityLoss.v1")
+def make_multi_similarity_loss(
+    scale_pos: float = 2.0, scale_neg: float = 50.0, offset: float = 0.5
+) -> Loss:
+    """Make `multi_similarity_loss`.
+
+    scale_pos (float): How sharply the least similar positive counts, above 0.
+    scale_neg (float): How sharply the most similar negative counts, above 0.
+    offset (float): The cosine that parts the two, −1 to 1.
+    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
+    """
+    return partial(
+        multi_similarity_loss, scale_pos=scale_pos, scale_neg=scale_neg, offset=offset
+    )
+
+
+def multi_similarity_loss(
+    vectors: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    *,
+    scale_pos: float = 2.0,
+    scale_neg: float = 50.0,
+    offset: float = 0.5,
+) -> Tensor:
+    """Pull the positives of each anchor together and push its negatives away.
+
+    vectors (Tensor): Unit-length rows. Shape: (n, width).
+    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
+    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
+    scale_pos (float): How sharply the least similar positive counts, above 0.
+    scale_neg (float): How sharply the most similar negative counts, above 0.
+    offset (float): The cosine that parts the two, −1 to 1.
+    RETURNS (Tensor): The mean over all anchors, those without a pair counting 0;
+        without any pair it is 0 and still has a gradient. Shape: ().
+    SOURCE: Wang et al. (2019), Eq. 15, with the roles of the constants as in their
+        code; Liu et al. (2021), Eq. 2 prints them swapped.
+    """
+    vectors = vectors.float()
+    cosines = vectors @ vectors.T  # (n, n)
+    pulls = log_one_plus_sum_exp(-scale_pos * (cosines - offset), positives)  # (n,)
+    pushes = log_one_plus_sum_exp(scale_neg * (cosines - offset), negatives)  # (n,)
+    return (pulls / scale_pos + pushes / scale_neg).mean()
+
+
+def hierarchical_loss(
+    vectors: Tensor,
+    distances: Tensor,
+    names: Tensor,
+    thresholds: Sequence[int],
+    loss: Loss,
+) -> Tensor:
+    """Keep near concepts nearer than far ones, at every distance that there is.
+
+    For each threshold the pairs up to it are positives and the others negatives.
+
+    vectors (Tensor): Unit-length rows. Shape: (n, width).
+    distances (Tensor): How far the concepts of two rows are apart. Shape: (n, n).
+    names (Tensor): The name of each row as a number, int64. Equal names count
+        nowhere: they cannot be moved apart, nor nearer. Shape: (n,).
+    thresholds (Sequence[int]): Distances; at least one.
+    loss (Loss): Of each threshold.
+    RETURNS (Tensor): The sum over the thresholds. Shape: ().
+    SOURCE: HiPrBERT (2023), with the Multi-Similarity loss.
+    """
+    different = names[:, None] != names[None, :]  # (n, n)
+    terms = [
+        loss(
+            vectors,
+            (distances <= threshold) & different,
+            (distances > threshold) & different,
+        )
+        for threshold in thresholds
+    ]
+    return torch.stack(terms).sum()
+
+
+def log_one_plus_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
+    """Compute log(1 + Σ exp(x)) over the masked entries of each row, without overflow.
+
+    exponents (Tensor): The x. Shape: (n, n).
+    mask (Tensor): Which entries count, bool. Shape: (n, n).
+    RETURNS (Tensor): Shape: (n,).
+    """
+    kept = exponents.masked_fill(~mask, -torch.inf)
+    one = kept.new_zeros(len(kept), 1)  # exp(0) = 1
+    return torch.cat([one, kept], dim=1).logsumexp(dim=1)

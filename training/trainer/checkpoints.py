@@ -1,0 +1,163 @@
+"""What a training run needs to go on where it stopped, written all or nothing."""
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.system.writing import write_folder_atomically
+
+BEST_FILE = "best.safetensors"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is.
+
+    step (int): Steps done; the order of the batches follows from seed and step.
+    best_step (int): Steps before the best validation; 0 = there was none.
+    best_accuracy (float): Its Acc@1, 0 to 1.
+    waited (int): Validations since then.
+    """
+
+    step: int = 0
+    best_step: int = 0
+    best_accuracy: float = 0.0
+    waited: int = 0
+
+
+def write_checkpoint(
+    folder: Path,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    *,
+    progress: Progress,
+    settings: Dict[str, Any],
+    random_states: List[Tensor],
+) -> None:
+    """Save weights, optimiser, scaler, random states and position.
+
+    The weights of the best validation are saved with the checkpoint of its step, and
+    handed on from one checkpoint to the next.
+
+    folder (Path): Replaced as a whole.
+    model (torch.nn.Module): The encoder.
+    optimizer (torch.optim.Optimizer): Its optimiser.
+    scaler (torch.amp.GradScaler): Its scaler.
+    progress (Progress): How far the run is.
+    settings (Dict[str, Any]): What the run was started with, plain JSON types.
+    random_states (List[Tensor]): Of the generators that dropout draws from, one for
+        each process, uint8.
+    """
+    state = optimizer.state_dict()["state"]
+    moments = {
+        f"{number}.{name}": tensor
+        for number, entry in state.items()
+        for name, tensor in entry.items()
+    }
+    with write_folder_atomically(folder) as part:
+        save_file(dict(model.state_dict()), part / "model.safetensors")
+        save_file(moments, part / "optimizer.safetensors")
+        states = {str(rank): each for rank, each in enumerate(random_states)}
+        save_file(states, part / "random.safetensors")
+        if progress.best_step == progress.step and progress.step:
+            link_file(part / "model.safetensors", part / BEST_FILE)
+        elif progress.best_step:
+            link_file(folder / BEST_FILE, part / BEST_FILE)
+        data = {
+            "progress": asdict(progress),
+            "settings": settings,
+            "scaler": scaler.state_dict(),
+        }
+        text = json.dumps(data, indent=2)
+        (part / "state.json").write_text(text + "\n", "utf8")
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Give a file that never changes a second name, or copy it where that fails."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy(source, target)
+
+
+def saved_settings(folder: Path) -> Dict[str, Any]:
+    """Read what the run of a checkpoint was started with.
+
+    folder (Path): The checkpoint.
+    RETURNS (Dict[str, Any]): Its settings; none without a checkpoint.
+    """
+    path = folder / "state.json"
+    return (
+        dict(json.loads(path.read_text("utf8"))["settings"]) if path.is_file() else {}
+    )
+
+
+def read_checkpoint(
+    folder: Path,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    *,
+    settings: Dict[str, Any],
+) -> Optional[Progress]:
+    """Put weights, optimiser and scaler back, if there is a checkpoint.
+
+    folder (Path): The checkpoint.
+    model (torch.nn.Module): The encoder, already on its device.
+    optimizer (torch.optim.Optimizer): Its optimiser.
+    scaler (torch.amp.GradScaler): Its scaler.
+    settings (Dict[str, Any]): Of this run; they must equal those of the checkpoint.
+    RETURNS (Optional[Progress]): How far it was; None without a checkpoint.
+    RAISES (SapbertError): If the checkpoint belongs to another run.
+    """
+    path = folder / "state.json"
+    if not path.is_file():
+        return None
+    saved = json.loads(path.read_text("utf8"))
+    differing = sorted(
+        key
+        for key in saved["settings"].keys() | settings.keys()
+        if saved["settings"].get(key) != settings.get(key)
+    )
+    if differing or "progress" not in saved:
+        raise SapbertError(
+            Errors.E606.format(path=folder, settings=", ".join(differing) or "format")
+        )
+    model.load_state_dict(load_file(folder / "model.safetensors"))
+    moments: Dict[int, Dict[str, torch.Tensor]] = {}
+    for key, tensor in load_file(folder / "optimizer.safetensors").items():
+        number, name = key.split(".", 1)
+        moments.setdefault(int(number), {})[name] = tensor
+    state = optimizer.state_dict()
+    optimizer.load_state_dict({**state, "state": moments})
+    if saved["scaler"]:
+        scaler.load_state_dict(saved["scaler"])
+    return Progress(**saved["progress"])
+
+
+def read_random_state(folder: Path, rank: int) -> Tensor:
+    """Give the random state that a process had.
+
+    folder (Path): The checkpoint.
+    rank (int): The number of the process.
+    RETURNS (Tensor): uint8. Shape: (bytes,).
+    """
+    return load_file(folder / "random.safetensors")[str(rank)]
+
+
+def read_best(folder: Path, model: torch.nn.Module) -> None:
+    """Give an encoder the weights of its best validation.
+
+    folder (Path): The last checkpoint.
+    model (torch.nn.Module): The encoder.
+    """
+    model.load_state_dict(load_file(folder / BEST_FILE))

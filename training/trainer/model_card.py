@@ -1,0 +1,132 @@
+"""What a run did, and the README.md that is written beside its encoder."""
+
+import platform
+from importlib.metadata import version
+from typing import Any, Dict, List
+
+import numpy as np
+
+import spacy_sapbert
+from spacy_sapbert.encoder.adapters import count_trainable
+from training.data.hierarchy import FAMILY
+from training.data.tokenized_pairs import Corpus
+from training.trainer.checkpoints import Progress
+
+
+def summarize(
+    log: List[Dict[str, Any]],
+    corpora: Dict[str, Corpus],
+    model: Any,
+    progress: Progress,
+    *,
+    seconds: float,
+) -> Dict[str, Any]:
+    """Say what a run did, for the table and the model card.
+
+    log (List[Dict[str, Any]]): Its steps.
+    corpora (Dict[str, Corpus]): What it was trained on: "pairs", and "relations" and
+        "families" where there were any.
+    model (PreTrainedModel): The encoder.
+    progress (Progress): How far it came.
+    seconds (float): What this run took.
+    RETURNS (Dict[str, Any]): By words; losses are means over a tenth of the steps.
+    """
+    tenth = max(len(log) // 10, 1)
+
+    def mean(entries: List[Dict[str, Any]], key: str) -> float:
+        return round(float(np.mean([entry[key] for entry in entries])), 4)
+
+    pairs = corpora["pairs"]
+    taken = sum(entry["seconds"] for entry in log)
+    summary: Dict[str, Any] = {
+        "steps": len(log),
+        **{
+            name: len(corpus) // (FAMILY if name == "families" else 1)
+            for name, corpus in corpora.items()
+        },
+        "names": len(pairs.names),
+        "concepts": pairs.concepts,
+        "adapters": hasattr(model, "sapbert_adapter"),
+        "trained_parameters": count_trainable(model),
+        "first_loss": mean(log[:tenth], "loss"),
+        "last_loss": mean(log[-tenth:], "loss"),
+        "first_mined": mean(log[:tenth], "mined"),
+        "last_mined": mean(log[-tenth:], "mined"),
+        "pairs_per_second": round(sum(e["pairs"] for e in log) / max(taken, 1e-9), 1),
+        "seconds": round(seconds, 1),
+    }
+    if progress.best_step:
+        summary["best_step"] = progress.best_step
+        summary["best_accuracy"] = round(progress.best_accuracy, 4)
+    return summary
+
+
+def model_card(run: Dict[str, Any], summary: Dict[str, Any]) -> str:
+    """Describe a trained encoder: base, data, loss, settings, course and versions.
+
+    run (Dict[str, Any]): The settings of the run.
+    summary (Dict[str, Any]): What it did.
+    RETURNS (str): Markdown.
+    """
+    settings = "\n".join(f"| {key} | `{value}` |" for key, value in run.items())
+    course = "\n".join(
+        f"| {key.replace('_', ' ')} | {value} |" for key, value in summary.items()
+    )
+    versions = ", ".join(
+        [f"spacy-sapbert {spacy_sapbert.__version__}"]
+        + [f"{name} {version(name)}" for name in ("torch", "transformers", "numpy")]
+        + [f"Python {platform.python_version()}"]
+    )
+    casing = ", lower-cased" if run["encoder.lowercase"] else ""
+    how = "It loads with `AutoModel` and `AutoTokenizer`."
+    if summary["adapters"]:
+        how = (
+            "It is a frozen encoder with adapters: `spacy_sapbert` loads both, plain "
+            "`AutoModel` the encoder without them."
+        )
+    besides = "".join(
+        f",\n{summary[name]:,} {what}"
+        for name, what in (
+            ("relations", "pairs of related concepts"),
+            ("families", "families of a hierarchy"),
+        )
+        if name in summary
+    )
+    return f"""---
+tags: [biomedical, entity-linking, sapbert]
+base_model: {run["encoder.base"]}
+---
+
+# Self-aligned encoder
+
+Maps names of biomedical concepts to unit vectors, so that the names of one concept lie
+close together. Trained from `{run["encoder.base"]}`
+on {summary["pairs"]:,} pairs of names of {summary["concepts"]:,} concepts{besides}
+with `{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
+(Liu et al. 2021, *Self-Alignment Pretraining for Biomedical Entity Representations*).
+
+{how}
+
+Use {run["encoder.pooling"]} pooling of the last layer, names of at most
+{run["encoder.max_length"]} wordpieces{casing}, and cosine similarity; `sapbert.json`
+says the same to `spacy_sapbert`. `training.cfg` holds every setting.
+
+## Settings
+
+| setting | value |
+|---|---|
+{settings}
+
+## Course
+
+Means over the first and the last tenth of the steps.
+
+| | |
+|---|---|
+{course}
+
+`training.jsonl` has every step. The vocabulary that the names come from may have a
+licence of its own; look there before you pass this encoder on.
+
+Made with {versions}.
+"""
