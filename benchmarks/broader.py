@@ -9,9 +9,10 @@ python -m benchmarks.broader corpus/concepts.jsonl models/encoder --pooling mean
 
 import math
 import random
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import NamedTuple
 
 import typer
 from wasabi import msg
@@ -33,43 +34,43 @@ class Held(NamedTuple):
     """A concept that the knowledge base lacks, looked up.
 
     cui (str): Its id.
-    scores (Dict[str, float]): Cosine of each candidate, the best first.
+    scores (dict[str, float]): Cosine of each candidate, the best first.
     """
 
     cui: str
-    scores: Dict[str, float]
+    scores: dict[str, float]
 
 
 class Asked(NamedTuple):
     """What a rule may know.
 
-    scores (Dict[str, float]): Cosine of each candidate, the best first.
+    scores (dict[str, float]): Cosine of each candidate, the best first.
     parents (Parents): Those of the candidates that are in the knowledge base.
     every (Parents): All parents of all concepts, held out or not.
-    there (Set[str]): The concepts of the knowledge base.
+    there (set[str]): The concepts of the knowledge base.
     """
 
-    scores: Dict[str, float]
+    scores: dict[str, float]
     parents: Parents
     every: Parents
-    there: Set[str]
+    there: set[str]
 
 
-Rule = Callable[[Asked], Optional[str]]
+Rule = Callable[[Asked], str | None]
 
 
-def best_candidate(asked: Asked) -> Optional[str]:
+def best_candidate(asked: Asked) -> str | None:
     """Answer with the best candidate, as a linker without a threshold does."""
     return next(iter(asked.scores), None)
 
 
-def parent_of_best(asked: Asked) -> Optional[str]:
+def parent_of_best(asked: Asked) -> str | None:
     """Answer with the parent of the best candidate that has one, the first by id."""
     above = (asked.parents.get(cui) for cui in asked.scores)
     return next((min(found) for found in above if found), None)
 
 
-def common_ancestor(asked: Asked) -> Optional[str]:
+def common_ancestor(asked: Asked) -> str | None:
     """Answer with the nearest of what is above the two best, or one of them itself."""
     one, other = ([*asked.scores] * 2)[:2]
     above = {other, *climb(other, asked.every)} & asked.there
@@ -84,9 +85,9 @@ def sum_children(weigh: Weigh) -> Rule:
     RETURNS (Rule): The rule.
     """
 
-    def rule(asked: Asked) -> Optional[str]:
+    def rule(asked: Asked) -> str | None:
         best = max(asked.scores.values())
-        sums: Dict[str, float] = {}
+        sums: dict[str, float] = {}
         for cui, score in asked.scores.items():
             for parent in asked.parents.get(cui, ()):
                 sums[parent] = sums.get(parent, 0) + weigh(score, best)
@@ -98,7 +99,7 @@ def sum_children(weigh: Weigh) -> Rule:
 def most_weight(softness: float) -> Rule:
     """Answer as the linker does, but for how fast weights fall."""
 
-    def rule(asked: Asked) -> Optional[str]:
+    def rule(asked: Asked) -> str | None:
         ranked = rank_parents(asked.scores, asked.parents, softness=softness)
         return next(iter(ranked), None)
 
@@ -110,16 +111,16 @@ def soft_weight(score: float, best: float) -> float:
     return math.exp((score - best) / SOFTNESS)
 
 
-def climb(cui: str, parents: Parents, steps: Optional[int] = None) -> List[str]:
+def climb(cui: str, parents: Parents, steps: int | None = None) -> list[str]:
     """List what is above a concept.
 
     cui (str): Its id.
     parents (Parents): One step up.
-    steps (Optional[int]): How far; None = to the top.
-    RETURNS (List[str]): The ids, the nearest first.
+    steps (int | None): How far; None = to the top.
+    RETURNS (list[str]): The ids, the nearest first.
     """
-    seen: Set[str] = {cui}
-    found: List[str] = []
+    seen: set[str] = {cui}
+    found: list[str] = []
     level = [cui]
     while level and steps != 0:
         level = sorted({p for each in level for p in parents.get(each, ())} - seen)
@@ -129,7 +130,7 @@ def climb(cui: str, parents: Parents, steps: Optional[int] = None) -> List[str]:
     return found
 
 
-RULES: Dict[str, Rule] = {
+RULES: dict[str, Rule] = {
     "the best candidate": best_candidate,
     "parent of the best candidate": parent_of_best,
     "nearest common ancestor of the best two": common_ancestor,
@@ -143,7 +144,7 @@ RULES: Dict[str, Rule] = {
 
 def look_up_held(
     kb: KnowledgeBase, held_out: Path, *, limit: int, k: int, seed: int
-) -> List[Held]:
+) -> list[Held]:
     """Look up a name of each of some concepts that are not there.
 
     kb (KnowledgeBase): Where.
@@ -151,7 +152,7 @@ def look_up_held(
     limit (int): Of those with a parent that is there, how many at the most.
     k (int): Candidates.
     seed (int): Which ones, and by which names.
-    RETURNS (List[Held]): Without those whose name another concept has, but spelled
+    RETURNS (list[Held]): Without those whose name another concept has, but spelled
         otherwise, as "type-1" and "type - 1"; the same one nothing has.
     """
     concepts = [
@@ -170,15 +171,15 @@ def look_up_held(
 
 
 def judge_rule(
-    rule: Rule, held: Sequence[Held], every: Parents, there: Set[str]
-) -> List[float]:
+    rule: Rule, held: Sequence[Held], every: Parents, there: set[str]
+) -> list[float]:
     """Tell how often a rule finds something broader.
 
     rule (Rule): The rule.
     held (Sequence[Held]): What was looked up.
     every (Parents): All parents of all concepts.
-    there (Set[str]): The concepts of the knowledge base.
-    RETURNS (List[float]): Shares of answers that are a parent, at most two steps above,
+    there (set[str]): The concepts of the knowledge base.
+    RETURNS (list[float]): Shares of answers that are a parent, at most two steps above,
         any number of steps above; and of those without an answer.
     """
     counts = [0, 0, 0, 0]
@@ -194,14 +195,14 @@ def judge_rule(
 def main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     encoder: str = typer.Argument(..., help="Folder of the encoder."),
-    pooling: Optional[str] = typer.Option(
+    pooling: str | None = typer.Option(
         None, help="cls or mean. [as the encoder's folder says, else cls]"
     ),
     precision: str = typer.Option("bf16", help="Of the encoder: float32 or bf16."),
     share: float = typer.Option(0.2, min=0, max=1, help="Of concepts held out."),
     limit: int = typer.Option(1000, min=1, help="Held-out concepts looked up."),
     k: int = typer.Option(10, min=1, max=1000, help="Candidates for each."),
-    under: List[float] = typer.Option(
+    under: list[float] = typer.Option(
         [1.0, 0.8], help="Only mentions with a best cosine under it; may be repeated."
     ),
     seed: int = typer.Option(0, help="Which concepts, and by which names."),

@@ -2,19 +2,12 @@
 
 import sys
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import (
     Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
 )
 
 import typer
@@ -54,33 +47,33 @@ class Linker(NamedTuple):
 
     rank (Rank): Mentions to answers.
     lookup (Lookup): An id to the concept that has it.
-    about (Dict[str, Any]): What it is, and the concepts and distinct names that it has.
+    about (dict[str, Any]): What it is, and the concepts and distinct names that it has.
     """
 
     rank: Rank
     lookup: Lookup
-    about: Dict[str, Any]
+    about: dict[str, Any]
 
 
-def describe_linker(what: str, concepts: int, names: int) -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): As in comparison.json."""
+def describe_linker(what: str, concepts: int, names: int) -> dict[str, Any]:
+    """RETURNS (dict[str, Any]): As in comparison.json."""
     return {"about": what, "concepts": concepts, "names": names}
 
 
 def make_linkers(
     dictionary_path: Path,
-    kbs: Dict[str, List[str]],
-    aliases: Dict[str, str],
+    kbs: dict[str, list[str]],
+    aliases: dict[str, str],
     *,
     k: int,
-) -> Iterator[Tuple[str, Linker]]:
+) -> Iterator[tuple[str, Linker]]:
     """Make those that are compared, one after the other: memory holds one of them.
 
     dictionary_path (Path): concepts.jsonl, for the two without an encoder.
-    kbs (Dict[str, List[str]]): Knowledge bases by name; those of one name are seeds.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    kbs (dict[str, list[str]]): Knowledge bases by name; those of one name are seeds.
+    aliases (dict[str, str]): Ids that another one stands for.
     k (int): Concepts for each mention.
-    YIELDS (Tuple[str, Linker]): Each with its name.
+    YIELDS (tuple[str, Linker]): Each with its name.
     """
     dictionary = read_dictionary(read_concepts(dictionary_path))
     counts = len(set(dictionary.ids.values())), len(dictionary.names)
@@ -104,30 +97,30 @@ def make_linkers(
 
 
 def compare_linkers(
-    linkers: Iterable[Tuple[str, Linker]],
+    linkers: Iterable[tuple[str, Linker]],
     paths: Sequence[Path],
     settings: EvaluationSettings,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
-    seen: Optional[Set[Pair]] = None,
+    seen: set[Pair] | None = None,
     progress: bool = False,
-) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Judge all linkers on the same mentions.
 
-    linkers (Iterable[Tuple[str, Linker]]): With their names.
+    linkers (Iterable[tuple[str, Linker]]): With their names.
     paths (Sequence[Path]): Files of gold mentions.
     settings (EvaluationSettings): How answers are judged.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    seen (Optional[Set[Pair]]): What training mentions say; None = not asked.
+    aliases (dict[str, str]): Ids that another one stands for.
+    seen (set[Pair] | None): What training mentions say; None = not asked.
     progress (bool): Show bars.
-    RETURNS (Tuple[Dict[str, Any], List[Dict[str, Any]]]): What the linkers are; and for
+    RETURNS (tuple[dict[str, Any], list[dict[str, Any]]]): What the linkers are; and for
         each file its counts and, by linker, for each seed coverage, accuracy and
         distinct mentions a second.
     RAISES (SapbertError): If a file of mentions is not usable.
     """
-    about: Dict[str, Any] = {}
-    golds: List[List[GoldMention]] = []
-    results: List[Dict[str, Any]] = []
+    about: dict[str, Any] = {}
+    golds: list[list[GoldMention]] = []
+    results: list[dict[str, Any]] = []
     for path in paths:
         chosen, counts = choose_mentions(path, settings)
         golds.append(chosen)
@@ -148,14 +141,14 @@ def compare_linkers(
     return about, results
 
 
-def group_kbs(values: Sequence[str]) -> Dict[str, List[str]]:
+def group_kbs(values: Sequence[str]) -> dict[str, list[str]]:
     """Read names and knowledge bases from the command line.
 
     values (Sequence[str]): Each `NAME=FOLDER`; those of one name are seeds.
-    RETURNS (Dict[str, List[str]]): Folders by name.
+    RETURNS (dict[str, list[str]]): Folders by name.
     RAISES (SapbertError): If one has another form.
     """
-    kbs: Dict[str, List[str]] = {}
+    kbs: dict[str, list[str]] = {}
     for value in values:
         for name, folder in parse_kbs([value]).items():
             kbs.setdefault(name, []).append(folder)
@@ -167,10 +160,10 @@ def render_row(cells: Sequence[Any]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def render_comparison(data: Dict[str, Any]) -> str:
+def render_comparison(data: dict[str, Any]) -> str:
     """Write the comparison down.
 
-    data (Dict[str, Any]): What the JSON file says.
+    data (dict[str, Any]): What the JSON file says.
     RETURNS (str): Markdown.
     """
     machine = data["machine"]
@@ -218,23 +211,23 @@ def render_comparison(data: Dict[str, Any]) -> str:
 
 
 def main(
-    mentions: List[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
+    mentions: list[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
     dictionary: Path = typer.Option(..., help="concepts.jsonl"),
-    kb: List[str] = typer.Option(
+    kb: list[str] = typer.Option(
         [], help="NAME=FOLDER; may be repeated, with one name for several seeds."
     ),
-    seen: List[Path] = typer.Option(
+    seen: list[Path] = typer.Option(
         [], help="Mentions of the training; may be repeated."
     ),
     k: int = typer.Option(5, min=1, help="Answers that count, besides the first."),
     bars_join_parts: bool = typer.Option(
         False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
-    output: Optional[Path] = typer.Option(None, help="comparison.json to write."),
+    output: Path | None = typer.Option(None, help="comparison.json to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """mentions.tsv + concepts.jsonl + kb/ … -> table, comparison.json

@@ -14,9 +14,10 @@ import statistics
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -102,12 +103,12 @@ class OnnxEngine:
         return torch.from_numpy(found)
 
 
-def export_onnx(encoder: Path, folder: Path) -> Dict[str, Path]:
+def export_onnx(encoder: Path, folder: Path) -> dict[str, Path]:
     """Write an encoder as ONNX Runtime reads it.
 
     encoder (Path): The encoder folder.
     folder (Path): Where to write.
-    RETURNS (Dict[str, Path]): The graphs, by name of the engine; none if ONNX is not
+    RETURNS (dict[str, Path]): The graphs, by name of the engine; none if ONNX is not
         installed.
     """
     try:
@@ -135,19 +136,19 @@ def export_onnx(encoder: Path, folder: Path) -> Dict[str, Path]:
     return paths
 
 
-def open_all(encoder: str, settings: EncoderSettings, work: Path) -> Dict[str, Any]:
+def open_all(encoder: str, settings: EncoderSettings, work: Path) -> dict[str, Any]:
     """Open an encoder in every engine.
 
     encoder (str): A folder or a hub id.
     settings (EncoderSettings): How it is run.
     work (Path): Where to export it.
-    RETURNS (Dict[str, NameModel]): By name.
+    RETURNS (dict[str, NameModel]): By name.
     """
     folder = work / "encoder"
     (folder / FOLDER).mkdir(parents=True)
     save_encoder(folder, *load_encoder(encoder), settings)
     export_encoder(folder, folder / FOLDER, settings)
-    opened: Dict[str, NameModel] = {}
+    opened: dict[str, NameModel] = {}
     for name in OURS:
         engine, precision = name.split()
         opened[name] = create_encoder(engine, precision=precision)
@@ -165,21 +166,21 @@ def measure_accuracy(
     model: NameModel,
     dictionary: Dictionary,
     mentions: Sequence[Path],
-    aliases: Dict[str, str],
-) -> List[float]:
+    aliases: dict[str, str],
+) -> list[float]:
     """Link gold mentions to a dictionary by exact search; all by the same engine.
 
     model (NameModel): The encoder.
     dictionary (Dictionary): What they are linked to.
     mentions (Sequence[Path]): Files of gold mentions.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (List[float]): Acc@1 by concepts of each file, ties counted with their
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (list[float]): Acc@1 by concepts of each file, ties counted with their
         probability, 0 to 1.
     """
     names = model.predict(list(dictionary.names))  # (names, width)
     rows = np.arange(len(names))
 
-    def rank(texts: Sequence[str]) -> List[List[Answer]]:
+    def rank(texts: Sequence[str]) -> list[list[Answer]]:
         cosines = model.predict([dictionary.fold(text) for text in texts]) @ names.T
         return [best_answers(rows, c, dictionary, aliases, k=1) for c in cosines]
 
@@ -195,9 +196,9 @@ def measure_accuracy(
 def main(
     encoder: str = typer.Argument(..., help="Folder or hub id."),
     concepts: Path = typer.Argument(..., help="concepts.jsonl with short names."),
-    pooling: Optional[str] = typer.Option(None, help="cls or mean. [as the folder]"),
-    mentions: List[Path] = typer.Option([], help="Gold mentions; may be repeated."),
-    aliases: Optional[Path] = typer.Option(None, help="Ids and what they alias."),
+    pooling: str | None = typer.Option(None, help="cls or mean. [as the folder]"),
+    mentions: list[Path] = typer.Option([], help="Gold mentions; may be repeated."),
+    aliases: Path | None = typer.Option(None, help="Ids and what they alias."),
     names: int = typer.Option(4000, min=100, help="Names in the measurement."),
     singles: int = typer.Option(200, min=1, help="Names that go through one by one."),
     rounds: int = typer.Option(5, min=1, help="How often each engine runs."),
@@ -220,9 +221,9 @@ def main(
     )
     with tempfile.TemporaryDirectory() as work:
         models = open_all(encoder, settings, Path(work))
-        speeds: Dict[str, List[float]] = {name: [] for name in models}
-        alone: Dict[str, List[float]] = {name: [] for name in models}
-        vectors: Dict[str, np.ndarray] = {}
+        speeds: dict[str, list[float]] = {name: [] for name in models}
+        alone: dict[str, list[float]] = {name: [] for name in models}
+        vectors: dict[str, np.ndarray] = {}
         for _ in tqdm(range(rounds + 1), desc="Rounds", disable=None):
             for name, model in models.items():
                 pieces, _ = tokenize_names(model, some)

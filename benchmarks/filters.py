@@ -9,7 +9,7 @@ python -m benchmarks.filters models/kb mentions.tsv
 import random
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import numpy as np
 import typer
@@ -28,19 +28,19 @@ TOLERANCE = 2e-6  # of two cosines in float32 that are the same
 
 
 def search_all(
-    kb: KnowledgeBase, texts: List[str], vectors: np.ndarray, wanted: Filter, k: int
-) -> Tuple[List[List[Hit]], float]:
+    kb: KnowledgeBase, texts: list[str], vectors: np.ndarray, wanted: Filter, k: int
+) -> tuple[list[list[Hit]], float]:
     """Search for mentions as the linker does.
 
     kb (KnowledgeBase): Where.
-    texts (List[str]): The mentions.
+    texts (list[str]): The mentions.
     vectors (np.ndarray): Theirs. Shape: (n, width).
     wanted (Filter): What they may find.
     k (int): Concepts for each.
-    RETURNS (Tuple[List[List[Hit]], float]): What was found, and the seconds.
+    RETURNS (tuple[list[list[Hit]], float]): What was found, and the seconds.
     """
     options = LinkOptions(k=k)
-    found: List[List[Hit]] = []
+    found: list[list[Hit]] = []
     start = time.perf_counter()
     for first in range(0, len(texts), MENTIONS_AT_ONCE):
         part = slice(first, first + MENTIONS_AT_ONCE)
@@ -49,14 +49,14 @@ def search_all(
 
 
 def share_right(
-    kb: KnowledgeBase, vectors: np.ndarray, rows: np.ndarray, found: List[List[Hit]]
+    kb: KnowledgeBase, vectors: np.ndarray, rows: np.ndarray, found: list[list[Hit]]
 ) -> float:
     """Tell how often the best hit is as near as the nearest name that is left.
 
     kb (KnowledgeBase): Where.
     vectors (np.ndarray): Of the mentions. Shape: (n, width).
     rows (np.ndarray): What the filter leaves. Shape: (m,).
-    found (List[List[Hit]]): What was found.
+    found (list[list[Hit]]): What was found.
     RETURNS (float): 0 to 1.
     """
     _, exact = search_rows(kb.vectors, rows, vectors, 1)
@@ -68,21 +68,21 @@ def share_right(
 
 
 def measure(
-    kb: KnowledgeBase, texts: List[str], shares: List[float], *, k: int, seed: int
-) -> List[Dict[str, Any]]:
+    kb: KnowledgeBase, texts: list[str], shares: list[float], *, k: int, seed: int
+) -> list[dict[str, Any]]:
     """Measure filters that leave some shares of the concepts.
 
     kb (KnowledgeBase): Where.
-    texts (List[str]): Distinct mentions with a letter or digit.
-    shares (List[float]): 1 = no filter.
+    texts (list[str]): Distinct mentions with a letter or digit.
+    shares (list[float]): 1 = no filter.
     k (int): Concepts for each mention.
     seed (int): Of the choice of concepts.
-    RETURNS (List[Dict[str, Any]]): For each share what is left, the seconds and the
+    RETURNS (list[dict[str, Any]]): For each share what is left, the seconds and the
         share of mentions that found the nearest name.
     """
     vectors = kb.encode(texts)
     cuis = list(kb.store.layers[0].cuis())
-    results: List[Dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     search_all(kb, texts[:1], vectors[:1], Filter(), k)  # opens the index
     for share in shares:
         count = max(1, round(share * len(cuis)))

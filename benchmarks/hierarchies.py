@@ -6,9 +6,10 @@ step has made is not made again, so that the command can be stopped and given on
 """
 
 import json
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -37,7 +38,7 @@ KS = (1, 5)
 
 
 def list_vocabularies() -> Iterator[Step]:
-    """Give the steps from the vocabularies to what is trained on and held out."""
+    """Return the steps from the vocabularies to what is trained on and held out."""
     for name, (path, _) in VOCABULARIES.items():
         yield Step(
             f"{name}.jsonl",
@@ -68,7 +69,7 @@ def list_vocabularies() -> Iterator[Step]:
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Give the steps to two encoders for each seed."""
+    """Return the steps to two encoders for each seed."""
     hierarchy = (
         "--config training/configs/hierarchy.cfg --hierarchy.families "
         "$OUT/families.tsv --hierarchy.concepts $OUT/trained.jsonl "
@@ -83,7 +84,7 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
             )
 
 
-def list_runs(seeds: int) -> Dict[str, List[str]]:
+def list_runs(seeds: int) -> dict[str, list[str]]:
     """Name the runs of each kind of encoder."""
     return {
         kind: ["base"] if kind == "base" else [f"{kind}-{n}" for n in range(seeds)]
@@ -91,12 +92,12 @@ def list_runs(seeds: int) -> Dict[str, List[str]]:
     }
 
 
-def list_steps(seeds: int, options: str) -> List[Step]:
-    """Give all steps in order.
+def list_steps(seeds: int, options: str) -> list[Step]:
+    """Return all steps in order.
 
     seeds (int): How many encoders are trained of each kind.
     options (str): Of `training.trainer.train_encoder`.
-    RETURNS (List[Step]): From vocabularies to results.
+    RETURNS (list[Step]): From vocabularies to results.
     """
     steps = [*list_vocabularies(), *list_training(seeds, options)]
     steps.append(
@@ -132,12 +133,12 @@ def list_steps(seeds: int, options: str) -> List[Step]:
     return steps
 
 
-def render_areas(results: Dict[str, List[Dict[str, Any]]]) -> List[str]:
+def render_areas(results: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Write the results of one vocabulary down.
 
-    results (Dict[str, List[Dict[str, Any]]]): From `training.experiments.evaluate_hierarchy`, by
+    results (dict[str, list[dict[str, Any]]]): From `training.experiments.evaluate_hierarchy`, by
         kind of encoder.
-    RETURNS (List[str]): Lines of Markdown.
+    RETURNS (list[str]): Lines of Markdown.
     """
     first = results["base"][0]
     counts = ", ".join(f"{n:,} at {each}" for each, n in first["pairs"].items())
@@ -160,11 +161,11 @@ def render_areas(results: Dict[str, List[Dict[str, Any]]]) -> List[str]:
     return [*lines, ""]
 
 
-def render_linking(runs: Dict[str, List[Run]]) -> List[str]:
+def render_linking(runs: dict[str, list[Run]]) -> list[str]:
     """Write down what became of linking.
 
-    runs (Dict[str, List[Run]]): From `read_run`, by kind of encoder.
-    RETURNS (List[str]): Lines of Markdown.
+    runs (dict[str, list[Run]]): From `read_run`, by kind of encoder.
+    RETURNS (list[str]): Lines of Markdown.
     """
     lines = [
         render_row(["Encoder", *(f"Acc@{k}" for k in KS)]),
@@ -180,19 +181,19 @@ def render_linking(runs: Dict[str, List[Run]]) -> List[str]:
 
 
 def render_page(
-    areas: Dict[str, Dict[str, List[Dict[str, Any]]]],
-    linking: Dict[str, List[Run]],
+    areas: dict[str, dict[str, list[dict[str, Any]]]],
+    linking: dict[str, list[Run]],
     steps: Sequence[Step],
-    options: Dict[str, str],
+    options: dict[str, str],
     machine: str,
 ) -> str:
     """Write the page.
 
-    areas (Dict[str, Dict[str, List[Dict[str, Any]]]]): From
+    areas (dict[str, dict[str, list[dict[str, Any]]]]): From
         `training.experiments.evaluate_hierarchy`, by vocabulary and kind of encoder.
-    linking (Dict[str, List[Run]]): From `read_run`, by kind of encoder.
+    linking (dict[str, list[Run]]): From `read_run`, by kind of encoder.
     steps (Sequence[Step]): The commands.
-    options (Dict[str, str]): Of the command that writes this page.
+    options (dict[str, str]): Of the command that writes this page.
     machine (str): What it ran on.
     RETURNS (str): Markdown.
     """

@@ -10,9 +10,10 @@ as they are; the other files only show what it brings.
 
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import typer
@@ -52,7 +53,7 @@ from spacy_sapbert.system.writing import write_json
 WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.5)
 TIMED_MENTIONS = 512  # the first ones
 
-Search = Callable[[Sequence[str]], List[Found]]
+Search = Callable[[Sequence[str]], list[Found]]
 
 
 def make_search(kb: KnowledgeBase, ngrams: NgramIndex, rows: int) -> Search:
@@ -64,7 +65,7 @@ def make_search(kb: KnowledgeBase, ngrams: NgramIndex, rows: int) -> Search:
     RETURNS (Search): Mentions to what was found; nothing for those without a vector.
     """
 
-    def search(mentions: Sequence[str]) -> List[Found]:
+    def search(mentions: Sequence[str]) -> list[Found]:
         numbers, vectors = embed_mentions(kb, mentions)
         texts = [mentions[number] for number in numbers]
         near = kb.search(vectors, rows)
@@ -77,23 +78,23 @@ def make_search(kb: KnowledgeBase, ngrams: NgramIndex, rows: int) -> Search:
 
 
 def make_ranks(
-    kb: KnowledgeBase, search: Search, aliases: Dict[str, str], *, k: int
-) -> Dict[str, Rank]:
+    kb: KnowledgeBase, search: Search, aliases: dict[str, str], *, k: int
+) -> dict[str, Rank]:
     """Make a linker of each kind of fusion, all of the same search.
 
     kb (KnowledgeBase): The knowledge base.
     search (Search): What it searches with; each text is searched for once.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     k (int): Concepts for each mention.
-    RETURNS (Dict[str, Rank]): By the name of the row in the table.
+    RETURNS (dict[str, Rank]): By the name of the row in the table.
     """
-    known: Dict[str, Found] = {}
+    known: dict[str, Found] = {}
 
     def make_rank(**settings: Any) -> Rank:
-        def rank(mentions: Sequence[str]) -> List[List[Answer]]:
+        def rank(mentions: Sequence[str]) -> list[list[Answer]]:
             new = [text for text in mentions if text not in known]
             known.update(zip(new, search(new) if new else [], strict=True))
-            results: List[List[Answer]] = []
+            results: list[list[Answer]] = []
             for found in map(known.__getitem__, mentions):
                 fused = fuse_scores(found.cosines, found.similarities, **settings)
                 ranked = iterate_hits(
@@ -117,22 +118,22 @@ def make_ranks(
 
 def judge_file(
     golds: Sequence[GoldMention],
-    ranks: Dict[str, Rank],
+    ranks: dict[str, Rank],
     kb: KnowledgeBase,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     settings: EvaluationSettings,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Judge all linkers on the same mentions.
 
     golds (Sequence[GoldMention]): Each with an id.
-    ranks (Dict[str, Rank]): The linkers.
+    ranks (dict[str, Rank]): The linkers.
     kb (KnowledgeBase): Knows the ids.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     settings (EvaluationSettings): How answers are judged.
-    RETURNS (Dict[str, Any]): By linker, accuracy by concepts.
+    RETURNS (dict[str, Any]): By linker, accuracy by concepts.
     """
     lookup = make_kb_lookup(kb)
-    results: Dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, rank in ranks.items():
         answers = answer_mentions(rank, (gold.mention for gold in golds))
         judged = judge_mentions(golds, answers, lookup, aliases, settings)
@@ -150,13 +151,13 @@ def check_names(paths: Sequence[Path]) -> None:
 
 def read_files(
     paths: Sequence[Path], settings: EvaluationSettings, seed: int
-) -> Iterator[Tuple[str, List[GoldMention]]]:
+) -> Iterator[tuple[str, list[GoldMention]]]:
     """Read gold mentions, and make mistakes in them.
 
     paths (Sequence[Path]): The files.
     settings (EvaluationSettings): Which mentions are taken.
     seed (int): Of the mistakes.
-    YIELDS (Tuple[str, List[GoldMention]]): Each file under its name as it is, and
+    YIELDS (tuple[str, list[GoldMention]]): Each file under its name as it is, and
         again misspelled.
     """
     for path in paths:
@@ -173,7 +174,7 @@ def measure_time(kb: KnowledgeBase, search: Search, texts: Sequence[str]) -> flo
     texts (Sequence[str]): Mentions.
     RETURNS (float): The median ratio of three rounds, taken in turns.
     """
-    ratios: List[float] = []
+    ratios: list[float] = []
     for _ in range(3):
         start = time.perf_counter()
         kb.search(embed_mentions(kb, texts)[1], 32)
@@ -183,10 +184,10 @@ def measure_time(kb: KnowledgeBase, search: Search, texts: Sequence[str]) -> flo
     return sorted(ratios)[1]
 
 
-def choose_weight(results: Sequence[Dict[str, Any]]) -> str:
+def choose_weight(results: Sequence[dict[str, Any]]) -> str:
     """Choose the weight with the best mean Acc@1, ties left to chance.
 
-    results (Sequence[Dict[str, Any]]): From `judge_file`, of the mentions as they are.
+    results (Sequence[dict[str, Any]]): From `judge_file`, of the mentions as they are.
     RETURNS (str): The linker.
     """
     means = {
@@ -202,22 +203,22 @@ def compare_fusions(
     kb: KnowledgeBase,
     train: Sequence[Path],
     mentions: Sequence[Path],
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     settings: EvaluationSettings,
     *,
     rows: int,
     seed: int,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Judge every fusion on all files, and choose a weight.
 
     kb (KnowledgeBase): The knowledge base; its 3-grams are made anew.
     train (Sequence[Path]): Gold mentions to choose the weight on.
     mentions (Sequence[Path]): Other gold mentions.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     settings (EvaluationSettings): How answers are judged.
     rows (int): How many rows each of the two searches finds.
     seed (int): Of the mistakes.
-    RETURNS (Dict[str, Any]): What hybrid.json says, but for the machine.
+    RETURNS (dict[str, Any]): What hybrid.json says, but for the machine.
     RAISES (SapbertError): If a file is not usable, or two have the same name.
     """
     check_names([*train, *mentions])
@@ -233,8 +234,8 @@ def compare_fusions(
             "cosine alone": make_kb_search(kb, aliases, k=max(settings.ks)),
             **make_ranks(kb, search, aliases, k=max(settings.ks)),
         }
-        files: Dict[str, Any] = {}
-        texts: Dict[str, None] = {}
+        files: dict[str, Any] = {}
+        texts: dict[str, None] = {}
         for file, golds in read_files([*train, *mentions], settings, seed):
             linkers = judge_file(golds, ranks, kb, aliases, settings)
             files[file] = {"judged": len(golds), "linkers": linkers}
@@ -252,10 +253,10 @@ def compare_fusions(
     }
 
 
-def render_results(data: Dict[str, Any]) -> str:
+def render_results(data: dict[str, Any]) -> str:
     """Write the accuracies down.
 
-    data (Dict[str, Any]): From `compare_fusions`.
+    data (dict[str, Any]): From `compare_fusions`.
     RETURNS (str): Markdown.
     """
     ngrams, ks = data["ngrams"], data["settings"]["ks"]
@@ -280,19 +281,19 @@ def render_results(data: Dict[str, Any]) -> str:
 
 
 def main(
-    mentions: List[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
+    mentions: list[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
     kb: Path = typer.Option(..., help="Folder of the knowledge base."),
-    train: List[Path] = typer.Option(
+    train: list[Path] = typer.Option(
         [], help="Mentions to choose the weight on; may be repeated."
     ),
     k: int = typer.Option(5, min=1, help="Answers that count, besides the first."),
     rows: int = typer.Option(32, min=1, help="Rows that each search finds."),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
     seed: int = typer.Option(0, help="Of the misspellings."),
-    output: Optional[Path] = typer.Option(None, help="hybrid.json to write."),
+    output: Path | None = typer.Option(None, help="hybrid.json to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """mentions.tsv + kb/ -> table, hybrid.json

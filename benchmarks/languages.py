@@ -5,8 +5,8 @@ from English) and `eval/` (mention tables); see `docs/evaluation.md`. What a ste
 made is not made again, so that the command can be stopped and given once more.
 """
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Dict, Iterator, List, Sequence
 
 import typer
 from wasabi import msg
@@ -38,7 +38,7 @@ KS = (1, 5)
 
 
 def list_training(options: str) -> Iterator[Step]:
-    """Give the steps from a vocabulary to the encoders."""
+    """Return the steps from a vocabulary to the encoders."""
     for name, languages in (("all", "all"), ("english", "ENG")):
         yield Step(
             f"{name}.jsonl",
@@ -73,11 +73,11 @@ def list_training(options: str) -> Iterator[Step]:
     )
 
 
-def list_steps(options: str) -> List[Step]:
-    """Give all steps in order.
+def list_steps(options: str) -> list[Step]:
+    """Return all steps in order.
 
     options (str): Of `training.trainer.train_encoder`.
-    RETURNS (List[Step]): From vocabulary to results.
+    RETURNS (list[Step]): From vocabulary to results.
     """
     steps = list(list_training(options))
     mentions = " ".join(f"$DATA/eval/{name}" for name in CORPORA)
@@ -99,11 +99,11 @@ def list_steps(options: str) -> List[Step]:
     return steps
 
 
-def render_dictionary(runs: Dict[str, Run]) -> List[str]:
+def render_dictionary(runs: dict[str, Run]) -> list[str]:
     """Write the results of one dictionary down.
 
-    runs (Dict[str, Run]): From `read_run`, by encoder.
-    RETURNS (List[str]): Lines of Markdown.
+    runs (dict[str, Run]): From `read_run`, by encoder.
+    RETURNS (list[str]): Lines of Markdown.
     """
     coverages = next(iter(runs.values())).coverages
     covered = ", ".join(
@@ -124,16 +124,16 @@ def render_dictionary(runs: Dict[str, Run]) -> List[str]:
 
 
 def render_page(
-    results: Dict[str, Dict[str, Run]],
+    results: dict[str, dict[str, Run]],
     steps: Sequence[Step],
-    options: Dict[str, str],
+    options: dict[str, str],
     machine: str,
 ) -> str:
     """Write the page.
 
-    results (Dict[str, Dict[str, Run]]): From `read_run`, by dictionary and encoder.
+    results (dict[str, dict[str, Run]]): From `read_run`, by dictionary and encoder.
     steps (Sequence[Step]): The commands.
-    options (Dict[str, str]): Of the command that writes this page.
+    options (dict[str, str]): Of the command that writes this page.
     machine (str): What it ran on.
     RETURNS (str): Markdown.
     """
@@ -172,7 +172,7 @@ def render_page(
     return "\n".join(lines)
 
 
-def read_results(out: Path) -> Dict[str, Dict[str, Run]]:
+def read_results(out: Path) -> dict[str, dict[str, Run]]:
     """Read what all steps made, of covered mentions."""
     return {
         dictionary: {

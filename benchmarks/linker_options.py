@@ -11,8 +11,9 @@ show what that brings.
 
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import spacy
 import typer
@@ -65,7 +66,7 @@ def make_pipeline(kb: str) -> Language:
     return nlp
 
 
-def read_documents(path: Path, nlp: Language, format: str, limit: int) -> List[Doc]:
+def read_documents(path: Path, nlp: Language, format: str, limit: int) -> list[Doc]:
     """Read annotated documents; with `limit`, the first ones."""
     with warnings.catch_warnings():  # what `doc.ents` lacks, the span group has
         warnings.simplefilter("ignore", UserWarning)
@@ -77,38 +78,38 @@ def measure_options(
     nlp: Language,
     train: Sequence[Path],
     paths: Sequence[Path],
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
     orders: Sequence[Sequence[str]] = (),
     prefix: str = "",
     format: str = "pubtator",
     limit: int = 0,
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Measure every option alone, and together those that help.
 
     nlp (Language): From `make_pipeline`.
     train (Sequence[Path]): Documents to choose on.
     paths (Sequence[Path]): Other documents.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     orders (Sequence[Sequence[str]]): See `list_options`.
     prefix (str): Put before ids without a colon.
     format (str): Of the documents.
     limit (int): First documents of each file; 0 = all.
     progress (bool): Show bars.
-    RETURNS (Dict[str, Any]): What linker_options.json says of the lines and files.
+    RETURNS (dict[str, Any]): What linker_options.json says of the lines and files.
     RAISES (SapbertError): If a file is not usable, or two have the same name.
     """
     check_names([*train, *paths])
     linker: Any = nlp.get_pipe("sapbert_linker")
     resolve = make_resolver(make_kb_lookup(linker.kb), aliases)
-    files: Dict[Path, Any] = {}
+    files: dict[Path, Any] = {}
     for path in [*train, *paths]:
         docs = read_documents(path, nlp, format, limit)
         files[path] = (docs, *choose_golds(docs, resolve, prefix))
-    outcomes: Dict[Path, Dict[str, Outcome]] = {path: {} for path in files}
+    outcomes: dict[Path, dict[str, Outcome]] = {path: {} for path in files}
 
-    def measure(some: Sequence[Path], lines: Dict[str, Row]) -> Dict[str, float]:
+    def measure(some: Sequence[Path], lines: dict[str, Row]) -> dict[str, float]:
         for path in some:
             docs, golds, _ = files[path]
             for name, row in lines.items():
@@ -119,7 +120,7 @@ def measure_options(
         return mean_gains([outcomes[path] for path in some], lines)
 
     rows = list_options(orders, ngrams=bool(linker.kb.meta.get("ngrams")))
-    steps: Dict[str, Row] = {}
+    steps: dict[str, Row] = {}
     tried = dict(rows)
     if train:
         steps = choose_steps(rows, measure(train, rows))
@@ -129,7 +130,7 @@ def measure_options(
         steps.update(choose_fusion(fusions, measure(train, fusions)))
     rows.update(steps)
     measure(paths, rows)
-    described: Dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for path, found in outcomes.items():
         lines = tried if path in train else rows
         described[path.name] = {
@@ -150,23 +151,23 @@ def measure_options(
 
 
 def main(
-    documents: List[Path] = typer.Argument(..., help="Annotated documents."),
+    documents: list[Path] = typer.Argument(..., help="Annotated documents."),
     kb: Path = typer.Option(..., help="Folder of the knowledge base."),
-    train: List[Path] = typer.Option(
+    train: list[Path] = typer.Option(
         [], help="Documents to choose options on; may be repeated."
     ),
     format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
     prefix: str = typer.Option(
         "", help="Put before ids without a colon, e.g. MESH:", show_default=False
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
-    source_rank: List[str] = typer.Option(
+    source_rank: list[str] = typer.Option(
         [], help="Vocabularies, the best first: MSH,CTD; may be repeated."
     ),
     limit: int = typer.Option(0, min=0, help="First documents of each file; 0 = all."),
-    output: Optional[Path] = typer.Option(None, help="linker_options.json to write."),
+    output: Path | None = typer.Option(None, help="linker_options.json to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """annotated documents + kb/ -> table, linker_options.json

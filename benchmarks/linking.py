@@ -23,8 +23,9 @@ without a definition allowed, since no dictionary here has any.
 """
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import typer
@@ -60,7 +61,7 @@ from spacy_sapbert.vocabularies.concepts import read_concepts
 # its defaults, but for what the text above says
 LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
 # key: title, how it is written, and whether more of it is better
-FIGURES: Dict[str, Tuple[str, str, bool]] = {
+FIGURES: dict[str, tuple[str, str, bool]] = {
     "imports": ("Imports", "{:.2f} s", False),
     "load": ("Load, without imports", "{:.2f} s", False),
     "first": ("First document", "{:.0f} ms", False),
@@ -78,14 +79,14 @@ FIGURES: Dict[str, Tuple[str, str, bool]] = {
 
 def measure_round(
     worker: Worker, documents: Sequence[Any], singles: Sequence[Any], *, threads: int
-) -> Tuple[Dict[str, float], Dict[str, Any]]:
+) -> tuple[dict[str, float], dict[str, Any]]:
     """Measure one side once; single mentions in a process that knows none of them yet.
 
     worker (Worker): The side.
     documents (Sequence[Any]): From `describe_doc`.
     singles (Sequence[Any]): From `choose_singles`.
     threads (int): How many cores it gets.
-    RETURNS (Tuple[Dict[str, float], Dict[str, Any]]): The figures that take time or
+    RETURNS (tuple[dict[str, float], dict[str, Any]]): The figures that take time or
         memory, and all that `measure_side` gave.
     """
     piped = run_worker(worker, documents, threads=threads)
@@ -106,33 +107,33 @@ def measure_round(
 
 
 def compare_sides(
-    workers: Dict[str, Worker],
+    workers: dict[str, Worker],
     corpus: Corpus,
     lookup: Lookup,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
     rounds: int,
     singles: int,
     threads: int,
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Measure all sides in turn, and judge them.
 
-    workers (Dict[str, Worker]): The sides, by name.
+    workers (dict[str, Worker]): The sides, by name.
     corpus (Corpus): The documents.
     lookup (Lookup): See `judge_side`.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     rounds (int): How often each is measured.
     singles (int): Mentions that are linked one a call.
     threads (int): Cores of each.
     progress (bool): Say what is being measured.
-    RETURNS (Dict[str, Any]): For each side the median `figures`, those of all `rounds`,
+    RETURNS (dict[str, Any]): For each side the median `figures`, those of all `rounds`,
         its `versions`, and what else `judge_side` tells.
     """
     documents = [describe_doc(doc, doc.ents) for doc in corpus.docs]
     drawn = choose_singles(corpus.docs, singles + WARM_UP)
-    measured: Dict[str, List[Dict[str, float]]] = {name: [] for name in workers}
-    last: Dict[str, Any] = {}
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
+    last: dict[str, Any] = {}
     for number in range(rounds):
         for name, worker in workers.items():
             if progress:
@@ -141,7 +142,7 @@ def compare_sides(
                 worker, documents, drawn, threads=threads
             )
             measured[name].append(figures)
-    sides: Dict[str, Any] = {}
+    sides: dict[str, Any] = {}
     for name, each in measured.items():
         judged = judge_side(corpus, last[name]["answers"], lookup, aliases)
         medians = {
@@ -157,12 +158,12 @@ def compare_sides(
     return sides
 
 
-def list_facts(sides: Dict[str, Any], counts: Dict[str, int]) -> List[str]:
+def list_facts(sides: dict[str, Any], counts: dict[str, int]) -> list[str]:
     """Say what was measured, in lines to stand above the table.
 
-    sides (Dict[str, Any]): From `compare_sides`.
-    counts (Dict[str, int]): Of documents, entities, mentions, concepts and names.
-    RETURNS (List[str]): The lines.
+    sides (dict[str, Any]): From `compare_sides`.
+    counts (dict[str, int]): Of documents, entities, mentions, concepts and names.
+    RETURNS (list[str]): The lines.
     """
     lines = []
     for name, side in sides.items():
@@ -179,11 +180,11 @@ def list_facts(sides: Dict[str, Any], counts: Dict[str, int]) -> List[str]:
     return lines
 
 
-def list_table(sides: Dict[str, Any]) -> List[Tuple[str, ...]]:
+def list_table(sides: dict[str, Any]) -> list[tuple[str, ...]]:
     """Lay the figures out.
 
-    sides (Dict[str, Any]): From `compare_sides`.
-    RETURNS (List[Tuple[str, ...]]): A header, and a row for each figure; with both
+    sides (dict[str, Any]): From `compare_sides`.
+    RETURNS (list[tuple[str, ...]]): A header, and a row for each figure; with both
         sides, the last column says how many times as good ours is.
     """
     table = [("", *sides, *(["Ours, times as good"] if len(sides) > 1 else []))]
@@ -204,26 +205,26 @@ def main(
     encoder: str = typer.Option(..., help="Of our knowledge base: folder or hub id."),
     pooling: str = typer.Option("mean", help="Of the encoder."),
     precision: str = typer.Option("float32", help="For building: float32 or bf16."),
-    scispacy_python: Optional[Path] = typer.Option(
+    scispacy_python: Path | None = typer.Option(
         None, help="Interpreter of scispaCy's environment. [ours is measured alone]"
     ),
     threshold: float = typer.Option(0.7, help="Of scispaCy, which has the same."),
-    config: List[str] = typer.Option(
+    config: list[str] = typer.Option(
         [], help="KEY=VALUE of our linker, like encoder.precision=bf16; repeatable."
     ),
     format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
-    label: List[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
+    label: list[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
     prefix: str = typer.Option(
         "", help="Put before ids without a colon, e.g. MESH:", show_default=False
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
     singles: int = typer.Option(500, min=1, help="Mentions linked one a call."),
     rounds: int = typer.Option(3, min=1, help="Of measuring; the medians count."),
     threads: int = typer.Option(2, min=1, help="Cores of either side."),
-    output: Optional[Path] = typer.Option(None, help="results.json to write."),
+    output: Path | None = typer.Option(None, help="results.json to write."),
 ) -> None:
     """annotated documents + concepts.jsonl -> table, results.json"""
     try:

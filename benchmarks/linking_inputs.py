@@ -3,8 +3,9 @@
 import json
 import random
 import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.tokens import Doc, Span
@@ -20,14 +21,14 @@ from spacy_sapbert.vocabularies.concepts import Concept
 class Corpus(NamedTuple):
     """Documents whose entities are gold mentions.
 
-    docs (List[Doc]): The documents.
-    golds (List[List[GoldMention]]): What the entities of each mean.
+    docs (list[Doc]): The documents.
+    golds (list[list[GoldMention]]): What the entities of each mean.
     mentions (int): How many the corpus has, those included that are no entities since
         they are inside of tokens or of other mentions.
     """
 
-    docs: List[Doc]
-    golds: List[List[GoldMention]]
+    docs: list[Doc]
+    golds: list[list[GoldMention]]
     mentions: int
 
 
@@ -53,8 +54,8 @@ def read_corpus(
     with warnings.catch_warnings():  # `Corpus.mentions` tells of it
         warnings.simplefilter("ignore", UserWarning)
         read = [d for _, d in read_docs(path, spacy.blank("en"), format=format)]
-    docs: List[Doc] = []
-    golds: List[List[GoldMention]] = []
+    docs: list[Doc] = []
+    golds: list[list[GoldMention]] = []
     mentions = 0
     for doc in read[: limit or None]:
         wanted = [s for s in doc.spans[GOLD] if not labels or s.label_ in labels]
@@ -75,16 +76,16 @@ def read_corpus(
 
 
 def span_key(span: Span) -> Any:
-    """Give what tells a mention from the others of its document."""
+    """Return what tells a mention from the others of its document."""
     return span.start, span.end, span.label_
 
 
-def describe_doc(tokens: Any, entities: Iterable[Span]) -> Dict[str, Any]:
+def describe_doc(tokens: Any, entities: Iterable[Span]) -> dict[str, Any]:
     """Write a document down; see `linking_measure.make_docs`.
 
-    tokens (Union[Doc, Span]): All of it.
+    tokens (Doc | Span): All of it.
     entities (Iterable[Span]): Those of its entities that count.
-    RETURNS (Dict[str, Any]): Plain JSON types.
+    RETURNS (dict[str, Any]): Plain JSON types.
     """
     first = tokens[0].i
     return {
@@ -94,13 +95,13 @@ def describe_doc(tokens: Any, entities: Iterable[Span]) -> Dict[str, Any]:
     }
 
 
-def choose_singles(docs: Sequence[Doc], count: int, seed: int = 0) -> List[Any]:
+def choose_singles(docs: Sequence[Doc], count: int, seed: int = 0) -> list[Any]:
     """Draw mentions, each a document of its own.
 
     docs (Sequence[Doc]): Where they are from.
     count (int): Of distinct texts, as far as there are so many.
     seed (int): Another one draws others.
-    RETURNS (List[Any]): From `describe_doc`.
+    RETURNS (list[Any]): From `describe_doc`.
     """
     distinct = {ent.text: ent for doc in docs for ent in doc.ents}
     drawn = random.Random(seed).sample(list(distinct), min(count, len(distinct)))
@@ -126,15 +127,15 @@ def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
             file.write(json.dumps(entity, ensure_ascii=False).encode() + b"\n")
 
 
-def parse_config(values: Sequence[str]) -> Dict[str, Any]:
+def parse_config(values: Sequence[str]) -> dict[str, Any]:
     """Read settings of the linker from the command line.
 
     values (Sequence[str]): Each `KEY=VALUE`; dots in the key lead into sections, as in
         `encoder.precision=bf16`. What is no JSON is a text.
-    RETURNS (Dict[str, Any]): For `nlp.add_pipe(…, config=…)`.
+    RETURNS (dict[str, Any]): For `nlp.add_pipe(…, config=…)`.
     RAISES (SapbertError): If one has another form, or a key is a section too.
     """
-    config: Dict[str, Any] = {}
+    config: dict[str, Any] = {}
     for value in values:
         key, equals, text = value.partition("=")
         *sections, name = key.split(".")

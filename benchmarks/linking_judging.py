@@ -1,6 +1,7 @@
 """What a side of `benchmarks.linking` answered → how much of it is right."""
 
-from typing import Any, Dict, List, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +12,16 @@ from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, judge_me
 
 
 def rank_answers(
-    found: Sequence[Tuple[str, float]], aliases: Dict[str, str], *, ties: bool
-) -> List[Answer]:
+    found: Sequence[tuple[str, float]], aliases: dict[str, str], *, ties: bool
+) -> list[Answer]:
     """Write down what a side answered for judging, the best first.
 
-    found (Sequence[Tuple[str, float]]): Ids and scores, in the order of the side.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    found (Sequence[tuple[str, float]]): Ids and scores, in the order of the side.
+    aliases (dict[str, str]): Ids that another one stands for.
     ties (bool): Whether equal scores are a tie; else the order counts.
-    RETURNS (List[Answer]): With scores of the order: sides measure in their own ways.
+    RETURNS (list[Answer]): With scores of the order: sides measure in their own ways.
     """
-    answers: List[Answer] = []
+    answers: list[Answer] = []
     rank, last = 0, None
     for place, (cui, score) in enumerate(found):
         rounded = round(score, SCORE_DIGITS)
@@ -34,15 +35,15 @@ def judge_side(
     corpus: Corpus,
     answers: Sequence[Sequence[Any]],
     lookup: Lookup,
-    aliases: Dict[str, str],
-) -> Dict[str, Any]:
+    aliases: dict[str, str],
+) -> dict[str, Any]:
     """Judge what a side answered, by concepts.
 
     corpus (Corpus): The documents.
     answers (Sequence[Sequence[Any]]): To each entity of each document.
     lookup (Lookup): An id to the concept of the dictionary that has it.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (Dict[str, Any]): The figures that are no measurements; coverage, and how
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (dict[str, Any]): The figures that are no measurements; coverage, and how
         many mentions were judged.
     """
     # By their numbers, since the answer to one text may differ between documents.

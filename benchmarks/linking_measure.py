@@ -8,9 +8,10 @@ import builtins
 import json
 import resource
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 STATUS = Path("/proc/self/status")
 PASSES = 2  # the first one cold, the second one warm
@@ -63,7 +64,7 @@ class ImportTimer:
 
 
 def peak_megabytes() -> float:
-    """Give the most memory that this process had at once."""
+    """Return the most memory that this process had at once."""
     # Of a started process `ru_maxrss` is at least what the starting one had.
     if STATUS.is_file():
         lines = STATUS.read_text().splitlines()
@@ -72,11 +73,11 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def make_docs(vocab: Any, documents: Iterable[Dict[str, Any]]) -> Iterator[Any]:
+def make_docs(vocab: Any, documents: Iterable[dict[str, Any]]) -> Iterator[Any]:
     """Make Docs that have the same tokens under every version of spaCy.
 
     vocab (Vocab): Of the pipeline.
-    documents (Iterable[Dict[str, Any]]): From `describe_doc`.
+    documents (Iterable[dict[str, Any]]): From `describe_doc`.
     YIELDS (Doc): Each with its entities.
     """
     from spacy.tokens import Doc, Span
@@ -88,18 +89,18 @@ def make_docs(vocab: Any, documents: Iterable[Dict[str, Any]]) -> Iterator[Any]:
 
 
 def measure_side(
-    request: Dict[str, Any],
-    make_side: Callable[[Dict[str, Any]], Side],
+    request: dict[str, Any],
+    make_side: Callable[[dict[str, Any]], Side],
     *,
     started: float,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Load a pipeline and link with it.
 
-    request (Dict[str, Any]): `settings` for `make_side`; `documents`, the first of
+    request (dict[str, Any]): `settings` for `make_side`; `documents`, the first of
         which is linked alone, the others twice; `singles`, each linked alone.
     make_side (Callable): Makes the pipeline, ready to link.
     started (float): When the process was started, by `time.monotonic`.
-    RETURNS (Dict[str, Any]): Seconds of `imports`, of `load` without them, of the
+    RETURNS (dict[str, Any]): Seconds of `imports`, of `load` without them, of the
         `first` document, of both `passes`, and of each of the `singles`; `megabytes`;
         `answers` to each entity of the first pass, by document; `versions`.
     """
@@ -111,7 +112,7 @@ def measure_side(
     linked = list(make_docs(nlp.vocab, [first]))
     start = time.perf_counter()
     linked = list(nlp.pipe(linked))
-    result: Dict[str, Any] = {
+    result: dict[str, Any] = {
         "imports": imports.seconds,
         "load": ready - imports.seconds,
         "first": time.perf_counter() - start,
@@ -134,15 +135,15 @@ def measure_side(
     return result
 
 
-def time_singles(nlp: Any, documents: Sequence[Dict[str, Any]]) -> List[float]:
+def time_singles(nlp: Any, documents: Sequence[dict[str, Any]]) -> list[float]:
     """Link documents one a call.
 
     nlp (Language): The pipeline.
-    documents (Sequence[Dict[str, Any]]): The first `WARM_UP` do not count, nor of few
+    documents (Sequence[dict[str, Any]]): The first `WARM_UP` do not count, nor of few
         the first half.
-    RETURNS (List[float]): Seconds of each of the others.
+    RETURNS (list[float]): Seconds of each of the others.
     """
-    seconds: List[float] = []
+    seconds: list[float] = []
     for doc in list(make_docs(nlp.vocab, documents)):
         start = time.perf_counter()
         nlp(doc)
@@ -150,7 +151,7 @@ def time_singles(nlp: Any, documents: Sequence[Dict[str, Any]]) -> List[float]:
     return seconds[min(WARM_UP, len(seconds) // 2) :]
 
 
-def run_side(make_side: Callable[[Dict[str, Any]], Side]) -> None:
+def run_side(make_side: Callable[[dict[str, Any]], Side]) -> None:
     """Do what the command line of a worker says.
 
     make_side (Callable): See `measure_side`.

@@ -1,16 +1,16 @@
 """Our side of `benchmarks.linking`, which starts it."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 from benchmarks.linking_measure import Side, run_side
 
 LIBRARIES = ("spacy", "spacy-transformers", "transformers", "torch", "numpy")
 
 
-def make_side(settings: Dict[str, Any]) -> Side:
+def make_side(settings: dict[str, Any]) -> Side:
     """Make the pipeline.
 
-    settings (Dict[str, Any]): `config` of the linker.
+    settings (dict[str, Any]): `config` of the linker.
     RETURNS (Side): With index and encoder loaded.
     """
     import spacy
@@ -23,8 +23,8 @@ def make_side(settings: Dict[str, Any]) -> Side:
     return Side(nlp, give_answers, LIBRARIES)
 
 
-def give_answers(ent: Any) -> List[Tuple[str, float]]:
-    """Give the candidates of an entity that has a concept."""
+def give_answers(ent: Any) -> list[tuple[str, float]]:
+    """Return the candidates of an entity that has a concept."""
     if ent._.cui is None:
         return []
     return [(found["cui"], found["score"]) for found in ent._.candidates]

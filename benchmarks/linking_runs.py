@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple
 
 from wasabi import msg
 
@@ -28,19 +29,19 @@ class Worker(NamedTuple):
 
     python (str): The interpreter of its environment.
     module (str): Of `benchmarks`, to be run.
-    settings (Dict[str, Any]): For its `make_side`.
+    settings (dict[str, Any]): For its `make_side`.
     """
 
     python: str
     module: str
-    settings: Dict[str, Any]
+    settings: dict[str, Any]
 
 
-def check_made(out: Path, made: Dict[str, Any]) -> None:
-    """Make sure that what a folder has is of the same inputs.
+def check_made(out: Path, made: dict[str, Any]) -> None:
+    """Check that what a folder has is of the same inputs.
 
     out (Path): The folder.
-    made (Dict[str, Any]): What it is to be made of; written down if nobody did yet.
+    made (dict[str, Any]): What it is to be made of; written down if nobody did yet.
     RAISES (SapbertError): If it was made of something else.
     """
     path = out / MADE
@@ -83,11 +84,11 @@ def prepare_scispacy(out: Path, concepts: Path, python: str) -> None:
             call([python, "-m", "benchmarks.linking_scispacy", "build", *places], env)
 
 
-def call(command: List[str], env: Optional[Dict[str, str]] = None) -> None:
+def call(command: list[str], env: dict[str, str] | None = None) -> None:
     """Run a command.
 
-    command (List[str]): Its words.
-    env (Optional[Dict[str, str]]): Its environment; None = that of this process.
+    command (list[str]): Its words.
+    env (dict[str, str] | None): Its environment; None = that of this process.
     RAISES (SystemExit): If it fails. It has said why.
     """
     if subprocess.run(command, check=False, env=env).returncode:
@@ -95,13 +96,13 @@ def call(command: List[str], env: Optional[Dict[str, str]] = None) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[Dict[str, str]]:
+def alone() -> Iterator[dict[str, str]]:
     """Let another environment import `benchmarks`, and nothing else of the checkout.
 
     Were the checkout on its path, spaCy would find the entry points of an installation
     in place, and import what that environment has no libraries for.
 
-    YIELDS (Dict[str, str]): Environment variables for a process.
+    YIELDS (dict[str, str]): Environment variables for a process.
     """
     with TemporaryDirectory() as folder:
         (Path(folder) / CODE.name).symlink_to(CODE)
@@ -123,17 +124,17 @@ def pinned(threads: int) -> Iterator[None]:
 
 
 def make_workers(
-    out: Path, config: Dict[str, Any], python: Optional[str], theirs: Dict[str, Any]
-) -> Dict[str, Worker]:
+    out: Path, config: dict[str, Any], python: str | None, theirs: dict[str, Any]
+) -> dict[str, Worker]:
     """Say how the sides are started.
 
     out (Path): Folder that has what both need; absolute.
-    config (Dict[str, Any]): Of our linker, but for its knowledge base.
-    python (Optional[str]): The interpreter of scispaCy's environment; None = without.
-    theirs (Dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
-    RETURNS (Dict[str, Worker]): By name, in the order of the table.
+    config (dict[str, Any]): Of our linker, but for its knowledge base.
+    python (str | None): The interpreter of scispaCy's environment; None = without.
+    theirs (dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
+    RETURNS (dict[str, Worker]): By name, in the order of the table.
     """
-    workers: Dict[str, Worker] = {}
+    workers: dict[str, Worker] = {}
     if python:
         places = {"entities": str(out / ENTITIES), "index": str(out / INDEX)}
         workers[SCISPACY] = Worker(
@@ -153,14 +154,14 @@ def run_worker(
     *,
     singles: Sequence[Any] = (),
     threads: int,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Measure one side in a process of its own.
 
     worker (Worker): The side.
     documents (Sequence[Any]): See `linking_measure.measure_side`.
     singles (Sequence[Any]): See there.
     threads (int): How many cores it gets.
-    RETURNS (Dict[str, Any]): What it measured.
+    RETURNS (dict[str, Any]): What it measured.
     RAISES (SystemExit): If it fails. It has said why.
     """
     request = {
@@ -176,5 +177,5 @@ def run_worker(
         command = [worker.python, "-m", worker.module, str(asked), str(answered)]
         with pinned(threads):
             call([*command, "--started", str(time.monotonic())], env)
-        result: Dict[str, Any] = json.loads(answered.read_text("utf8"))
+        result: dict[str, Any] = json.loads(answered.read_text("utf8"))
     return result

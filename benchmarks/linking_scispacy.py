@@ -8,17 +8,17 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 from benchmarks.linking_measure import Side, run_side
 
 LIBRARIES = ("scispacy", "spacy", "nmslib-metabrainz", "scikit-learn", "scipy", "numpy")
 
 
-def make_side(settings: Dict[str, Any]) -> Side:
+def make_side(settings: dict[str, Any]) -> Side:
     """Make the pipeline.
 
-    settings (Dict[str, Any]): `entities` and `index`, see `build_index`; `linker`, the
+    settings (dict[str, Any]): `entities` and `index`, see `build_index`; `linker`, the
         keyword arguments of scispaCy's `EntityLinker`.
     RETURNS (Side): With everything loaded.
     """

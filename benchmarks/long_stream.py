@@ -11,10 +11,10 @@ python -m benchmarks.long_stream models/kb mentions.tsv
 import os
 import random
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Iterator, List
 
 import spacy
 import typer
@@ -28,10 +28,10 @@ AT_ONCE = 1000  # documents in a zone
 TOLD = (1_000, 10_000, 50_000, 100_000)
 
 
-def make_texts(mentions: List[str], *, new_words: bool, seed: int) -> Iterator[str]:
+def make_texts(mentions: list[str], *, new_words: bool, seed: int) -> Iterator[str]:
     """Make short texts for ever.
 
-    mentions (List[str]): What they speak of.
+    mentions (list[str]): What they speak of.
     new_words (bool): Put a word into each that no other has.
     seed (int): Of the choice.
     YIELDS (str): Texts of about twenty words.

@@ -3,15 +3,15 @@
 import os
 import platform
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 CPU_INFO = Path("/proc/cpuinfo")
 
 
-def describe_machine() -> Dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Name the machine.
 
-    RETURNS (Dict[str, Any]): Platform, processor, cores that may be used, Python.
+    RETURNS (dict[str, Any]): Platform, processor, cores that may be used, Python.
     """
     cpu = platform.processor()
     if CPU_INFO.is_file():

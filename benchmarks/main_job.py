@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import typer
 from wasabi import msg
@@ -21,11 +21,11 @@ from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
 
-def run_step(command: List[str]) -> Tuple[float, float]:
+def run_step(command: list[str]) -> tuple[float, float]:
     """Run a command and measure it from outside.
 
-    command (List[str]): Its words, after `python`.
-    RETURNS (Tuple[float, float]): Seconds, and peak memory in MB.
+    command (list[str]): Its words, after `python`.
+    RETURNS (tuple[float, float]): Seconds, and peak memory in MB.
     """
     started = time.monotonic()
     process = subprocess.Popen([sys.executable, *command])
@@ -35,11 +35,11 @@ def run_step(command: List[str]) -> Tuple[float, float]:
     return time.monotonic() - started, usage.ru_maxrss / 1024
 
 
-def pubtator_texts(path: Path) -> Iterator[Dict[str, str]]:
+def pubtator_texts(path: Path) -> Iterator[dict[str, str]]:
     """Read titles and abstracts of a PubTator file.
 
     path (Path): The file, plain or `.gz`.
-    YIELDS (Dict[str, str]): `id` and `text`.
+    YIELDS (dict[str, str]): `id` and `text`.
     """
     title = ""
     for _, line in read_lines(path):
@@ -67,16 +67,16 @@ def main(
     vocabulary: Path = typer.Argument(..., help="Folder with MRCONSO."),
     encoder: str = typer.Option(..., help="Folder or hub id."),
     out: Path = typer.Option(..., help="Folder for what is made."),
-    texts: Optional[Path] = typer.Option(None, help="PubTator file to link."),
+    texts: Path | None = typer.Option(None, help="PubTator file to link."),
     options: str = typer.Option("", help="More options of `spacy sapbert concepts`."),
     pooling: str = typer.Option("mean", help="Of the encoder."),
 ) -> None:
     """vocabulary + encoder -> table of counts, seconds and peak memory"""
     out.mkdir(parents=True, exist_ok=True)
     concepts, pairs, kb = out / "concepts.jsonl", out / "pairs.tsv", out / "kb"
-    rows: List[Tuple[str, str, str, str]] = []
+    rows: list[tuple[str, str, str, str]] = []
 
-    def step(name: str, command: List[str], makes: Callable[[], str]) -> None:
+    def step(name: str, command: list[str], makes: Callable[[], str]) -> None:
         seconds, megabytes = run_step(command)
         rows.append((name, makes(), f"{seconds:.1f} s", f"{megabytes:,.0f} MB"))
 

@@ -7,8 +7,8 @@ python -m benchmarks.many_pairs --encoder models/minilm --out /tmp/many --steps 
 """
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 import typer
 from tqdm import tqdm
@@ -53,7 +53,7 @@ def main(
 ) -> None:
     """encoder -> table of pairs, seconds and peak memory"""
     out.mkdir(parents=True, exist_ok=True)
-    rows: List[tuple] = []
+    rows: list[tuple] = []
     for count in (pairs // 10, pairs):
         path, target = out / f"pairs-{count}.tsv", out / f"encoder-{count}"
         if not path.is_file():

@@ -12,8 +12,8 @@ import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, List, Tuple
 
 import torch
 import typer
@@ -33,12 +33,12 @@ from training.trainer.setup import make_parts
 from training.trainer.step import best_precision, collate_batch, train_step
 
 
-def random_vectors(rows: int, width: int) -> Tuple[Tensor, Tensor]:
+def random_vectors(rows: int, width: int) -> tuple[Tensor, Tensor]:
     """Make a batch of pairs whose two names are alike, as in training.
 
     rows (int): Names.
     width (int): Columns.
-    RETURNS (Tuple[Tensor, Tensor]): Unit vectors with gradient, shape (rows, width),
+    RETURNS (tuple[Tensor, Tensor]): Unit vectors with gradient, shape (rows, width),
         and labels, shape (rows,).
     """
     labels = torch.arange(rows // 2).repeat(2)
@@ -64,7 +64,7 @@ def make_library() -> Callable[[Tensor, Tensor], Tensor]:
 
 def measure_loss(
     library: bool, names: int, width: int, repeats: int, threads: int
-) -> Tuple[float, float]:
+) -> tuple[float, float]:
     """Time mining and loss with the backward pass, in this process.
 
     library (bool): The library's instead of ours.
@@ -72,7 +72,7 @@ def measure_loss(
     width (int): Columns of the vectors.
     repeats (int): How often.
     threads (int): Of torch.
-    RETURNS (Tuple[float, float]): Median of the seconds, and peak memory in MB above
+    RETURNS (tuple[float, float]): Median of the seconds, and peak memory in MB above
         what there was after a batch of 16 names.
     """
     torch.set_num_threads(threads)
@@ -137,7 +137,7 @@ def main(
     msg.text(machine_line())
     threads = threads or torch.get_num_threads()
     precision = best_precision("cpu")
-    rows: List[Tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     alone = multiprocessing.get_context("spawn")
     for names in (512, 1024, 2048):
         with alone.Pool(1, maxtasksperchild=1) as pool:

@@ -7,9 +7,10 @@ stopped and given once more.
 """
 
 import json
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 import typer
 from wasabi import msg
@@ -77,12 +78,12 @@ SECTIONS = (
 )
 
 
-def render_file(result: Dict[str, Any], ks: Sequence[int]) -> List[str]:
+def render_file(result: dict[str, Any], ks: Sequence[int]) -> list[str]:
     """Write the table of one corpus.
 
-    result (Dict[str, Any]): A file of comparison.json.
+    result (dict[str, Any]): A file of comparison.json.
     ks (Sequence[int]): How many answers count.
-    RETURNS (List[str]): Lines of Markdown.
+    RETURNS (list[str]): Lines of Markdown.
     """
     columns = [("all", level, k) for level in LEVELS for k in ks]
     columns += [("unseen", "concepts", k) for k in ks]
@@ -110,12 +111,12 @@ def render_file(result: Dict[str, Any], ks: Sequence[int]) -> List[str]:
     return [*lines, ""]
 
 
-def render_causes(errors: Dict[str, Any]) -> List[str]:
+def render_causes(errors: dict[str, Any]) -> list[str]:
     """Write why mentions are linked wrongly, the biggest cause first.
 
-    errors (Dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote. Only counts are taken:
+    errors (dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote. Only counts are taken:
         it has texts of mentions too.
-    RETURNS (List[str]): Lines of Markdown.
+    RETURNS (list[str]): Lines of Markdown.
     """
     causes = sorted(errors["causes"], key=lambda cause: -cause["count"])
     judged = sum(file["judged"] for file in errors["files"])
@@ -136,11 +137,11 @@ def render_causes(errors: Dict[str, Any]) -> List[str]:
     ]
 
 
-def render_significance(tests: Dict[str, Any]) -> List[str]:
+def render_significance(tests: dict[str, Any]) -> list[str]:
     """Write down how far encoders differ from the one before training.
 
-    tests (Dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
-    RETURNS (List[str]): Lines of Markdown.
+    tests (dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
+    RETURNS (list[str]): Lines of Markdown.
     """
     columns = ("Linker", "Mentions", "More than *base*", "95 % interval", "p")
     lines = [
@@ -168,19 +169,19 @@ def render_significance(tests: Dict[str, Any]) -> List[str]:
 
 
 def render_page(
-    comparisons: Dict[str, Any],
-    tests: Dict[str, Any],
-    errors: Dict[str, Any],
+    comparisons: dict[str, Any],
+    tests: dict[str, Any],
+    errors: dict[str, Any],
     steps: Sequence[Step],
-    options: Dict[str, str],
+    options: dict[str, str],
 ) -> str:
     """Write the page.
 
-    comparisons (Dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
-    tests (Dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
-    errors (Dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote.
+    comparisons (dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
+    tests (dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
+    errors (dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote.
     steps (Sequence[Step]): The commands.
-    options (Dict[str, str]): Of the command that writes this page.
+    options (dict[str, str]): Of the command that writes this page.
     RETURNS (str): Markdown.
     """
     machine = comparisons["mesh"]["machine"]

@@ -1,6 +1,6 @@
 """The commands that lead from vocabularies and corpora to all figures."""
 
-from typing import Iterator, List, Sequence
+from collections.abc import Iterator, Sequence
 
 from benchmarks.steps import Step
 
@@ -9,7 +9,7 @@ ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Give the steps from a vocabulary to an encoder for each seed, one fine-tuned."""
+    """Return the steps from a vocabulary to an encoder for each seed, one fine-tuned."""
     yield Step(
         "mesh.jsonl",
         "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
@@ -43,7 +43,7 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
 def list_comparison(
     name: str, mentions: Sequence[str], more: str, seeds: int
 ) -> Iterator[Step]:
-    """Give the steps from a dictionary and encoders to one comparison."""
+    """Return the steps from a dictionary and encoders to one comparison."""
     encoders = {f"kb-{name}-base": ("base", "$BASE")}
     for seed in range(seeds):
         encoders[f"kb-{name}-trained-{seed}"] = ("trained", f"$OUT/trained-{seed}")
@@ -63,7 +63,7 @@ def list_comparison(
 
 
 def list_significance(mentions: Sequence[str]) -> Iterator[Step]:
-    """Give the steps from two encoders to what of their difference may be chance."""
+    """Return the steps from two encoders to what of their difference may be chance."""
     gold = " ".join(mentions)
     for name in ("base", "trained-0", "fine-tuned-0"):
         yield Step(
@@ -81,7 +81,7 @@ def list_significance(mentions: Sequence[str]) -> Iterator[Step]:
 
 
 def list_medic(seeds: int) -> Iterator[Step]:
-    """Give the steps of the comparisons by the protocol of the published figures."""
+    """Return the steps of the comparisons by the protocol of the published figures."""
     yield Step(
         "medic-raw.jsonl",
         "spacy sapbert concepts $DATA/medic/medic_06Jul2012.txt.gz --format biosyn "
@@ -117,12 +117,12 @@ def list_medic(seeds: int) -> Iterator[Step]:
         yield from list_comparison(f"medic-{name}", [dev], seen, min(seeds, 1))
 
 
-def list_steps(seeds: int, options: str) -> List[Step]:
-    """Give all steps in order.
+def list_steps(seeds: int, options: str) -> list[Step]:
+    """Return all steps in order.
 
     seeds (int): How many encoders are trained.
     options (str): Of `training.trainer.train_encoder`.
-    RETURNS (List[Step]): From vocabularies to comparisons.
+    RETURNS (list[Step]): From vocabularies to comparisons.
     """
     dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in CORPORA]
     seen = [f"--seen $DATA/eval/{name}.train.tsv.gz" for name in CORPORA]

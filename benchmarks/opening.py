@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Set
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -58,7 +58,7 @@ if kb:
 print(json.dumps([steps, modules]))
 """
 NAMES_TOLD = 5
-ENVIRONMENTS: Dict[str, List[str]] = {
+ENVIRONMENTS: dict[str, list[str]] = {
     "no installed components": [],
     "ours": ["spacy_sapbert"],
     "spacy-transformers'": ["spacy_transformers"],
@@ -72,11 +72,11 @@ STEPS = {
 }
 
 
-def run_program(kb: str, packages: List[str]) -> Any:
+def run_program(kb: str, packages: list[str]) -> Any:
     """Run the program in a process of its own.
 
     kb (str): Folder of a knowledge base; empty to link nothing.
-    packages (List[str]): Whose entry points it may see.
+    packages (list[str]): Whose entry points it may see.
     RETURNS (Any): Seconds and top-level modules that were imported, by step.
     """
     command = [sys.executable, "-c", PROGRAM, kb, *packages]
@@ -84,13 +84,13 @@ def run_program(kb: str, packages: List[str]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def render_times(values: List[float]) -> str:
+def render_times(values: list[float]) -> str:
     """Write a median and a range."""
     median = statistics.median(values)
     return f"{median:.3f} s ({min(values):.3f}–{max(values):.3f})"
 
 
-def render_names(modules: Set[str]) -> str:
+def render_names(modules: set[str]) -> str:
     """List third-party modules, and count those that are too many to list."""
     names = sorted(m for m in modules - sys.stdlib_module_names if m[0] != "_")
     more = f" and {len(names) - NAMES_TOLD} others" if len(names) > NAMES_TOLD else ""
@@ -103,8 +103,8 @@ def main(
 ) -> None:
     """kb/ -> tables of times"""
     msg.text(machine_line())
-    found: Dict[str, List[Any]] = {name: [] for name in ENVIRONMENTS}
-    linked: List[Any] = []
+    found: dict[str, list[Any]] = {name: [] for name in ENVIRONMENTS}
+    linked: list[Any] = []
     for _ in range(rounds):  # in turns, so that a busy moment spoils no line alone
         for name, packages in ENVIRONMENTS.items():
             found[name].append(run_program("", packages))

@@ -1,7 +1,8 @@
 """Documents + a line of the table of `linker_options` → how much of it is right."""
 
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
@@ -23,23 +24,23 @@ class Outcome(NamedTuple):
     """What a line of the table found for the mentions of a file.
 
     right (np.ndarray): Whether all is among the first k. Shape: (n, k of `KS`).
-    decided (List[Optional[str]]): What put each first answer before an equal one; None
+    decided (list[str | None]): What put each first answer before an equal one; None
         if no other has its score.
     possible (np.ndarray): Whether one of the answers with the best score is right.
         Shape: (n,).
     """
 
     right: np.ndarray
-    decided: List[Optional[str]]
+    decided: list[str | None]
     possible: np.ndarray
 
 
-def read_golds(doc: Doc, prefix: str) -> List[GoldMention]:
-    """Give the mentions of a Doc and what they mean.
+def read_golds(doc: Doc, prefix: str) -> list[GoldMention]:
+    """Return the mentions of a Doc and what they mean.
 
     doc (Doc): From `read_docs`.
     prefix (str): Put before ids without a colon.
-    RETURNS (List[GoldMention]): In the order of its span group.
+    RETURNS (list[GoldMention]): In the order of its span group.
     """
     group = doc.spans[GOLD]
     return [
@@ -54,16 +55,16 @@ def read_golds(doc: Doc, prefix: str) -> List[GoldMention]:
 
 
 def judge_mention(
-    candidates: Sequence[Dict[str, Any]],
+    candidates: Sequence[dict[str, Any]],
     parts: Sequence[Any],
-    aliases: Dict[str, str],
-) -> Tuple[List[bool], Optional[str], bool]:
+    aliases: dict[str, str],
+) -> tuple[list[bool], str | None, bool]:
     """Judge what the linker says of a mention, in the order in which it says it.
 
-    candidates (Sequence[Dict[str, Any]]): The best first.
-    parts (Sequence[FrozenSet[str]]): What is right.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (Tuple[List[bool], Optional[str], bool]): As the fields of `Outcome`.
+    candidates (Sequence[dict[str, Any]]): The best first.
+    parts (Sequence[frozenset[str]]): What is right.
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (tuple[list[bool], str | None, bool]): As the fields of `Outcome`.
     """
     cuis = [aliases.get(found["cui"], found["cui"]) for found in candidates]
     ranking = [(-float(rank), cui) for rank, cui in enumerate(dict.fromkeys(cuis))]
@@ -82,17 +83,17 @@ def judge_mention(
 
 def choose_golds(
     docs: Sequence[Doc], resolve: Resolve, prefix: str
-) -> Tuple[List[List[Any]], Dict[str, int]]:
+) -> tuple[list[list[Any]], dict[str, int]]:
     """Find out which mentions are judged: those with ids that are all known.
 
     docs (Sequence[Doc]): The documents.
     resolve (Resolve): Gives the concepts of a mention.
     prefix (str): Put before ids without a colon.
-    RETURNS (Tuple[List[List[Any]], Dict[str, int]]): What is right for each mention of
+    RETURNS (tuple[list[list[Any]], dict[str, int]]): What is right for each mention of
         each document, empty for those that are left out; and counts.
     RAISES (SapbertError): If none is left.
     """
-    chosen: List[List[Any]] = []
+    chosen: list[list[Any]] = []
     counts = {"documents": len(docs), "mentions": 0, "without_id": 0}
     counts.update(judged=0, widened=0)
     for doc in docs:
@@ -119,7 +120,7 @@ def judge_row(
     docs: Sequence[Doc],
     golds: Sequence[Sequence[Any]],
     row: Row,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
     name: str = "",
     progress: bool = False,
@@ -130,14 +131,14 @@ def judge_row(
     docs (Sequence[Doc]): The documents; they stay as they are.
     golds (Sequence[Sequence[Any]]): From `choose_golds`.
     row (Row): The way.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     name (str): Of the way, for the bar.
     progress (bool): Show a bar.
     RETURNS (Outcome): Of the mentions that are judged.
     """
     disabled = [] if row.abbreviations else ["sapbert_abbreviations"]
     settings = {"sapbert_linker": row.settings}
-    judged: List[Tuple[List[bool], Optional[str], bool]] = []
+    judged: list[tuple[list[bool], str | None, bool]] = []
     with nlp.select_pipes(disable=disabled):
         linked = nlp.pipe((doc.copy() for doc in docs), component_cfg=settings)
         bar = tqdm(linked, name, len(docs), disable=not progress, unit=" docs")
@@ -152,16 +153,16 @@ def judge_row(
     return Outcome(np.array(right), list(decided), np.array(possible))
 
 
-def describe_row(outcome: Outcome, base: Optional[Outcome]) -> Dict[str, Any]:
+def describe_row(outcome: Outcome, base: Outcome | None) -> dict[str, Any]:
     """Sum up what a line of the table found.
 
     outcome (Outcome): Of the line.
-    base (Optional[Outcome]): Of the line that it is compared with.
-    RETURNS (Dict[str, Any]): Accuracy; and the difference at k = 1 with its interval,
+    base (Outcome | None): Of the line that it is compared with.
+    RETURNS (dict[str, Any]): Accuracy; and the difference at k = 1 with its interval,
         and how likely it is by chance.
     """
     means = outcome.right.mean(axis=0)
-    found: Dict[str, Any] = {
+    found: dict[str, Any] = {
         f"acc@{k}": round(float(mean), 6) for k, mean in zip(KS, means, strict=True)
     }
     if base is not None:
@@ -179,13 +180,13 @@ def describe_row(outcome: Outcome, base: Optional[Outcome]) -> Dict[str, Any]:
 
 
 def mean_gains(
-    files: Sequence[Dict[str, Outcome]], rows: Dict[str, Row]
-) -> Dict[str, float]:
+    files: Sequence[dict[str, Outcome]], rows: dict[str, Row]
+) -> dict[str, float]:
     """Average what lines of the table bring over files.
 
-    files (Sequence[Dict[str, Outcome]]): By the names of the lines.
-    rows (Dict[str, Row]): The lines.
-    RETURNS (Dict[str, float]): By name, the mean difference of Acc@1 from the line that
+    files (Sequence[dict[str, Outcome]]): By the names of the lines.
+    rows (dict[str, Row]): The lines.
+    RETURNS (dict[str, float]): By name, the mean difference of Acc@1 from the line that
         it is compared with.
     """
     return {
@@ -198,18 +199,18 @@ def mean_gains(
     }
 
 
-def describe_ties(outcomes: Dict[str, Outcome]) -> Dict[str, Any]:
+def describe_ties(outcomes: dict[str, Outcome]) -> dict[str, Any]:
     """Say how often the best score is shared, and who gets these mentions right.
 
-    outcomes (Dict[str, Outcome]): By the names of the lines; one is `PLAIN`.
-    RETURNS (Dict[str, Any]): How many ties there are and how many have a right answer;
+    outcomes (dict[str, Outcome]): By the names of the lines; one is `PLAIN`.
+    RETURNS (dict[str, Any]): How many ties there are and how many have a right answer;
         and for each line how many it decides by more than the order of ids, how many of
         these it gets right, how many of them the order of ids does, and how many it
         gets right of all.
     """
     plain = outcomes[PLAIN]
     tied = np.array([name is not None for name in plain.decided], dtype=bool)
-    lines: Dict[str, Any] = {}
+    lines: dict[str, Any] = {}
     for name, outcome in outcomes.items():
         decides = tied & np.array([d not in (None, "id") for d in outcome.decided])
         lines[name] = {

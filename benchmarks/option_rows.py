@@ -1,6 +1,7 @@
 """The lines of the table of `linker_options`: options alone, and put together."""
 
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 # What the labels of NCBI disease and BC5CDR mean.
 LABEL_TYPES = {
@@ -14,7 +15,7 @@ PLAIN = "plain"
 NOT_CHOSEN = " (not chosen)"
 LABEL, LABEL_FILTER = "label", "label as filter"
 ABBREVIATIONS = "abbreviations"
-FUSIONS: Dict[str, Dict[str, Any]] = {
+FUSIONS: dict[str, dict[str, Any]] = {
     "fusion weighted, 0.1": {"fusion": "weighted", "ngram_weight": 0.1},
     "fusion weighted, 0.2": {"fusion": "weighted", "ngram_weight": 0.2},
     "fusion rrf": {"fusion": "rrf"},
@@ -24,26 +25,26 @@ FUSIONS: Dict[str, Dict[str, Any]] = {
 class Row(NamedTuple):
     """A line of the table.
 
-    settings (Dict[str, Any]): Of the linker, where they differ from its defaults.
+    settings (dict[str, Any]): Of the linker, where they differ from its defaults.
     abbreviations (bool): Whether abbreviations are expanded.
-    base (Optional[str]): The line that it is compared with.
+    base (str | None): The line that it is compared with.
     """
 
-    settings: Dict[str, Any]
+    settings: dict[str, Any]
     abbreviations: bool = False
-    base: Optional[str] = PLAIN
+    base: str | None = PLAIN
 
 
 def list_options(
     orders: Sequence[Sequence[str]], *, ngrams: bool = True
-) -> Dict[str, Row]:
+) -> dict[str, Row]:
     """List the lines of the table that have one option each.
 
     orders (Sequence[Sequence[str]]): Of vocabularies, the one that counts most first.
     ngrams (bool): Whether the knowledge base has what fusion needs.
-    RETURNS (Dict[str, Row]): By name.
+    RETURNS (dict[str, Row]): By name.
     """
-    nothing: Dict[str, Any] = {"tie_evidence": ()}
+    nothing: dict[str, Any] = {"tie_evidence": ()}
     types = {"label_types": LABEL_TYPES}
     by_label = {"tie_evidence": ("label",), "label_types_use": "evidence", **types}
     rows = {
@@ -62,19 +63,19 @@ def list_options(
     return rows
 
 
-def choose_steps(rows: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row]:
+def choose_steps(rows: dict[str, Row], gains: dict[str, float]) -> dict[str, Row]:
     """Put the options together that help, one after the other, but for fusion.
 
     Evidence that helps orders ties, what helps most first; of the two uses of labels
     and of several orders of vocabularies the best is taken.
 
-    rows (Dict[str, Row]): From `list_options`.
-    gains (Dict[str, float]): What each adds to Acc@1, by its name.
-    RETURNS (Dict[str, Row]): The lines, each with what those before it have.
+    rows (dict[str, Row]): From `list_options`.
+    gains (dict[str, float]): What each adds to Acc@1, by its name.
+    RETURNS (dict[str, Row]): The lines, each with what those before it have.
     """
     helping = sorted((n for n in gains if gains[n] > 0), key=lambda n: -gains[n])
     as_filter = LABEL_FILTER in helping and gains[LABEL_FILTER] > gains.get(LABEL, 0)
-    settings: Dict[str, Any] = {"tie_evidence": ()}
+    settings: dict[str, Any] = {"tie_evidence": ()}
     for name in helping:
         evidence = rows[name].settings["tie_evidence"]
         if set(evidence) - {*settings["tie_evidence"]} and not (
@@ -82,7 +83,7 @@ def choose_steps(rows: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row
         ):
             both = (*settings["tie_evidence"], *evidence)
             settings = {**settings, **rows[name].settings, "tie_evidence": both}
-    steps: Dict[str, Row] = {}
+    steps: dict[str, Row] = {}
     if settings["tie_evidence"]:
         steps[f"ties: {', '.join(settings['tie_evidence'])}"] = Row(settings)
     if as_filter:
@@ -97,20 +98,20 @@ def choose_steps(rows: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row
     return steps
 
 
-def last_row(rows: Dict[str, Row], steps: Dict[str, Row]) -> Tuple[str, Row]:
-    """Give the last step with its name, or what the first one builds on."""
+def last_row(rows: dict[str, Row], steps: dict[str, Row]) -> tuple[str, Row]:
+    """Return the last step with its name, or what the first one builds on."""
     return ([(PLAIN, rows[PLAIN]), *steps.items()])[-1]
 
 
-def list_fusions(rows: Dict[str, Row], steps: Dict[str, Row]) -> Dict[str, Row]:
+def list_fusions(rows: dict[str, Row], steps: dict[str, Row]) -> dict[str, Row]:
     """List what fusion may add to the steps.
 
     Which of them helps is asked for with what goes before: a short form that is
     expanded is nothing that characters could be wrong about.
 
-    rows (Dict[str, Row]): From `list_options`.
-    steps (Dict[str, Row]): From `choose_steps`.
-    RETURNS (Dict[str, Row]): A line for each fusion.
+    rows (dict[str, Row]): From `list_options`.
+    steps (dict[str, Row]): From `choose_steps`.
+    RETURNS (dict[str, Row]): A line for each fusion.
     """
     base, before = last_row(rows, steps)
     return {
@@ -120,12 +121,12 @@ def list_fusions(rows: Dict[str, Row], steps: Dict[str, Row]) -> Dict[str, Row]:
     }
 
 
-def choose_fusion(fusions: Dict[str, Row], gains: Dict[str, float]) -> Dict[str, Row]:
+def choose_fusion(fusions: dict[str, Row], gains: dict[str, float]) -> dict[str, Row]:
     """Choose the last step.
 
-    fusions (Dict[str, Row]): From `list_fusions`.
-    gains (Dict[str, float]): What each adds to Acc@1, by its name.
-    RETURNS (Dict[str, Row]): The best one, also if it does not help: its name says so.
+    fusions (dict[str, Row]): From `list_fusions`.
+    gains (dict[str, float]): What each adds to Acc@1, by its name.
+    RETURNS (dict[str, Row]): The best one, also if it does not help: its name says so.
     """
     if not fusions:
         return {}

@@ -1,6 +1,6 @@
 """What `linker_options` measured → Markdown."""
 
-from typing import Any, Dict, List
+from typing import Any
 
 from benchmarks.compare_linkers import render_row
 
@@ -10,10 +10,10 @@ def render_p(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def render_change(row: Dict[str, Any]) -> str:
+def render_change(row: dict[str, Any]) -> str:
     """Write the difference of two lines, in points.
 
-    row (Dict[str, Any]): From `describe_row`.
+    row (dict[str, Any]): From `describe_row`.
     RETURNS (str): With how many mentions it gets right and how many wrong that were not
         before, and how likely that is by chance; a dash for the first line.
     """
@@ -25,11 +25,11 @@ def render_change(row: Dict[str, Any]) -> str:
     return f"{100 * row['difference']:+.2f} ({mentions}), {render_p(row['p'])}"
 
 
-def render_accuracy(data: Dict[str, Any]) -> List[str]:
+def render_accuracy(data: dict[str, Any]) -> list[str]:
     """Write a table of all files by which nothing was chosen.
 
-    data (Dict[str, Any]): What linker_options.json says.
-    RETURNS (List[str]): Lines of Markdown.
+    data (dict[str, Any]): What linker_options.json says.
+    RETURNS (list[str]): Lines of Markdown.
     """
     files = {n: file for n, file in data["files"].items() if not file["chosen_on"]}
     titles = [title for name in files for title in (name, "change", "Acc@5")]
@@ -46,12 +46,12 @@ def render_accuracy(data: Dict[str, Any]) -> List[str]:
     return lines
 
 
-def render_ties(name: str, data: Dict[str, Any]) -> List[str]:
+def render_ties(name: str, data: dict[str, Any]) -> list[str]:
     """Write down what decides ties, and how well.
 
     name (str): Of the file.
-    data (Dict[str, Any]): What linker_options.json says.
-    RETURNS (List[str]): Lines of Markdown.
+    data (dict[str, Any]): What linker_options.json says.
+    RETURNS (list[str]): Lines of Markdown.
     """
     file = data["files"][name]
     ties, judged = file["ties"]["ties"], file["judged"]
@@ -74,10 +74,10 @@ def render_ties(name: str, data: Dict[str, Any]) -> List[str]:
     return lines
 
 
-def render_results(data: Dict[str, Any]) -> str:
+def render_results(data: dict[str, Any]) -> str:
     """Write what was measured down.
 
-    data (Dict[str, Any]): What linker_options.json says.
+    data (dict[str, Any]): What linker_options.json says.
     RETURNS (str): Markdown.
     """
     machine, kb = data["machine"], data["kb"]

@@ -10,8 +10,9 @@ python -m benchmarks.processes models/kb mentions.tsv
 import multiprocessing
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, NamedTuple
+from typing import Any, NamedTuple
 
 import spacy
 import typer
@@ -29,23 +30,23 @@ class Run(NamedTuple):
 
     first (float): Seconds until the first Doc came.
     seconds (float): Seconds from then to the last.
-    memory (List[Dict[str, int]]): Of each worker, in kilobytes, by "Pss" and "Rss".
-    links (List[Any]): All candidates.
+    memory (list[dict[str, int]]): Of each worker, in kilobytes, by "Pss" and "Rss".
+    links (list[Any]): All candidates.
     """
 
     first: float
     seconds: float
-    memory: List[Dict[str, int]]
-    links: List[Any]
+    memory: list[dict[str, int]]
+    links: list[Any]
 
 
-def make_docs(nlp: Language, texts: Iterable[str], size: int) -> List[Doc]:
+def make_docs(nlp: Language, texts: Iterable[str], size: int) -> list[Doc]:
     """Make Docs of some mentions each.
 
     nlp (Language): The pipeline.
     texts (Iterable[str]): Mentions.
     size (int): Mentions in a Doc.
-    RETURNS (List[Doc]): With the mentions as entities.
+    RETURNS (list[Doc]): With the mentions as entities.
     """
     docs = []
     for some in minibatch(texts, size):
@@ -55,11 +56,11 @@ def make_docs(nlp: Language, texts: Iterable[str], size: int) -> List[Doc]:
     return docs
 
 
-def read_memory(process: int) -> Dict[str, int]:
+def read_memory(process: int) -> dict[str, int]:
     """Read how much memory a process holds.
 
     process (int): The process.
-    RETURNS (Dict[str, int]): Kilobytes, by the names of smaps_rollup; empty where the
+    RETURNS (dict[str, int]): Kilobytes, by the names of smaps_rollup; empty where the
         system has no such file.
     """
     path = Path(f"/proc/{process}/smaps_rollup")
@@ -69,19 +70,19 @@ def read_memory(process: int) -> Dict[str, int]:
     return {line[0].rstrip(":"): int(line[1]) for line in lines}
 
 
-def run_pipe(nlp: Language, docs: List[Doc], n_process: int, batch_size: int) -> Run:
+def run_pipe(nlp: Language, docs: list[Doc], n_process: int, batch_size: int) -> Run:
     """Run the pipeline over copies of Docs, and measure it.
 
     nlp (Language): The pipeline.
-    docs (List[Doc]): The Docs.
+    docs (list[Doc]): The Docs.
     n_process (int): Worker processes; 1 = none.
     batch_size (int): Docs at once.
     RETURNS (Run): The measures.
     """
     linker: Any = nlp.get_pipe("sapbert_linker")
     linker.forget()  # so that no worker is given what another has found
-    links: List[Any] = []
-    memory: List[Dict[str, int]] = []
+    links: list[Any] = []
+    memory: list[dict[str, int]] = []
     start = time.perf_counter()
     first = start
     copies = (doc.copy() for doc in docs)
@@ -96,20 +97,20 @@ def run_pipe(nlp: Language, docs: List[Doc], n_process: int, batch_size: int) ->
     return Run(first - start, time.perf_counter() - first, memory, links)
 
 
-def describe_equality(links: List[Any], expected: List[Any]) -> str:
+def describe_equality(links: list[Any], expected: list[Any]) -> str:
     """Say in how far links are the same.
 
-    links (List[Any]): Candidates of each mention.
-    expected (List[Any]): Those of one process.
+    links (list[Any]): Candidates of each mention.
+    expected (list[Any]): Those of one process.
     RETURNS (str): "yes"; or that only scores differ, and by how much at the most; "no".
     """
     if links == expected:
         return "yes"
 
-    def scores(one: List[Any]) -> List[float]:
+    def scores(one: list[Any]) -> list[float]:
         return [c["score"] for candidates in one for c in candidates]
 
-    def others(one: List[Any]) -> List[Any]:
+    def others(one: list[Any]) -> list[Any]:
         return [[c["cui"] for c in candidates] for candidates in one]
 
     if others(links) != others(expected):
@@ -119,13 +120,13 @@ def describe_equality(links: List[Any], expected: List[Any]) -> str:
     return f"but for {len(differing)} scores, by up to {max(differing):.0e}"
 
 
-def describe_run(name: str, run: Run, expected: Run) -> List[str]:
+def describe_run(name: str, run: Run, expected: Run) -> list[str]:
     """Make a row of the table.
 
     name (str): Of the run.
     run (Run): What was measured.
     expected (Run): Of one process.
-    RETURNS (List[str]): The cells.
+    RETURNS (list[str]): The cells.
     """
 
     def mean(key: str) -> str:

@@ -9,10 +9,11 @@ functions of each step are wrapped, so that nothing else is slowed down.
 
 import statistics
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Any
 from unittest.mock import patch
 
 import spacy
@@ -27,7 +28,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.registry import READERS
 
 # The functions of each step, by what they are looked up in when they are called.
-STEPS: Dict[str, Tuple[str, ...]] = {
+STEPS: dict[str, tuple[str, ...]] = {
     "tokenise": ("spacy_sapbert.encoder.tokenize_names",),
     "forward": ("spacy_sapbert.encoder.encode_wordpieces",),
     "search": (
@@ -88,13 +89,13 @@ def clocked() -> Iterator[Clock]:
 
 def profile_docs(
     nlp: Any, docs: Sequence[Doc], *, alone: bool = False
-) -> Dict[str, float]:
+) -> dict[str, float]:
     """Link documents and time the steps.
 
     nlp (Language): A pipeline with the linker, everything loaded.
     docs (Sequence[Doc]): They stay as they are.
     alone (bool): One document a call, not a stream.
-    RETURNS (Dict[str, float]): Seconds of each of `STEPS`, and of what is none.
+    RETURNS (dict[str, float]): Seconds of each of `STEPS`, and of what is none.
     """
     nlp.get_pipe("sapbert_linker").forget()
     copies = [doc.copy() for doc in docs]
@@ -109,11 +110,11 @@ def profile_docs(
 def main(
     documents: Path = typer.Argument(..., help="Annotated documents."),
     kb: Path = typer.Option(..., help="Folder of the knowledge base."),
-    config: List[str] = typer.Option(
+    config: list[str] = typer.Option(
         [], help="KEY=VALUE of the linker, like encoder.precision=bf16; repeatable."
     ),
     format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
-    label: List[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
+    label: list[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
     limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
     singles: int = typer.Option(
         0, min=0, help="Mentions linked one a call; 0 = documents."

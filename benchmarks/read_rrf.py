@@ -14,8 +14,8 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
 
 import typer
 from wasabi import msg
@@ -101,11 +101,11 @@ def split_lines(path: Path) -> int:
     return rows
 
 
-def count_concepts(path: Path, languages: List[str], cui_pattern: str) -> int:
+def count_concepts(path: Path, languages: list[str], cui_pattern: str) -> int:
     """Read a file with the reader.
 
     path (Path): The file.
-    languages (List[str]): Languages kept; empty: all.
+    languages (list[str]): Languages kept; empty: all.
     cui_pattern (str): What an id looks like.
     RETURNS (int): How many concepts there were.
     """
@@ -114,7 +114,7 @@ def count_concepts(path: Path, languages: List[str], cui_pattern: str) -> int:
 
 
 def main(
-    release: Optional[Path] = typer.Argument(None, help="A folder with MRCONSO."),
+    release: Path | None = typer.Argument(None, help="A folder with MRCONSO."),
     rows: int = typer.Option(1_000_000, min=1, help="Rows of the made-up file."),
     rounds: int = typer.Option(5, min=1, help="How often each loop runs."),
     seed: int = typer.Option(0, help="Of the made-up file."),
@@ -133,7 +133,7 @@ def main(
             "read_rrf, English": lambda: count_concepts(path, ["ENG"], cui_pattern),
             "read_rrf, all languages": lambda: count_concepts(path, [], cui_pattern),
         }
-        seconds: Dict[str, List[float]] = {name: [] for name in loops}
+        seconds: dict[str, list[float]] = {name: [] for name in loops}
         for _ in range(rounds):
             for name, loop in loops.items():
                 start = time.perf_counter()

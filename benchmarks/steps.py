@@ -4,8 +4,9 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Sequence
+from typing import NamedTuple
 
 import typer
 from wasabi import msg
@@ -22,11 +23,11 @@ class Step(NamedTuple):
     command: str
 
 
-def run_step(step: Step, places: Dict[str, str], out: Path) -> None:
+def run_step(step: Step, places: dict[str, str], out: Path) -> None:
     """Run a command, unless what it makes is there.
 
     step (Step): The command.
-    places (Dict[str, str]): What stands for $DATA, $OUT and $BASE.
+    places (dict[str, str]): What stands for $DATA, $OUT and $BASE.
     out (Path): The folder $OUT.
     RAISES (typer.Exit): If the command fails, with its exit code. It has said why.
     """
@@ -57,13 +58,13 @@ def run_steps(steps: Sequence[Step], data: Path, base: str, out: Path) -> None:
         run_step(step, places, out)
 
 
-def render_call(module: str, page: str, options: Dict[str, str]) -> List[str]:
+def render_call(module: str, page: str, options: dict[str, str]) -> list[str]:
     """Write down the command that runs all steps.
 
     module (str): E.g. "benchmarks.numbers".
     page (str): The page that it writes, in the project.
-    options (Dict[str, str]): Further ones; those without a value are left out.
-    RETURNS (List[str]): Lines of Markdown.
+    options (dict[str, str]): Further ones; those without a value are left out.
+    RETURNS (list[str]): Lines of Markdown.
     """
     more = "".join(f" --{k} {shlex.quote(v)}" for k, v in options.items() if v)
     return [
@@ -75,10 +76,10 @@ def render_call(module: str, page: str, options: Dict[str, str]) -> List[str]:
     ]
 
 
-def render_commands(steps: Sequence[Step]) -> List[str]:
+def render_commands(steps: Sequence[Step]) -> list[str]:
     """Write all commands down.
 
     steps (Sequence[Step]): The commands.
-    RETURNS (List[str]): Lines of Markdown.
+    RETURNS (list[str]): Lines of Markdown.
     """
     return ["```bash", *(step.command for step in steps), "```"]

@@ -9,8 +9,9 @@ python -m benchmarks.training_speed corpus/pairs.tsv --encoder models/minilm --b
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +40,7 @@ from training.trainer.step import DTYPES, autocast, best_precision, train_step
 
 ALL_PAIRS = 11_800_000  # of UMLS 2020AA
 LONGEST = 25
-Step = Callable[[], Tuple[int, int]]  # takes a step; names and wordpieces in it
+Step = Callable[[], tuple[int, int]]  # takes a step; names and wordpieces in it
 
 
 def make_bert_base(folder: Path, tokenizer: Any) -> Path:
@@ -92,7 +93,7 @@ def ours(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
         collated_batches(sources, settings, done=0, ranks=ALONE, pin=pin)
     )
 
-    def step() -> Tuple[int, int]:
+    def step() -> tuple[int, int]:
         _, _, batch = next(batches)
         train_step(*parts, batch, settings)
         wordpieces = sum(int(mask.sum()) for _, mask in batch.chunks)
@@ -121,7 +122,7 @@ def plain(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
 
     numbers = batches()
 
-    def step() -> Tuple[int, int]:
+    def step() -> tuple[int, int]:
         batch = next(numbers)
         names = corpus.ends[batch].T.reshape(-1)
         ids, mask = (
@@ -143,14 +144,14 @@ def plain(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
     return step
 
 
-def measure(step: Step, device: str, *, steps: int, warm: int) -> Dict[str, float]:
+def measure(step: Step, device: str, *, steps: int, warm: int) -> dict[str, float]:
     """Time steps.
 
     step (Step): Takes one.
     device (str): "cpu" or "cuda".
     steps (int): How many are timed.
     warm (int): How many are not, before them.
-    RETURNS (Dict[str, float]): Median seconds, pairs and wordpieces of a step.
+    RETURNS (dict[str, float]): Median seconds, pairs and wordpieces of a step.
     """
     seconds, names, wordpieces = [], [], []
     for number in range(warm + steps):
@@ -171,23 +172,23 @@ def measure(step: Step, device: str, *, steps: int, warm: int) -> Dict[str, floa
 
 def measure_encoder(
     corpus: Corpus,
-    overrides: Dict[str, Any],
+    overrides: dict[str, Any],
     device: str,
     *,
     steps: int,
     warm: int,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Train an encoder in both ways.
 
     corpus (Corpus): The pairs.
-    overrides (Dict[str, Any]): Settings by their dotted names.
+    overrides (dict[str, Any]): Settings by their dotted names.
     device (str): "cpu" or "cuda".
     steps (int): How many are timed.
     warm (int): How many are not, before them.
-    RETURNS (Dict[str, Any]): What `measure` says of ours and of the plain loop, and
+    RETURNS (dict[str, Any]): What `measure` says of ours and of the plain loop, and
         how many weights the encoder has besides its table of wordpieces.
     """
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for kind, maker in (("ours", ours), ("plain", plain)):
         compiled = overrides["training.compile"] and kind == "ours"
         settings = make_settings(
@@ -205,12 +206,12 @@ def measure_encoder(
     return found
 
 
-def render_row(name: str, names: int, found: Dict[str, Any], peak: float) -> Tuple:
+def render_row(name: str, names: int, found: dict[str, Any], peak: float) -> tuple:
     """Turn what was measured into a row of the table.
 
     name (str): Of the encoder.
     names (int): In a batch.
-    found (Dict[str, Any]): From `measure_encoder`.
+    found (dict[str, Any]): From `measure_encoder`.
     peak (float): Floating-point operations a second.
     RETURNS (Tuple): Texts.
     """
@@ -231,16 +232,16 @@ def render_row(name: str, names: int, found: Dict[str, Any], peak: float) -> Tup
 
 def main(
     pairs: Path = typer.Argument(..., help="pairs.tsv"),
-    encoder: List[str] = typer.Option(..., help="Folder or hub id; may be repeated."),
+    encoder: list[str] = typer.Option(..., help="Folder or hub id; may be repeated."),
     bert_base: bool = typer.Option(False, "--bert-base", help="Its shape, too."),
-    names: List[int] = typer.Option([512, 2048], help="In a batch; may be repeated."),
+    names: list[int] = typer.Option([512, 2048], help="In a batch; may be repeated."),
     steps: int = typer.Option(20, min=2, help="Timed, of each."),
     warm: int = typer.Option(5, min=1, help="Not timed, before them."),
     chunks: int = typer.Option(4, min=1, help="Of ours."),
     compile_encoder: bool = typer.Option(False, "--compile", help="Ours."),
     device: str = typer.Option("auto", help="auto, cpu or cuda."),
     matrix: int = typer.Option(0, min=0, help="Of the peak; 0 = 8192, 1024 on a CPU."),
-    output: Optional[Path] = typer.Option(None, help="JSON file to write."),
+    output: Path | None = typer.Option(None, help="JSON file to write."),
 ) -> None:
     """pairs.tsv + encoders -> table"""
     if device == "auto":
@@ -248,8 +249,8 @@ def main(
     precision = best_precision(device)
     size = matrix or (8192 if device == "cuda" else 1024)
     peak = measure_peak(device, precision, size)
-    rows: List[Tuple] = []
-    results: List[Dict[str, Any]] = []
+    rows: list[tuple] = []
+    results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         tokenizer, _ = load_encoder(encoder[0])
         sources = list(encoder)

@@ -3,8 +3,9 @@
 import os
 import shutil
 import string
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Callable, Iterable, List
+from typing import Any
 
 import pytest
 import torch
@@ -84,11 +85,11 @@ def tiny_encoder(make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> List[int]:
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many names each pass through the encoder has had, from here on."""
     from spacy_sapbert.encoder import name_encoder as encoder
 
-    passes: List[int] = []
+    passes: list[int] = []
     encode = encoder.encode_wordpieces
 
     def count(model: Any, pieces: Any) -> Any:
@@ -100,7 +101,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> List[int]:
 
 
 @pytest.fixture(scope="session")
-def few_concepts() -> List[Concept]:
+def few_concepts() -> list[Concept]:
     """A vocabulary with a shared name, a retired id and a name of another script."""
     return [
         Concept(
@@ -124,7 +125,7 @@ def few_concepts() -> List[Concept]:
 
 @pytest.fixture(scope="session")
 def concepts_file(
-    few_concepts: List[Concept], tmp_path_factory: pytest.TempPathFactory
+    few_concepts: list[Concept], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The same as concepts.jsonl."""
     path = tmp_path_factory.mktemp("vocabulary") / "concepts.jsonl"

@@ -5,9 +5,9 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Dict, Iterator, List, Set
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("spacy_sapbert", "training")
@@ -22,7 +22,7 @@ def room_of(module: str) -> str:
 
 
 def imported_modules(path: Path, module: str) -> Iterator[str]:
-    """Give every module of ours that a file imports, at the top or in a function."""
+    """Return every module of ours that a file imports, at the top or in a function."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text("utf8"))):
         if isinstance(node, ast.Import):
@@ -37,7 +37,7 @@ def imported_modules(path: Path, module: str) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def import_arrows() -> Dict[str, Set[str]]:
+def import_arrows() -> dict[str, set[str]]:
     """Read from the code which room imports which."""
     files = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
@@ -46,7 +46,7 @@ def import_arrows() -> Dict[str, Set[str]]:
         for package in PACKAGES
         for path in sorted((ROOT / package).rglob("*.py"))
     }
-    arrows: Dict[str, Set[str]] = {}
+    arrows: dict[str, set[str]] = {}
     for module, path in files.items():
         room = room_of(module)
         if not room or room == "training.":
@@ -58,24 +58,24 @@ def import_arrows() -> Dict[str, Set[str]]:
     return arrows
 
 
-def written_arrows() -> Dict[str, Set[str]]:
+def written_arrows() -> dict[str, set[str]]:
     """Read from docs/architecture.md which room may import which."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf8")
     block = re.search(r"```arrows\n(.*?)```", text, re.DOTALL)
     assert block, "docs/architecture.md has no block of arrows"
-    arrows: Dict[str, Set[str]] = {}
+    arrows: dict[str, set[str]] = {}
     for line in block.group(1).splitlines():
         room, _, targets = line.partition("->")
         arrows[room.strip()] = set(targets.split())
     return arrows
 
 
-def format_arrows(arrows: Dict[str, Set[str]]) -> str:
+def format_arrows(arrows: dict[str, set[str]]) -> str:
     lines = (f"{room} -> {' '.join(sorted(arrows[room]))}" for room in sorted(arrows))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def python_files() -> List[Path]:
+def python_files() -> list[Path]:
     return [
         path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
     ]

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
 
 import pytest
 import srsly
@@ -22,7 +21,7 @@ CONFIG_BLOCK = re.compile(
 )
 
 
-def blocks(language: str) -> List[str]:
+def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -18,10 +18,10 @@ from ..kb.manifest import check_writable, write_calibration
 from .app import app
 
 
-def find_own_kb(name: Optional[str], *, dry_run: bool) -> Path:
+def find_own_kb(name: str | None, *, dry_run: bool) -> Path:
     """Find the folder of a knowledge base that may be changed.
 
-    name (Optional[str]): A folder, or the name of an installed knowledge base; None
+    name (str | None): A folder, or the name of an installed knowledge base; None
         for the only one that is installed.
     dry_run (bool): It will not be changed.
     RETURNS (Path): The folder.
@@ -35,11 +35,11 @@ def find_own_kb(name: Optional[str], *, dry_run: bool) -> Path:
     return folder
 
 
-def list_table(calibration: Dict[str, Any]) -> List[Tuple[str, str, str]]:
+def list_table(calibration: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Lay a calibration out for people.
 
-    calibration (Dict[str, Any]): From `calibrate_kb` or `check_kb`.
-    RETURNS (List[Tuple[str, str, str]]): What, its value, and its interval.
+    calibration (dict[str, Any]): From `calibrate_kb` or `check_kb`.
+    RETURNS (list[tuple[str, str, str]]): What, its value, and its interval.
     """
 
     def interval(name: str, digits: int) -> str:
@@ -73,7 +73,7 @@ def list_table(calibration: Dict[str, Any]) -> List[Tuple[str, str, str]]:
     return rows
 
 
-def draw_figure(calibration: Dict[str, Any], path: Path) -> None:
+def draw_figure(calibration: dict[str, Any], path: Path) -> None:
     """Draw a calibration into a file; see `draw_calibration`."""
     from ..evaluation.calibration_figure import draw_calibration
     from ..evaluation.canvas import close_figure, save_figure
@@ -85,23 +85,23 @@ def draw_figure(calibration: Dict[str, Any], path: Path) -> None:
 
 @app.command("calibrate")
 def calibrate(
-    mentions: List[Path] = typer.Argument(
+    mentions: list[Path] = typer.Argument(
         ..., metavar="MENTIONS...", help="mentions.tsv, or mention||id; also .gz."
     ),
-    kb: Optional[str] = typer.Option(
+    kb: str | None = typer.Option(
         None, help="Folder of a knowledge base, which gets the threshold."
     ),
     criterion: str = typer.Option(
         "f1", help="f1, accuracy (with NIL), or the lowest with precision=0.95."
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     bars_join_parts: bool = typer.Option(
         False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
-    figure: Optional[Path] = typer.Option(
+    figure: Path | None = typer.Option(
         None, help="Picture to write, .png or .svg; one that is there is replaced."
     ),
     check: bool = typer.Option(
@@ -136,7 +136,7 @@ def calibrate(
         check_figure(figure)
     files = read_files(mentions, bars_join_parts=bars_join_parts, limit=limit)
     opened = load_kb(folder)
-    options: Dict[str, Any] = {
+    options: dict[str, Any] = {
         "aliases": read_aliases(aliases) if aliases else {},
         "settings": {
             "aliases": aliases.name if aliases else None,

@@ -2,9 +2,10 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 import typer
 from tqdm import tqdm
@@ -21,11 +22,11 @@ ALL = "all"
 Progress = Callable[[str, int], None]
 
 
-def split_values(text: Optional[str]) -> Optional[List[str]]:
+def split_values(text: str | None) -> list[str] | None:
     """Split values at their commas.
 
-    text (Optional[str]): E.g. "ENG,SPA"; "all" or nothing for no filter.
-    RETURNS (Optional[List[str]]): The values; None if there is no text.
+    text (str | None): E.g. "ENG,SPA"; "all" or nothing for no filter.
+    RETURNS (list[str] | None): The values; None if there is no text.
     """
     if text is None:
         return None
@@ -33,21 +34,21 @@ def split_values(text: Optional[str]) -> Optional[List[str]]:
     return [] if values == [ALL] else [value for value in values if value]
 
 
-def choose_options(**options: Any) -> Dict[str, Any]:
+def choose_options(**options: Any) -> dict[str, Any]:
     """Keep the options that were given, for a reader that has defaults of its own.
 
     options (Any): Values; None = not given.
-    RETURNS (Dict[str, Any]): Those that are not None.
+    RETURNS (dict[str, Any]): Those that are not None.
     """
     return {key: value for key, value in options.items() if value is not None}
 
 
 @contextmanager
-def show_progress(wanted: bool) -> Iterator[Optional[Progress]]:
+def show_progress(wanted: bool) -> Iterator[Progress | None]:
     """Show how many rows are read, if somebody is there to see it.
 
     wanted (bool): Whether to show anything.
-    YIELDS (Optional[Progress]): What readers call with a file and more rows of it.
+    YIELDS (Progress | None): What readers call with a file and more rows of it.
     """
     if not wanted:
         yield None
@@ -63,23 +64,23 @@ def show_progress(wanted: bool) -> Iterator[Optional[Progress]]:
 
 
 def convert(
-    inputs: List[Path],
+    inputs: list[Path],
     output: Path,
-    format: Optional[str],
+    format: str | None,
     *,
     on_error: str,
-    progress: Optional[Progress],
+    progress: Progress | None,
     **options: Any,
-) -> Tuple[int, List[Report]]:
+) -> tuple[int, list[Report]]:
     """Read vocabularies and write them as one concepts.jsonl.
 
-    inputs (List[Path]): Vocabularies; of several, concepts with the same id are united.
+    inputs (list[Path]): Vocabularies; of several, concepts with the same id are united.
     output (Path): The file; it appears only when it is whole.
-    format (Optional[str]): Of all the inputs; None = told by their names.
+    format (str | None): Of all the inputs; None = told by their names.
     on_error (str): "fail", or "skip" to count bad rows and go on.
-    progress (Optional[Progress]): Told of rows that are read.
+    progress (Progress | None): Told of rows that are read.
     options (Any): What the readers take; each gets those that it knows.
-    RETURNS (Tuple[int, List[Report]]): How many concepts, and a report of each input.
+    RETURNS (tuple[int, list[Report]]): How many concepts, and a report of each input.
     RAISES (SapbertError): As the readers do; then nothing is written.
     """
     reports = [Report(progress=progress) for _ in inputs]
@@ -89,12 +90,12 @@ def convert(
     return write_concepts(output, concepts), reports
 
 
-def write_report(path: Path, count: int, reports: List[Report]) -> None:
+def write_report(path: Path, count: int, reports: list[Report]) -> None:
     """Write what was read, kept and dropped.
 
     path (Path): A JSON file.
     count (int): How many concepts were written.
-    reports (List[Report]): One of each input.
+    reports (list[Report]): One of each input.
     """
     data = {"concepts": count, "inputs": [report.to_json() for report in reports]}
     with write_atomically(path) as file:
@@ -104,59 +105,59 @@ def write_report(path: Path, count: int, reports: List[Report]) -> None:
 
 @app.command("concepts")
 def main(
-    inputs: List[Path] = typer.Argument(
+    inputs: list[Path] = typer.Argument(
         ..., help="Files or release folders; several are united by their ids."
     ),
     output: Path = typer.Option(
         ..., "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
     ),
-    format: Optional[str] = typer.Option(
+    format: str | None = typer.Option(
         None, "--format", help=f"{', '.join(READERS)}. [told by the name]"
     ),
-    languages: Optional[str] = typer.Option(
+    languages: str | None = typer.Option(
         None, help="rrf: languages kept, preferred first: ENG,SPA; or all. [ENG]"
     ),
-    sources: Optional[str] = typer.Option(
+    sources: str | None = typer.Option(
         None, help="rrf: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
     ),
-    source_rank: Optional[str] = typer.Option(
+    source_rank: str | None = typer.Option(
         None, help="rrf: sources whose names and definitions come first."
     ),
-    types: Optional[str] = typer.Option(
+    types: str | None = typer.Option(
         None, help="rrf: semantic types kept, e.g. T047,T191. [all]"
     ),
-    term_types: Optional[str] = typer.Option(
+    term_types: str | None = typer.Option(
         None, help="rrf: term types kept, e.g. PT,SY. [all]"
     ),
-    exclude_term_types: Optional[str] = typer.Option(
+    exclude_term_types: str | None = typer.Option(
         None, help="rrf: term types left out, e.g. OAP,OP."
     ),
-    suppressed: Optional[bool] = typer.Option(
+    suppressed: bool | None = typer.Option(
         None, "--suppressed", help="rrf: keep suppressed rows too."
     ),
-    trade_names: Optional[bool] = typer.Option(
+    trade_names: bool | None = typer.Option(
         None, "--trade-names", help="rrf: give drugs the names of their brands."
     ),
-    cui_pattern: Optional[str] = typer.Option(
+    cui_pattern: str | None = typer.Option(
         None,
         help=r"rrf, obo, obographs: regular expression of the ids. [C\d{7}; own: any]",
     ),
-    ids: Optional[str] = typer.Option(
+    ids: str | None = typer.Option(
         None, help="obo, obographs: own, or xref for those of another vocabulary. [own]"
     ),
-    xref_prefix: Optional[str] = typer.Option(
+    xref_prefix: str | None = typer.Option(
         None, help="obo, obographs: the vocabulary whose ids xref takes. [UMLS]"
     ),
-    multi_xref: Optional[str] = typer.Option(
+    multi_xref: str | None = typer.Option(
         None, help="obo, obographs: terms with several such ids: drop, or all. [drop]"
     ),
-    scopes: Optional[str] = typer.Option(
+    scopes: str | None = typer.Option(
         None, help="obo, obographs: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
     ),
-    obsolete: Optional[bool] = typer.Option(
+    obsolete: bool | None = typer.Option(
         None, "--obsolete", help="obo, obographs: keep obsolete terms too."
     ),
-    type: Optional[str] = typer.Option(
+    type: str | None = typer.Option(
         None,
         help="obo, obographs, biosyn, phecode, icd10cm, maps: semantic type of all "
         "concepts, e.g. T047.",
@@ -164,7 +165,7 @@ def main(
     on_error: str = typer.Option(
         "fail", help="fail at the first bad row, or skip and count them."
     ),
-    report: Optional[Path] = typer.Option(
+    report: Path | None = typer.Option(
         None, help="JSON file for what was read, kept and dropped."
     ),
     force: bool = typer.Option(False, "--force", help="Replace the output."),

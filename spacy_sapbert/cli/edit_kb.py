@@ -1,7 +1,6 @@
 """`spacy sapbert kb add` and `kb remove`: concepts of one's own, without rebuilding."""
 
 from pathlib import Path
-from typing import List, Optional
 
 import typer
 from wasabi import msg
@@ -13,15 +12,15 @@ from .kb import kb_app
 
 
 def list_concepts(
-    path: Optional[Path], cui: Optional[str], aliases: List[str], types: List[str]
-) -> List[Concept]:
+    path: Path | None, cui: str | None, aliases: list[str], types: list[str]
+) -> list[Concept]:
     """Take concepts from a file, or one from the command line.
 
-    path (Optional[Path]): concepts.jsonl.
-    cui (Optional[str]): Id of one concept.
-    aliases (List[str]): Its names.
-    types (List[str]): Its semantic types.
-    RETURNS (List[Concept]): The concepts.
+    path (Path | None): concepts.jsonl.
+    cui (str | None): Id of one concept.
+    aliases (list[str]): Its names.
+    types (list[str]): Its semantic types.
+    RETURNS (list[Concept]): The concepts.
     RAISES (SapbertError): If there is neither or both.
     """
     given = cui is not None and bool(aliases)
@@ -35,10 +34,10 @@ def list_concepts(
 @kb_app.command("add")
 def add(
     kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
-    concepts: Optional[Path] = typer.Argument(None, help="concepts.jsonl"),
-    cui: Optional[str] = typer.Option(None, help="Id of one concept, new or there."),
-    alias: List[str] = typer.Option([], help="A name of it; may be repeated."),
-    type: List[str] = typer.Option([], help="A semantic type; may be repeated."),
+    concepts: Path | None = typer.Argument(None, help="concepts.jsonl"),
+    cui: str | None = typer.Option(None, help="Id of one concept, new or there."),
+    alias: list[str] = typer.Option([], help="A name of it; may be repeated."),
+    type: list[str] = typer.Option([], help="A semantic type; may be repeated."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """concepts.jsonl + kb/ -> kb/ with these concepts
@@ -61,8 +60,8 @@ def add(
 @kb_app.command("remove")
 def remove(
     kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
-    cuis: List[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
-    alias: Optional[str] = typer.Option(
+    cuis: list[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
+    alias: str | None = typer.Option(
         None, help="Remove this name only. [the whole concept]"
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),

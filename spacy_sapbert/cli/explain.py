@@ -1,8 +1,9 @@
 """`spacy sapbert explain`: why a mention has its concept, and what would mend it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import typer
 
@@ -20,14 +21,14 @@ from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filte
 OTHERWISE = 3  # exit code
 
 
-def parse_settings(given: Sequence[str]) -> Dict[str, Any]:
+def parse_settings(given: Sequence[str]) -> dict[str, Any]:
     """Read the settings of a linker from the command line.
 
     given (Sequence[str]): Like `fusion=rrf`; a value is JSON, or else a text.
-    RETURNS (Dict[str, Any]): Values by name.
+    RETURNS (dict[str, Any]): Values by name.
     RAISES (SapbertError): If one has no name or no value.
     """
-    settings: Dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
         if not name or not equals or not value:
@@ -39,14 +40,12 @@ def parse_settings(given: Sequence[str]) -> Dict[str, Any]:
     return settings
 
 
-def make_case(
-    mention: Optional[str], context: Optional[str], label: Optional[str]
-) -> Case:
+def make_case(mention: str | None, context: str | None, label: str | None) -> Case:
     """Make a case of what was asked.
 
-    mention (Optional[str]): The mention.
-    context (Optional[str]): Its text, maybe with marks around the mention.
-    label (Optional[str]): Of the entity.
+    mention (str | None): The mention.
+    context (str | None): Its text, maybe with marks around the mention.
+    label (str | None): Of the entity.
     RETURNS (Case): The mention in its text.
     RAISES (SapbertError): If there is neither, or the mention is not in the text.
     """
@@ -58,10 +57,10 @@ def make_case(
     return Case(Path("--context"), 1, text, start, mention, (), label, None)
 
 
-def judge_link(explanation: Dict[str, Any]) -> int:
+def judge_link(explanation: dict[str, Any]) -> int:
     """Choose the exit code.
 
-    explanation (Dict[str, Any]): From `explain_mention`.
+    explanation (dict[str, Any]): From `explain_mention`.
     RETURNS (int): 0 if the mention has a concept, and the expected one if one was
         expected; else 3.
     """
@@ -73,39 +72,39 @@ def judge_link(explanation: Dict[str, Any]) -> int:
 
 @app.command("explain")
 def explain(
-    mention: Optional[str] = typer.Argument(
+    mention: str | None = typer.Argument(
         None, help="The mention. [what `--context` marks]"
     ),
-    context: Optional[str] = typer.Option(
+    context: str | None = typer.Option(
         None, help="Its text, with [[marks]] around the mention."
     ),
-    label: Optional[str] = typer.Option(
+    label: str | None = typer.Option(
         None, help="Of the entity. [as the pipeline detects it]"
     ),
-    expected: Optional[str] = typer.Option(
+    expected: str | None = typer.Option(
         None, help=f"Id of the concept that it should have, or {NIL}."
     ),
-    kb: Optional[str] = typer.Option(
+    kb: str | None = typer.Option(
         None, help="Folder or name of a knowledge base. [the installed]"
     ),
-    pipeline: Optional[str] = typer.Option(
+    pipeline: str | None = typer.Option(
         None, help="Folder or package, with a linker. [blank English and `--kb`]"
     ),
-    k: Optional[int] = typer.Option(
+    k: int | None = typer.Option(
         None, "-k", "--k", min=1, max=1000, help="Candidates. [as the linker: 10]"
     ),
-    threshold: Optional[float] = typer.Option(
+    threshold: float | None = typer.Option(
         None,
         min=-1,
         max=1,
         help="Cosine under which it is NIL. [as the linker, the kb]",
     ),
-    types: Optional[str] = TYPES,
-    sources: Optional[str] = SOURCES,
-    languages: Optional[str] = LANGUAGES,
-    allow: Optional[Path] = ALLOW,
-    deny: Optional[Path] = DENY,
-    setting: List[str] = typer.Option(
+    types: str | None = TYPES,
+    sources: str | None = SOURCES,
+    languages: str | None = LANGUAGES,
+    allow: Path | None = ALLOW,
+    deny: Path | None = DENY,
+    setting: list[str] = typer.Option(
         [],
         help="Another setting of the linker, to try it: fusion=rrf. May be repeated.",
     ),

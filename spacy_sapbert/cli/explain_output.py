@@ -1,6 +1,7 @@
 """What `spacy sapbert explain` shows on the terminal."""
 
-from typing import Any, Dict, List, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from wasabi import table
 
@@ -36,7 +37,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def draw_table(header: Sequence[str], rows: List[List[str]], right: int) -> str:
+def draw_table(header: Sequence[str], rows: list[list[str]], right: int) -> str:
     """Draw a table, the first columns of it right-aligned."""
     from ..formats.table import WIDEST, shorten
 
@@ -46,7 +47,7 @@ def draw_table(header: Sequence[str], rows: List[List[str]], right: int) -> str:
     return str(drawn).strip("\n")
 
 
-def draw_candidates(found: List[Dict[str, Any]]) -> str:
+def draw_candidates(found: list[dict[str, Any]]) -> str:
     """Draw the candidates."""
     fused = bool(found) and "characters" in found[0]
     header = ["rank", "score", "behind", *(["characters", "fused"] if fused else [])]
@@ -69,7 +70,7 @@ def draw_candidates(found: List[Dict[str, Any]]) -> str:
     return draw_table([*header, *names], rows, len(header))
 
 
-def draw_tie(tie: Dict[str, Any]) -> str:
+def draw_tie(tie: dict[str, Any]) -> str:
     """Draw the concepts that are equally near."""
     far = any(c["distance"] is not None for c in tie["concepts"])
     rows = [
@@ -88,7 +89,7 @@ def draw_tie(tie: Dict[str, Any]) -> str:
     return draw_table([*header, *(["distance"] if far else [])], rows, 0)
 
 
-def draw_passed(hits: List[Dict[str, Any]], last: str, values: List[str]) -> str:
+def draw_passed(hits: list[dict[str, Any]], last: str, values: list[str]) -> str:
     """Draw names that were not found, and why."""
     rows = [
         [f"{hit['score']:.3f}", hit["cui"], hit["name"], hit["alias"], value]
@@ -97,11 +98,11 @@ def draw_passed(hits: List[Dict[str, Any]], last: str, values: List[str]) -> str
     return draw_table(["score", "CUI", "name", "alias", last], rows, 1)
 
 
-def list_facts(explanation: Dict[str, Any]) -> List[List[str]]:
+def list_facts(explanation: dict[str, Any]) -> list[list[str]]:
     """List what can be told in a line each.
 
-    explanation (Dict[str, Any]): From `explain_mention`.
-    RETURNS (List[List[str]]): A word and a text each.
+    explanation (dict[str, Any]): From `explain_mention`.
+    RETURNS (list[list[str]]): A word and a text each.
     """
     asked, found = explanation["looked_up"], explanation["candidates"]
     threshold, active = explanation["threshold"], explanation["filter"]["active"]
@@ -157,7 +158,7 @@ def list_facts(explanation: Dict[str, Any]) -> List[List[str]]:
     return facts
 
 
-def list_expected(expected: Dict[str, Any]) -> List[List[str]]:
+def list_expected(expected: dict[str, Any]) -> list[list[str]]:
     """List where the expected concept stands; see `list_facts`."""
     facts = [["expected", f"{expected['asked']}: {STATES[expected['state']]}"]]
     if expected["asked"] == NIL:
@@ -189,12 +190,12 @@ def list_expected(expected: Dict[str, Any]) -> List[List[str]]:
     return facts
 
 
-def draw_facts(facts: List[List[str]]) -> str:
+def draw_facts(facts: list[list[str]]) -> str:
     """Put facts in lines."""
     return "\n".join(f"{word:<11}  {printable(text)}" for word, text in facts)
 
 
-def draw_mends(mends: List[Dict[str, Any]]) -> str:
+def draw_mends(mends: list[dict[str, Any]]) -> str:
     """Put what mends it in numbered lines."""
     tried = {None: "", True: " (tried: works)", False: " (tried: not enough alone)"}
     lines = ["what mends it"]
@@ -205,10 +206,10 @@ def draw_mends(mends: List[Dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def show_explanation(explanation: Dict[str, Any]) -> str:
+def show_explanation(explanation: dict[str, Any]) -> str:
     """Draw an explanation.
 
-    explanation (Dict[str, Any]): From `explain_mention`.
+    explanation (dict[str, Any]): From `explain_mention`.
     RETURNS (str): Lines and tables.
     """
     parts = [draw_facts(list_facts(explanation))]

@@ -1,7 +1,6 @@
 """The options of a command that say what may be found."""
 
 from pathlib import Path
-from typing import Dict, List, Optional
 
 import typer
 
@@ -24,15 +23,15 @@ ALLOW = typer.Option(
 DENY = typer.Option(None, help="File of concepts that are never found: an id a line.")
 
 
-def read_ids(path: Path) -> List[str]:
+def read_ids(path: Path) -> list[str]:
     """Read a list of concepts.
 
     path (Path): A line for each: its id, and maybe a tab and what people should read.
         Blank lines and those that begin with `#` are passed over.
-    RETURNS (List[str]): The ids, each once.
+    RETURNS (list[str]): The ids, each once.
     RAISES (SapbertError): If the file cannot be read, or an id has a blank in it.
     """
-    ids: Dict[str, None] = {}
+    ids: dict[str, None] = {}
     for number, line in read_lines(path):
         cui = line.partition("\t")[0].strip()
         if not line.strip() or cui.startswith("#"):
@@ -44,20 +43,20 @@ def read_ids(path: Path) -> List[str]:
 
 
 def gather_filter(
-    types: Optional[str] = None,
-    sources: Optional[str] = None,
-    languages: Optional[str] = None,
-    allow: Optional[Path] = None,
-    deny: Optional[Path] = None,
-) -> Optional[Dict[str, List[str]]]:
+    types: str | None = None,
+    sources: str | None = None,
+    languages: str | None = None,
+    allow: Path | None = None,
+    deny: Path | None = None,
+) -> dict[str, list[str]] | None:
     """Put the options together to a filter.
 
-    types (Optional[str]): Semantic types or groups, with commas; so also the next two.
-    sources (Optional[str]): Vocabularies.
-    languages (Optional[str]): Languages.
-    allow (Optional[Path]): See `read_ids`; so also `deny`.
-    deny (Optional[Path]): The ids that are never found.
-    RETURNS (Optional[Dict[str, List[str]]]): Values by name of the option; None if no
+    types (str | None): Semantic types or groups, with commas; so also the next two.
+    sources (str | None): Vocabularies.
+    languages (str | None): Languages.
+    allow (Path | None): See `read_ids`; so also `deny`.
+    deny (Path | None): The ids that are never found.
+    RETURNS (dict[str, list[str]] | None): Values by name of the option; None if no
         option was given, `{}` if all of them say "all".
     RAISES (SapbertError): If a file cannot be read, or allows nothing.
     """

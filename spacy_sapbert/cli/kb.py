@@ -4,7 +4,6 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Dict, List, Optional
 
 import numpy as np
 import typer
@@ -25,14 +24,14 @@ app.add_typer(kb_app)
 PROBED_ROWS = 1000
 
 
-def parse_settings(values: List[str]) -> Dict[str, int]:
+def parse_settings(values: list[str]) -> dict[str, int]:
     """Read settings of the index from the command line.
 
-    values (List[str]): Each `NAME=NUMBER`.
-    RETURNS (Dict[str, int]): By name.
+    values (list[str]): Each `NAME=NUMBER`.
+    RETURNS (dict[str, int]): By name.
     RAISES (SapbertError): If one is something else.
     """
-    settings: Dict[str, int] = {}
+    settings: dict[str, int] = {}
     for value in values:
         name, equals, number = value.partition("=")
         if not equals or not number.isdecimal():
@@ -43,16 +42,16 @@ def parse_settings(values: List[str]) -> Dict[str, int]:
 
 def choose_settings(
     encoder: str,
-    pooling: Optional[str],
-    max_length: Optional[int],
-    lowercase: Optional[bool],
+    pooling: str | None,
+    max_length: int | None,
+    lowercase: bool | None,
 ) -> EncoderSettings:
     """Take what the encoder's folder says, and over it what the user says.
 
     encoder (str): A folder or a hub id.
-    pooling (Optional[str]): None = as the folder says; so also those that follow.
-    max_length (Optional[int]): Wordpieces.
-    lowercase (Optional[bool]): Whether names are lower-cased.
+    pooling (str | None): None = as the folder says; so also those that follow.
+    max_length (int | None): Wordpieces.
+    lowercase (bool | None): Whether names are lower-cased.
     RETURNS (EncoderSettings): The settings.
     RAISES (SapbertError): If there is no such pooling.
     """
@@ -84,19 +83,19 @@ def build(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     kb: Path = typer.Argument(..., help="Folder to write."),
     encoder: str = typer.Option(..., help="Folder or hub id of the encoder."),
-    pooling: Optional[str] = typer.Option(
+    pooling: str | None = typer.Option(
         None, help="cls or mean. [as the encoder's folder says, else cls]"
     ),
-    max_length: Optional[int] = typer.Option(None, min=3, help="Wordpieces. [25]"),
-    lowercase: Optional[bool] = typer.Option(None, help="Lower-case names. [yes]"),
+    max_length: int | None = typer.Option(None, min=3, help="Wordpieces. [25]"),
+    lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
     backend: str = typer.Option("hnsw", help="Index: hnsw, or exact."),
-    setting: List[str] = typer.Option(
+    setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated."
     ),
-    threshold: Optional[float] = typer.Option(
+    threshold: float | None = typer.Option(
         None, help="Cosine under which a mention has no concept."
     ),
-    source: List[str] = typer.Option(
+    source: list[str] = typer.Option(
         [], help="A vocabulary and its release, for people; may be repeated."
     ),
     engine: str = typer.Option(
@@ -169,7 +168,7 @@ def export(
 
 @kb_app.command("info")
 def info(
-    kb: Optional[str] = typer.Argument(None, help="Folder or name. [the installed]"),
+    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """kb/ -> table
@@ -186,7 +185,7 @@ def info(
 
 @kb_app.command("verify")
 def verify(
-    kb: Optional[str] = typer.Argument(None, help="Folder or name. [the installed]"),
+    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """kb/ -> exit code 0 if every file is whole and the index finds its names

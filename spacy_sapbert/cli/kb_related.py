@@ -1,7 +1,8 @@
 """`spacy sapbert kb related`: what lies near a concept."""
 
 import json
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 from wasabi import table
@@ -19,13 +20,13 @@ ALIGNS = ("r", "l", "l", "l")
 
 def list_related(
     kb: "KnowledgeBase", cuis: Sequence[str], *, k: int
-) -> List[Dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """Find the neighbours of concepts.
 
     kb (KnowledgeBase): The knowledge base.
     cuis (Sequence[str]): Their ids, maybe retired ones.
     k (int): Neighbours of each at the most.
-    RETURNS (List[Dict[str, Any]]): For each its `cui` and `name` as they are now, and
+    RETURNS (list[dict[str, Any]]): For each its `cui` and `name` as they are now, and
         `related`, as `kb.related` gives it.
     """
     concepts = [kb[cui] for cui in cuis]
@@ -39,10 +40,10 @@ def list_related(
     ]
 
 
-def show_related(result: Dict[str, Any]) -> str:
+def show_related(result: dict[str, Any]) -> str:
     """Draw the neighbours of a concept.
 
-    result (Dict[str, Any]): From `list_related`.
+    result (dict[str, Any]): From `list_related`.
     RETURNS (str): The concept and a table.
     """
     from ..formats.table import WIDEST, shorten
@@ -64,8 +65,8 @@ def show_related(result: Dict[str, Any]) -> str:
 
 @kb_app.command("related")
 def related(
-    cuis: List[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
-    kb: Optional[str] = typer.Option(None, help="Folder or name. [the installed]"),
+    cuis: list[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
+    kb: str | None = typer.Option(None, help="Folder or name. [the installed]"),
     k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Neighbours."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:

@@ -1,8 +1,9 @@
 """`spacy sapbert kb search`: what a mention may mean."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 from wasabi import table
@@ -24,17 +25,17 @@ def search_mentions(
     mentions: Sequence[str],
     *,
     k: int,
-    filter: Optional[Dict[str, List[str]]] = None,
-) -> List[Dict[str, Any]]:
+    filter: dict[str, list[str]] | None = None,
+) -> list[dict[str, Any]]:
     """Look mentions up.
 
     kb (KnowledgeBase): The knowledge base.
     mentions (Sequence[str]): Their texts.
     k (int): Candidates for each at the most.
-    filter (Optional[Dict[str, List[str]]]): What may be found, from `gather_filter`.
-    RETURNS (List[Dict[str, Any]]): For each its `mention`, `note` and `candidates`.
+    filter (dict[str, list[str]] | None): What may be found, from `gather_filter`.
+    RETURNS (list[dict[str, Any]]): For each its `mention`, `note` and `candidates`.
     """
-    options: Dict[str, Any] = {"filter": filter} if filter else {}
+    options: dict[str, Any] = {"filter": filter} if filter else {}
     return [
         {"mention": mention, "note": found.note, "candidates": found.candidates}
         for mention, found in zip(
@@ -43,12 +44,12 @@ def search_mentions(
     ]
 
 
-def candidate_row(rank: int, candidate: Dict[str, Any]) -> List[str]:
+def candidate_row(rank: int, candidate: dict[str, Any]) -> list[str]:
     """Put a candidate in a row.
 
     rank (int): Its place, from 1.
-    candidate (Dict[str, Any]): The candidate.
-    RETURNS (List[str]): A cell for each of `HEADER`.
+    candidate (dict[str, Any]): The candidate.
+    RETURNS (list[str]): A cell for each of `HEADER`.
     """
     from ..formats.table import shorten
 
@@ -58,10 +59,10 @@ def candidate_row(rank: int, candidate: Dict[str, Any]) -> List[str]:
     return [str(rank), score, *map(shorten, texts), shorten(types)]
 
 
-def show_result(result: Dict[str, Any]) -> str:
+def show_result(result: dict[str, Any]) -> str:
     """Draw what was found for a mention.
 
-    result (Dict[str, Any]): From `search_mentions`.
+    result (dict[str, Any]): From `search_mentions`.
     RETURNS (str): The mention, maybe a note, and a table.
     """
     from ..formats.table import WIDEST, shorten
@@ -76,14 +77,14 @@ def show_result(result: Dict[str, Any]) -> str:
 
 @kb_app.command("search")
 def search(
-    mentions: List[str] = typer.Argument(..., metavar="MENTION...", help="Texts."),
-    kb: Optional[str] = typer.Option(None, help="Folder or name. [the installed]"),
+    mentions: list[str] = typer.Argument(..., metavar="MENTION...", help="Texts."),
+    kb: str | None = typer.Option(None, help="Folder or name. [the installed]"),
     k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Candidates."),
-    types: Optional[str] = TYPES,
-    sources: Optional[str] = SOURCES,
-    languages: Optional[str] = LANGUAGES,
-    allow: Optional[Path] = ALLOW,
-    deny: Optional[Path] = DENY,
+    types: str | None = TYPES,
+    sources: str | None = SOURCES,
+    languages: str | None = LANGUAGES,
+    allow: Path | None = ALLOW,
+    deny: Path | None = DENY,
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """mentions + kb/ -> candidates

@@ -6,9 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import (
     Any,
-    Dict,
-    List,
-    Optional,
 )
 
 import typer
@@ -26,13 +23,13 @@ from .resume import digest_inputs, digest_json, digest_kb, digest_pipeline
 
 
 def choose_format(
-    format: Optional[str], output: Optional[Path], shard_size: Optional[int]
+    format: str | None, output: Path | None, shard_size: int | None
 ) -> str:
     """Choose the format of the output.
 
-    format (Optional[str]): What was asked for.
-    output (Optional[Path]): The file or folder, if any.
-    shard_size (Optional[int]): Given for a folder.
+    format (str | None): What was asked for.
+    output (Path | None): The file or folder, if any.
+    shard_size (int | None): Given for a folder.
     RETURNS (str): The format: of the ending, of a table, or JSONL for parts.
     RAISES (SapbertError): If the ending tells nothing.
     """
@@ -46,13 +43,13 @@ def choose_format(
 
 
 def check_output(
-    output: Optional[Path], format: str, *, shard_size: Optional[int], force: bool
+    output: Path | None, format: str, *, shard_size: int | None, force: bool
 ) -> None:
-    """Make sure that the output can be written, before anything is loaded.
+    """Check that the output can be written, before anything is loaded.
 
-    output (Optional[Path]): The file or folder, if any.
+    output (Path | None): The file or folder, if any.
     format (str): The format.
-    shard_size (Optional[int]): Given for a folder of parts.
+    shard_size (int | None): Given for a folder of parts.
     force (bool): A file may be replaced.
     RAISES (SapbertError): If it cannot.
     """
@@ -71,59 +68,59 @@ def check_output(
 
 @app.command("link")
 def link(
-    inputs: List[Path] = typer.Argument(
+    inputs: list[Path] = typer.Argument(
         ...,
         metavar="INPUT...",
         help="Files .txt or .jsonl, also .gz; .spacy; folders of .txt; - = the "
         "standard input, as JSONL.",
     ),
-    pipeline: Optional[str] = typer.Option(
+    pipeline: str | None = typer.Option(
         None, help="Folder or package. [blank English with `--mentions names`]"
     ),
-    output: Optional[Path] = typer.Option(
+    output: Path | None = typer.Option(
         None, help="File to write, or folder for parts. [the terminal]"
     ),
-    shard_size: Optional[int] = typer.Option(
+    shard_size: int | None = typer.Option(
         None,
         min=1,
         help="Write parts of so many documents into the folder `--output`; the same "
         "command again goes on where it was stopped.",
     ),
-    kb: Optional[str] = typer.Option(
+    kb: str | None = typer.Option(
         None, help="Folder or name of a knowledge base. [the installed]"
     ),
-    format: Optional[str] = typer.Option(
+    format: str | None = typer.Option(
         None,
         help="jsonl, html, table …: see docs/formats.md. [by the ending of the output; "
         "jsonl for parts; else table]",
     ),
-    mentions: Optional[str] = typer.Option(
+    mentions: str | None = typer.Option(
         None, help="names = detect the names of the knowledge base."
     ),
-    k: Optional[int] = typer.Option(
+    k: int | None = typer.Option(
         None, min=1, max=1000, help="Candidates for a mention. [as the linker: 10]"
     ),
-    threshold: Optional[float] = typer.Option(
+    threshold: float | None = typer.Option(
         None,
         min=-1,
         max=1,
         help="Cosine under which it is NIL. [as the linker, the kb]",
     ),
-    types: Optional[str] = TYPES,
-    sources: Optional[str] = SOURCES,
-    languages: Optional[str] = LANGUAGES,
-    allow: Optional[Path] = ALLOW,
-    deny: Optional[Path] = DENY,
+    types: str | None = TYPES,
+    sources: str | None = SOURCES,
+    languages: str | None = LANGUAGES,
+    allow: Path | None = ALLOW,
+    deny: Path | None = DENY,
     one_text: bool = typer.Option(
         False, "--one-text", help="The standard input is one text, not JSONL."
     ),
     batch_size: int = typer.Option(
         64, min=1, help="Documents held at once, in each process."
     ),
-    engine: Optional[str] = typer.Option(
+    engine: str | None = typer.Option(
         None, help="Runs the encoder: torch or openvino. [as the linker: torch]"
     ),
-    precision: Optional[str] = typer.Option(
+    precision: str | None = typer.Option(
         None, help="Of the encoder: float32 or bf16. [as the linker: float32]"
     ),
     n_process: int = typer.Option(
@@ -166,7 +163,7 @@ def link(
     nlp = load_pipeline(pipeline)
     if pipeline is None:
         mentions = mentions or NAMES
-    command: Dict[str, Any] = {
+    command: dict[str, Any] = {
         "version": __version__,
         "input": digest_inputs(inputs),
         "one_text": one_text,
@@ -184,7 +181,7 @@ def link(
     documents = read_documents(
         inputs, longest=nlp.max_length, vocab=nlp.vocab, one_text=one_text
     )
-    settings: Dict[str, Any] = {
+    settings: dict[str, Any] = {
         "kb": kb,
         "mentions": mentions,
         "k": k,

@@ -1,8 +1,9 @@
 """Linked documents → one file, or parts in a folder, and what was done in a line."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Optional
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,7 +22,7 @@ def count_links(
     docs: "Iterable[NamedDoc]",
     counts: Counter[str],
     *,
-    spans_key: Optional[str],
+    spans_key: str | None,
     names: "AttributeNames",
 ) -> "Iterator[NamedDoc]":
     """Count what passes by.
@@ -30,7 +31,7 @@ def count_links(
     counts (Counter[str]): Is added to: "documents", "entities", "linked", "broader"
         for those that are linked to a broader concept, and each reason why a mention
         has no concept.
-    spans_key (Optional[str]): A span group; None = the entities.
+    spans_key (str | None): A span group; None = the entities.
     names (AttributeNames): The custom attributes of the linker.
     YIELDS (NamedDoc): The same.
     """
@@ -67,7 +68,7 @@ def summary_line(counts: Counter[str]) -> str:
 
 
 def choose_suffix(format: str) -> str:
-    """Give the ending of the files of a format."""
+    """Return the ending of the files of a format."""
     from ..formats.registry import SUFFIXES
 
     return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
@@ -81,7 +82,7 @@ def make_part_writer(
     batch_size: int,
     include_text: bool,
     on_doc: Callable[[], Any],
-    run: Optional[Callable[..., Any]] = None,
+    run: Callable[..., Any] | None = None,
 ) -> WritePart:
     """Put pipeline and format together to what writes linked documents.
 
@@ -91,7 +92,7 @@ def make_part_writer(
     batch_size (int): Documents held at once.
     include_text (bool): Write the texts too.
     on_doc (Callable[[], Any]): Told of each document.
-    run (Optional[Callable]): See `link_documents`.
+    run (Callable | None): See `link_documents`.
     RETURNS (WritePart): Takes documents and a file, gives the counts.
     """
     from ..formats.entities import AttributeNames
@@ -116,7 +117,7 @@ def make_part_writer(
 
 
 def write_whole(
-    output: Optional[Path],
+    output: Path | None,
     documents: Iterable[Document],
     write_part: WritePart,
     *,
@@ -124,7 +125,7 @@ def write_whole(
 ) -> str:
     """Write all documents to one file, or to the folder of a format that has one.
 
-    output (Optional[Path]): The file or folder; None = the standard output.
+    output (Path | None): The file or folder; None = the standard output.
     documents (Iterable[Document]): The documents.
     write_part (WritePart): Links and writes them.
     format (str): The format.
@@ -146,7 +147,7 @@ def write_folder(
     documents: Iterable[Document],
     write_part: WritePart,
     *,
-    command: Dict[str, Any],
+    command: dict[str, Any],
     force: bool,
 ) -> str:
     """Write documents in parts, or those that are missing.
@@ -154,7 +155,7 @@ def write_folder(
     output (Path): The folder.
     documents (Iterable[Document]): All documents.
     write_part (WritePart): Links and writes those of one part.
-    command (Dict[str, Any]): What decides the output, with `format` and `shard_size`.
+    command (dict[str, Any]): What decides the output, with `format` and `shard_size`.
     force (bool): Begin anew.
     RETURNS (str): What was done, in a line.
     RAISES (SapbertError): See `open_state` and `write_parts`.

@@ -1,8 +1,9 @@
 """`spacy sapbert regress`: cases of a vocabulary in, what is not as expected out."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any
 
 import typer
 from wasabi import msg, table
@@ -19,11 +20,11 @@ ALIGNS = ("l", "l", "l", "l", "l", "r", "l", "l")
 FAILED, UNUSABLE = 1, 2  # exit codes
 
 
-def failure_row(outcome: Dict[str, Any]) -> List[str]:
+def failure_row(outcome: dict[str, Any]) -> list[str]:
     """Put a case that failed in a row.
 
-    outcome (Dict[str, Any]): From `run_cases`.
-    RETURNS (List[str]): A cell for each of `HEADER`.
+    outcome (dict[str, Any]): From `run_cases`.
+    RETURNS (list[str]): A cell for each of `HEADER`.
     """
     from ..formats.entities import NIL
     from ..formats.table import shorten
@@ -45,13 +46,13 @@ def failure_row(outcome: Dict[str, Any]) -> List[str]:
 
 
 def write_outcomes(
-    outcomes: Iterable[Dict[str, Any]], output: Optional[Path]
-) -> Iterator[Dict[str, Any]]:
+    outcomes: Iterable[dict[str, Any]], output: Path | None
+) -> Iterator[dict[str, Any]]:
     """Write what became of the cases, and let it pass.
 
-    outcomes (Iterable[Dict[str, Any]]): From `run_cases`.
-    output (Optional[Path]): A JSONL file that takes its name once it is whole.
-    YIELDS (Dict[str, Any]): The same.
+    outcomes (Iterable[dict[str, Any]]): From `run_cases`.
+    output (Path | None): A JSONL file that takes its name once it is whole.
+    YIELDS (dict[str, Any]): The same.
     """
     if output is None:
         yield from outcomes
@@ -63,10 +64,10 @@ def write_outcomes(
             yield outcome
 
 
-def report_failures(failures: List[Dict[str, Any]], total: int) -> str:
+def report_failures(failures: list[dict[str, Any]], total: int) -> str:
     """Draw the cases that failed, and count the others.
 
-    failures (List[Dict[str, Any]]): Their outcomes.
+    failures (list[dict[str, Any]]): Their outcomes.
     total (int): How many cases there are.
     RETURNS (str): A table, if there are any, and a line.
     """
@@ -82,16 +83,16 @@ def report_failures(failures: List[Dict[str, Any]], total: int) -> str:
 
 @app.command("regress")
 def regress(
-    cases: List[Path] = typer.Argument(
+    cases: list[Path] = typer.Argument(
         ..., metavar="CASES...", help="YAML files: see docs/regress.md."
     ),
-    kb: Optional[str] = typer.Option(
+    kb: str | None = typer.Option(
         None, help="Folder or name of a knowledge base. [the installed]"
     ),
-    pipeline: Optional[str] = typer.Option(
+    pipeline: str | None = typer.Option(
         None, help="Folder or package, with a linker. [blank English and `--kb`]"
     ),
-    output: Optional[Path] = typer.Option(
+    output: Path | None = typer.Option(
         None, help="JSONL file for what became of each case."
     ),
     force: bool = typer.Option(False, "--force", help="Replace the output."),

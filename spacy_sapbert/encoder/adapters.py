@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
 
@@ -119,7 +119,7 @@ def place_adapter(
 
 
 def run_bottleneck(
-    bottleneck: "nn.Module", norm: "nn.Module", args: Tuple[Any, ...], normed: "Tensor"
+    bottleneck: "nn.Module", norm: "nn.Module", args: tuple[Any, ...], normed: "Tensor"
 ) -> "Tensor":
     """Run a bottleneck, as a hook on the norm that ends a layer.
 
@@ -128,7 +128,7 @@ def run_bottleneck(
 
     bottleneck (nn.Module): Of this layer.
     norm (nn.Module): The norm.
-    args (Tuple[Tensor]): The output of the feed-forward block plus its input. Shape:
+    args (tuple[Tensor]): The output of the feed-forward block plus its input. Shape:
         (n, length, width).
     normed (Tensor): The same after the norm.
     RETURNS (Tensor): The output of the layer. Shape: (n, length, width).
@@ -158,11 +158,11 @@ def run_coupling(
     return torch.cat((left, right), dim=-1)
 
 
-def trainable_parameters(model: Any) -> List["nn.Parameter"]:
-    """Give what an optimiser has to move: those of the adapter, if there is one.
+def trainable_parameters(model: Any) -> list["nn.Parameter"]:
+    """Return what an optimiser has to move: those of the adapter, if there is one.
 
     model (PreTrainedModel): The encoder.
-    RETURNS (List[nn.Parameter]): All that are not frozen.
+    RETURNS (list[nn.Parameter]): All that are not frozen.
     """
     return [weights for weights in model.parameters() if weights.requires_grad]
 
@@ -176,11 +176,11 @@ def count_trainable(model: Any) -> int:
     return sum(weights.numel() for weights in trainable_parameters(model))
 
 
-def own_weights(model: Any) -> Dict[str, "Tensor"]:
-    """Give the weights of an encoder without those of its adapter.
+def own_weights(model: Any) -> dict[str, "Tensor"]:
+    """Return the weights of an encoder without those of its adapter.
 
     model (PreTrainedModel): The encoder.
-    RETURNS (Dict[str, Tensor]): As plain AutoModel names them.
+    RETURNS (dict[str, Tensor]): As plain AutoModel names them.
     """
     return {
         name: weights
@@ -190,7 +190,7 @@ def own_weights(model: Any) -> Dict[str, "Tensor"]:
 
 
 def has_adapter(folder: Path) -> bool:
-    """Tell whether an encoder folder has an adapter, be it whole or not.
+    """Return whether an encoder folder has an adapter, be it whole or not.
 
     folder (Path): The folder.
     RETURNS (bool): Whether one of the two files is there.
@@ -198,12 +198,12 @@ def has_adapter(folder: Path) -> bool:
     return (folder / SETTINGS_FILE).exists() or (folder / WEIGHTS_FILE).exists()
 
 
-def save_adapter(folder: Path, model: Any, *, base: Optional[str]) -> None:
+def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
     """Write the adapter of an encoder, apart from the encoder's own weights.
 
     folder (Path): An existing folder.
     model (PreTrainedModel): The encoder with the adapter.
-    base (Optional[str]): The encoder without it, a folder or a hub id; None if its
+    base (str | None): The encoder without it, a folder or a hub id; None if its
         weights lie in the same folder.
     """
     from safetensors.torch import save_file
@@ -215,11 +215,11 @@ def save_adapter(folder: Path, model: Any, *, base: Optional[str]) -> None:
     (folder / SETTINGS_FILE).write_text(json.dumps(data, indent=2) + "\n", "utf8")
 
 
-def read_adapter(folder: Path) -> Tuple["AdapterSettings", Optional[str]]:
+def read_adapter(folder: Path) -> tuple["AdapterSettings", str | None]:
     """Read what an adapter is like and what it belongs to.
 
     folder (Path): From `save_adapter`.
-    RETURNS (Tuple[AdapterSettings, Optional[str]]): The size, and the base; None if the
+    RETURNS (tuple[AdapterSettings, str | None]): The size, and the base; None if the
         base's weights lie in the same folder.
     RAISES (SapbertError): If the description is missing, damaged or of a later format.
     """

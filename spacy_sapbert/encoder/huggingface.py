@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
@@ -86,7 +86,7 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
 
 
 def has_weights(folder: Path) -> bool:
-    """Tell whether a folder has an encoder's own weights, besides an adapter's.
+    """Return whether a folder has an encoder's own weights, besides an adapter's.
 
     folder (Path): The folder.
     RETURNS (bool): Whether there are any in safetensors.
@@ -95,7 +95,7 @@ def has_weights(folder: Path) -> bool:
 
 
 def check_encoder_folder(folder: Path) -> None:
-    """Make sure that loading an encoder folder runs no code of its own.
+    """Check that loading an encoder folder runs no code of its own.
 
     folder (Path): The encoder folder; one with nothing but an adapter will do.
     RAISES (SapbertError): If it has no `.safetensors` file, or its configuration asks
@@ -174,11 +174,11 @@ def find_tokenizer(name: str) -> str:
     return name if (Path(name) / TOKENIZER_FILE).is_file() else find_base(name)
 
 
-def load_encoder(name: str) -> Tuple[Any, Any]:
+def load_encoder(name: str) -> tuple[Any, Any]:
     """Load tokenizer and encoder of a folder or a hub id, without running its code.
 
     name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
-    RETURNS (Tuple[PreTrainedTokenizerBase, PreTrainedModel]): Both, on the CPU, in
+    RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): Both, on the CPU, in
         float32; the encoder without a pooler's dropout, in evaluation mode. If it has
         an adapter, all but the adapter is frozen.
     RAISES (SapbertError): If there is no such encoder, or its adapter does not fit.
@@ -204,7 +204,7 @@ def save_encoder(
     model: Any,
     settings: EncoderSettings,
     *,
-    adapter_base: Optional[str] = None,
+    adapter_base: str | None = None,
 ) -> None:
     """Write an encoder so that plain AutoModel and AutoTokenizer load it.
 
@@ -215,7 +215,7 @@ def save_encoder(
     tokenizer (PreTrainedTokenizerBase): The tokenizer.
     model (PreTrainedModel): The encoder, with or without an adapter.
     settings (EncoderSettings): How to run it.
-    adapter_base (Optional[str]): Leave the encoder's own weights out, and load them
+    adapter_base (str | None): Leave the encoder's own weights out, and load them
         from this folder or hub id; None = the folder holds everything. The folder
         must have no such weights yet.
     """

@@ -1,7 +1,8 @@
 """Names → unit vectors: the one function that embeds mentions and aliases alike."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 import numpy as np
 from thinc.api import Model
@@ -10,8 +11,8 @@ from ..system.forks import ProcessLock, guard_encoder
 from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
 
-NameModel = Model[List[str], np.ndarray]
-Wordpieces = Tuple[int, ...]
+NameModel = Model[list[str], np.ndarray]
+Wordpieces = tuple[int, ...]
 LONGEST_NAME = 1000  # characters that are looked at; 25 wordpieces are far fewer
 
 
@@ -24,7 +25,7 @@ def create_encoder(
     names_per_pass (int): Names that go through the encoder at once.
     precision (str): "float32", or "bf16" on machines that are faster in it; scores
         then move in the third digit.
-    RETURNS (Model[List[str], Floats2d]): Names to unit vectors.
+    RETURNS (Model[list[str], Floats2d]): Names to unit vectors.
     RAISES (SapbertError): If there is no such engine or precision.
     """
     check_engine(engine, precision)
@@ -51,7 +52,7 @@ def create_transformer_encoder(
 
     names_per_pass (int): See `create_encoder`.
     precision (str): See `create_encoder`.
-    RETURNS (Model[List[str], Floats2d]): Names to unit vectors.
+    RETURNS (Model[list[str], Floats2d]): Names to unit vectors.
     RAISES (SapbertError): If the precision is another.
     """
     return create_encoder("torch", names_per_pass, precision)
@@ -64,7 +65,7 @@ def create_openvino_encoder(
 
     names_per_pass (int): See `create_encoder`.
     precision (str): See `create_encoder`.
-    RETURNS (Model[List[str], Floats2d]): Names to unit vectors.
+    RETURNS (Model[list[str], Floats2d]): Names to unit vectors.
     RAISES (SapbertError): If the precision is another.
     """
     return create_encoder("openvino", names_per_pass, precision)
@@ -72,16 +73,16 @@ def create_openvino_encoder(
 
 def open_encoder(
     model: NameModel,
-    source: Union[str, Path],
+    source: str | Path,
     *,
-    settings: Optional[EncoderSettings] = None,
+    settings: EncoderSettings | None = None,
 ) -> None:
     """Load an encoder into the model that runs it.
 
-    model (Model[List[str], Floats2d]): From `create_encoder`.
-    source (Union[str, Path]): A folder, or the hub id of an encoder. If the folder has
+    model (Model[list[str], Floats2d]): From `create_encoder`.
+    source (str | Path): A folder, or the hub id of an encoder. If the folder has
         an adapter, the encoder runs with it.
-    settings (Optional[EncoderSettings]): How to run it; None = as the folder says.
+    settings (EncoderSettings | None): How to run it; None = as the folder says.
     RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
         adapter does not fit, or the engine cannot run it.
     """
@@ -94,7 +95,7 @@ def open_encoder(
 def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> None:
     """Put an opened encoder into the model that runs it.
 
-    model (Model[List[str], Floats2d]): From `create_encoder`.
+    model (Model[list[str], Floats2d]): From `create_encoder`.
     engine (Engine): The encoder.
     settings (EncoderSettings): How it is run.
     """
@@ -105,13 +106,13 @@ def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> N
 
 def forward(
     model: NameModel, names: Sequence[str], is_train: bool
-) -> Tuple[np.ndarray, Callable[[Any], List[Any]]]:
+) -> tuple[np.ndarray, Callable[[Any], list[Any]]]:
     """Embed names; training is the business of `training.trainer.train_encoder`.
 
-    model (Model[List[str], Floats2d]): With an encoder opened in it.
+    model (Model[list[str], Floats2d]): With an encoder opened in it.
     names (Sequence[str]): Any texts.
     is_train (bool): Not used.
-    RETURNS (Tuple[Floats2d, Callable]): Unit vectors in float32, the zero vector for a
+    RETURNS (tuple[Floats2d, Callable]): Unit vectors in float32, the zero vector for a
         text without wordpieces; shape (n, width). A callback that gives nothing back.
     """
     pieces, _ = tokenize_names(model, names)
@@ -120,12 +121,12 @@ def forward(
 
 def tokenize_names(
     model: NameModel, names: Sequence[str]
-) -> Tuple[List[Wordpieces], List[bool]]:
+) -> tuple[list[Wordpieces], list[bool]]:
     """Turn names into wordpieces: equal wordpieces are one name to the encoder.
 
-    model (Model[List[str], Floats2d]): With an encoder opened in it.
+    model (Model[list[str], Floats2d]): With an encoder opened in it.
     names (Sequence[str]): Any texts.
-    RETURNS (Tuple[List[Wordpieces], List[bool]]): For each name its ids, `[CLS]` and
+    RETURNS (tuple[list[Wordpieces], list[bool]]): For each name its ids, `[CLS]` and
         `[SEP]` included, none if it has no wordpiece that the encoder knows; and
         whether it was too long and cut.
     """
@@ -151,7 +152,7 @@ def tokenize_names(
 def encode_wordpieces(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndarray:
     """Embed tokenised names, sorted by length so that little is padding.
 
-    model (Model[List[str], Floats2d]): With an encoder opened in it.
+    model (Model[list[str], Floats2d]): With an encoder opened in it.
     pieces (Sequence[Wordpieces]): From `tokenize_names`.
     RETURNS (np.ndarray): Unit vectors in float32, zero for no wordpieces.
         Shape: (n, width).
@@ -170,7 +171,7 @@ def encode_wordpieces(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndar
 def encode_batch(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndarray:
     """Embed one batch of tokenised names.
 
-    model (Model[List[str], Floats2d]): With an encoder opened in it.
+    model (Model[list[str], Floats2d]): With an encoder opened in it.
     pieces (Sequence[Wordpieces]): None of them empty.
     RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
     """
@@ -189,12 +190,12 @@ def encode_batch(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndarray:
 
 def pad_wordpieces(
     pieces: Sequence[Wordpieces], pad: int
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Lay tokenised names side by side.
 
     pieces (Sequence[Wordpieces]): The names.
     pad (int): The id to fill up with.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Ids and mask, int64.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Ids and mask, int64.
         Shape: (n, length of the longest) each.
     """
     lengths = np.array([len(ids) for ids in pieces])

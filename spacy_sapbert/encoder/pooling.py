@@ -1,6 +1,7 @@
 """Wordpiece states → one vector a text; the one place where it is written."""
 
-from typing import TYPE_CHECKING, Callable, Dict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +29,7 @@ def pool_mean(states: "Tensor", mask: "Tensor") -> "Tensor":
     return (states * weights).sum(dim=1) / weights.sum(dim=1)
 
 
-POOLINGS: Dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
+POOLINGS: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
     "cls": pool_cls,
     "mean": pool_mean,
 }

@@ -1,19 +1,12 @@
 """Ranked answers → how many are right, by concepts or rows, with ties in three ways."""
 
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from math import comb
 from statistics import fmean, stdev
 from typing import (
     Any,
-    Callable,
-    Dict,
-    FrozenSet,
-    Iterable,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
 )
 
 import numpy as np
@@ -23,8 +16,8 @@ TIES = ("lenient", "expected", "strict")
 COMPOSITES = ("parts", "released")
 SCORE_DIGITS = 6  # scores that agree so far are a tie
 
-Scored = Tuple[float, str]  # score, cui
-Parts = Sequence[FrozenSet[str]]  # for each part of a mention the cuis that are right
+Scored = tuple[float, str]  # score, cui
+Parts = Sequence[frozenset[str]]  # for each part of a mention the cuis that are right
 
 
 class Answer(NamedTuple):
@@ -40,35 +33,35 @@ class Answer(NamedTuple):
     score: float
 
 
-Rank = Callable[[Sequence[str]], List[List[Answer]]]  # mentions → answers, best first
+Rank = Callable[[Sequence[str]], list[list[Answer]]]  # mentions → answers, best first
 
 
-def list_rows(answers: Iterable[Answer]) -> List[Scored]:
+def list_rows(answers: Iterable[Answer]) -> list[Scored]:
     """Count dictionary rows, as SapBERT's released evaluation does.
 
     answers (Iterable[Answer]): The best first.
-    RETURNS (List[Scored]): One for each distinct name and concept.
+    RETURNS (list[Scored]): One for each distinct name and concept.
     """
-    distinct: Dict[Tuple[int, str], float] = {}
+    distinct: dict[tuple[int, str], float] = {}
     for row, cui, score in answers:
         distinct.setdefault((row, cui), score)
     return [(score, cui) for (_, cui), score in distinct.items()]
 
 
-def list_concepts(answers: Iterable[Answer]) -> List[Scored]:
+def list_concepts(answers: Iterable[Answer]) -> list[Scored]:
     """Count concepts, each by its best name.
 
     answers (Iterable[Answer]): The best first.
-    RETURNS (List[Scored]): One for each concept.
+    RETURNS (list[Scored]): One for each concept.
     """
-    distinct: Dict[str, float] = {}
+    distinct: dict[str, float] = {}
     for _, cui, score in answers:
         distinct.setdefault(cui, score)
     return [(score, cui) for cui, score in distinct.items()]
 
 
 def is_complete(answers: Sequence[Answer], k: int) -> bool:
-    """Tell whether more answers could change anything about the k best.
+    """Return whether more answers could change anything about the k best.
 
     answers (Sequence[Answer]): The best first.
     k (int): How many concepts are looked at.
@@ -78,12 +71,12 @@ def is_complete(answers: Sequence[Answer], k: int) -> bool:
     return len(concepts) >= k and answers[-1].score < concepts[k - 1][0]
 
 
-def keep_needed(answers: Sequence[Answer], k: int) -> List[Answer]:
+def keep_needed(answers: Sequence[Answer], k: int) -> list[Answer]:
     """Drop what cannot change anything about the k best.
 
     answers (Sequence[Answer]): The best first.
     k (int): How many concepts are looked at.
-    RETURNS (List[Answer]): Up to the last one that ties with the k-th concept.
+    RETURNS (list[Answer]): Up to the last one that ties with the k-th concept.
     """
     concepts = list_concepts(answers)
     if len(concepts) <= k:
@@ -91,12 +84,12 @@ def keep_needed(answers: Sequence[Answer], k: int) -> List[Answer]:
     return [answer for answer in answers if answer.score >= concepts[k - 1][0]]
 
 
-def cut_ranking(ranking: Sequence[Scored], k: int) -> Tuple[List[str], List[str], int]:
+def cut_ranking(ranking: Sequence[Scored], k: int) -> tuple[list[str], list[str], int]:
     """Part a ranking into what is among the k best, and what may be.
 
     ranking (Sequence[Scored]): The best first.
     k (int): Where to cut.
-    RETURNS (Tuple[List[str], List[str], int]): The concepts that are above the score of
+    RETURNS (tuple[list[str], list[str], int]): The concepts that are above the score of
         the k-th for sure, those that tie with it, and how many of the latter fit in.
     """
     if len(ranking) <= k:
@@ -107,7 +100,7 @@ def cut_ranking(ranking: Sequence[Scored], k: int) -> Tuple[List[str], List[str]
     return above, tied, k - len(above)
 
 
-def judge_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> List[float]:
+def judge_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> list[float]:
     """Say whether all parts of a mention are among the k best answers.
 
     Where scores tie at the cut, the order is left to chance; `lenient` counts a part
@@ -117,7 +110,7 @@ def judge_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> List[float
     ranking (Sequence[Scored]): The best first, scores rounded.
     parts (Parts): What is right.
     k (int): How many answers count.
-    RETURNS (List[float]): 0 to 1 for each of `TIES`.
+    RETURNS (list[float]): 0 to 1 for each of `TIES`.
     """
     above, tied, room = cut_ranking(ranking, k)
     missing = [part for part in parts if part.isdisjoint(above)]
@@ -171,17 +164,17 @@ def judge_answers(
 
 def summarise_judgements(
     judgements: np.ndarray, chosen: np.ndarray, ks: Sequence[int]
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Average over a group of mentions.
 
     judgements (np.ndarray): Shape: (n, levels, ks, ties).
     chosen (np.ndarray): Which mentions belong to the group, bool. Shape: (n,).
     ks (Sequence[int]): How many answers count.
-    RETURNS (Dict[str, Any]): The number of mentions, and for each level accuracy by k
+    RETURNS (dict[str, Any]): The number of mentions, and for each level accuracy by k
         and by the way of ties; None without mentions.
     """
     group = judgements[chosen]
-    summary: Dict[str, Any] = {"mentions": len(group)}
+    summary: dict[str, Any] = {"mentions": len(group)}
     means = group.mean(axis=0) if len(group) else None
     for number, level in enumerate(LEVELS):
         summary[level] = {
@@ -194,10 +187,10 @@ def summarise_judgements(
     return summary
 
 
-def render_mean(values: Sequence[Optional[float]], *, digits: int = 3) -> str:
+def render_mean(values: Sequence[float | None], *, digits: int = 3) -> str:
     """Write the mean of some seeds or folds, and how far they lie apart.
 
-    values (Sequence[Optional[float]]): Of each; None where nothing was judged.
+    values (Sequence[float | None]): Of each; None where nothing was judged.
     digits (int): Behind the point.
     RETURNS (str): Mean ± sample standard deviation; of one value only the value.
     """

@@ -1,15 +1,10 @@
 """Linkers without an encoder, to compare with: exact look-up and character n-grams."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import (
     Any,
-    Dict,
-    Iterable,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
 )
 
 import numpy as np
@@ -32,23 +27,23 @@ MENTIONS_AT_ONCE = 64  # so that the cosines with a million names fit into memor
 class Dictionary(NamedTuple):
     """What a linker without an encoder knows.
 
-    names (Dict[str, int]): The row of each distinct folded alias.
-    cuis (List[List[str]]): The concepts of each row.
-    ids (Dict[str, str]): For each id, also a retired one, the concept that has it.
+    names (dict[str, int]): The row of each distinct folded alias.
+    cuis (list[list[str]]): The concepts of each row.
+    ids (dict[str, str]): For each id, also a retired one, the concept that has it.
     lowercase (bool): Whether folding takes the case away: not for a cased encoder.
     """
 
-    names: Dict[str, int]
-    cuis: List[List[str]]
-    ids: Dict[str, str]
+    names: dict[str, int]
+    cuis: list[list[str]]
+    ids: dict[str, str]
     lowercase: bool = True
 
     def fold(self, text: str) -> str:
         """Write a mention as the names are written."""
         return fold_text(text) if self.lowercase else " ".join(text.split())
 
-    def lookup(self, cui: str) -> Optional[str]:
-        """Give the concept that has an id now."""
+    def lookup(self, cui: str) -> str | None:
+        """Return the concept that has an id now."""
         return self.ids.get(cui)
 
 
@@ -62,9 +57,9 @@ def read_dictionary(
     RETURNS (Dictionary): Their names, folded.
     """
     dictionary = Dictionary({}, [], {}, lowercase)
-    rows: Dict[str, List[str]] = defaultdict(list)
-    live: Dict[str, str] = {}
-    retired: Dict[str, str] = {}
+    rows: dict[str, list[str]] = defaultdict(list)
+    live: dict[str, str] = {}
+    retired: dict[str, str] = {}
     for concept in concepts:
         live[concept.cui] = concept.cui
         for cui in concept.retired:
@@ -79,15 +74,15 @@ def list_answers(
     rows: Iterable[int],
     scores: Iterable[float],
     dictionary: Dictionary,
-    aliases: Dict[str, str],
-) -> List[Answer]:
+    aliases: dict[str, str],
+) -> list[Answer]:
     """Fan rows out to the concepts that bear their names.
 
     rows (Iterable[int]): The best first.
     scores (Iterable[float]): Of each row.
     dictionary (Dictionary): The names.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (List[Answer]): By score, then by concept.
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (list[Answer]): By score, then by concept.
     """
     answers = [
         Answer(row, aliases.get(cui, cui), round(float(score), SCORE_DIGITS))
@@ -97,15 +92,15 @@ def list_answers(
     return sorted(answers, key=lambda answer: (-answer.score, answer.cui, answer.row))
 
 
-def make_exact_lookup(dictionary: Dictionary, aliases: Dict[str, str]) -> Rank:
+def make_exact_lookup(dictionary: Dictionary, aliases: dict[str, str]) -> Rank:
     """Make a linker that knows mentions that equal an alias, and no others.
 
     dictionary (Dictionary): The names.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     RETURNS (Rank): Gives score 1 to every concept of that alias.
     """
 
-    def rank(mentions: Sequence[str]) -> List[List[Answer]]:
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
         rows = [dictionary.names.get(dictionary.fold(text)) for text in mentions]
         return [
             [] if row is None else list_answers([row], [1.0], dictionary, aliases)
@@ -117,10 +112,10 @@ def make_exact_lookup(dictionary: Dictionary, aliases: Dict[str, str]) -> Rank:
 
 def make_tfidf_search(
     dictionary: Dictionary,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
     k: int,
-    min_df: Optional[int] = None,
+    min_df: int | None = None,
 ) -> Rank:
     """Make a linker that compares character 3-grams as scispaCy's does.
 
@@ -128,9 +123,9 @@ def make_tfidf_search(
     the search is exact and nothing is dropped, which bounds its accuracy from above.
 
     dictionary (Dictionary): The names.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     k (int): Concepts for each mention; more where they tie.
-    min_df (Optional[int]): 3-grams of fewer names do not count; None = 10 as in
+    min_df (int | None): 3-grams of fewer names do not count; None = 10 as in
         scispaCy, or 1 for a dictionary of fewer than `MANY_NAMES`.
     RETURNS (Rank): Gives cosines above 0.
     SOURCE: scispacy/candidate_generation.py, create_tfidf_ann_index.
@@ -145,8 +140,8 @@ def make_tfidf_search(
     matrix = vectorizer.fit_transform(dictionary.names)  # (rows, 3-grams)
     transposed = matrix.T.tocsr()
 
-    def rank(mentions: Sequence[str]) -> List[List[Answer]]:
-        results: List[List[Answer]] = []
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        results: list[list[Answer]] = []
         for start in range(0, len(mentions), MENTIONS_AT_ONCE):
             texts = mentions[start : start + MENTIONS_AT_ONCE]
             cosines = (vectorizer.transform(texts) @ transposed).tocsr()
@@ -163,24 +158,24 @@ def best_answers(
     rows: np.ndarray,
     scores: np.ndarray,
     dictionary: Dictionary,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
     k: int,
-) -> List[Answer]:
-    """Give the k best concepts of one mention, and those that tie with the last.
+) -> list[Answer]:
+    """Return the k best concepts of one mention, and those that tie with the last.
 
     rows (np.ndarray): In any order. Shape: (n,).
     scores (np.ndarray): Shape: (n,).
     dictionary (Dictionary): The names.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     k (int): Concepts.
-    RETURNS (List[Answer]): The best first.
+    RETURNS (list[Answer]): The best first.
     """
     count = FEWEST_ROWS * k
     while True:
         count = min(count, len(rows))
         best = np.argpartition(-scores, count - 1)[:count] if count else slice(0)
-        found: Tuple[Any, Any] = rows[best].tolist(), scores[best].tolist()
+        found: tuple[Any, Any] = rows[best].tolist(), scores[best].tolist()
         answers = list_answers(*found, dictionary, aliases)
         if count == len(rows) or is_complete(answers, k):
             return keep_needed(answers, k)

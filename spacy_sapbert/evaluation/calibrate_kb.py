@@ -1,9 +1,10 @@
 """kb/ + annotated mentions → the first answer to each, and a calibration of them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -22,22 +23,22 @@ class AnnotatedFile(NamedTuple):
     """A file of annotated mentions, read.
 
     path (Path): The file.
-    golds (List[GoldMention]): Its mentions, also those without an id.
+    golds (list[GoldMention]): Its mentions, also those without an id.
     """
 
     path: Path
-    golds: List[GoldMention]
+    golds: list[GoldMention]
 
 
 def read_files(
     paths: Sequence[Path], *, bars_join_parts: bool = False, limit: int = 0
-) -> List[AnnotatedFile]:
+) -> list[AnnotatedFile]:
     """Read files of annotated mentions.
 
     paths (Sequence[Path]): The files, each of another name.
     bars_join_parts (bool): See `split_ids`.
     limit (int): Read the first mentions of a file only; 0 = all.
-    RETURNS (List[AnnotatedFile]): One for each.
+    RETURNS (list[AnnotatedFile]): One for each.
     RAISES (SapbertError): If a file is not usable.
     """
     check_names(paths)
@@ -56,16 +57,16 @@ def read_files(
 
 def answer_first(
     kb: KnowledgeBase, mentions: Sequence[str], *, progress: bool = False
-) -> Dict[str, Dict[str, Any]]:
+) -> dict[str, dict[str, Any]]:
     """Link mentions as the linker does, each distinct text once.
 
     kb (KnowledgeBase): The knowledge base. Its threshold does not matter.
     mentions (Sequence[str]): The texts.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, Dict[str, Any]]): The best candidate of each text that has any.
+    RETURNS (dict[str, dict[str, Any]]): The best candidate of each text that has any.
     """
     texts = list(dict.fromkeys(mentions))
-    best: Dict[str, Dict[str, Any]] = {}
+    best: dict[str, dict[str, Any]] = {}
     with tqdm(total=len(texts), unit=" mentions", disable=not progress) as bar:
         for start in range(0, len(texts), MENTIONS_AT_ONCE):
             batch = texts[start : start + MENTIONS_AT_ONCE]
@@ -79,7 +80,7 @@ def answer_first(
 def judge_first(
     kb: KnowledgeBase,
     files: Sequence[AnnotatedFile],
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     *,
     progress: bool = False,
 ) -> Judged:
@@ -91,21 +92,21 @@ def judge_first(
 
     kb (KnowledgeBase): The knowledge base.
     files (Sequence[AnnotatedFile]): The mentions.
-    aliases (Dict[str, str]): From `read_aliases`.
+    aliases (dict[str, str]): From `read_aliases`.
     progress (bool): Show a bar.
     RETURNS (Judged): The first answers, by ascending cosine.
     """
 
-    def lookup(cui: str) -> Optional[str]:
+    def lookup(cui: str) -> str | None:
         concept = kb.concept(cui)
         return None if concept is None else concept.cui
 
     golds = [gold for file in files for gold in file.golds]
     best = answer_first(kb, [gold.mention for gold in golds], progress=progress)
     resolve = make_resolver(lookup, aliases)
-    scores: List[Optional[float]] = []
-    right: List[bool] = []
-    known: List[bool] = []
+    scores: list[float | None] = []
+    right: list[bool] = []
+    known: list[bool] = []
     for gold in golds:
         parts, answer = resolve(gold), best.get(gold.mention)
         cui = None if answer is None else aliases.get(answer["cui"], answer["cui"])
@@ -120,11 +121,11 @@ def judge_first(
     return make_judged(scores, right, known, number_groups(documents))
 
 
-def describe_files(files: Sequence[AnnotatedFile]) -> Dict[str, Any]:
+def describe_files(files: Sequence[AnnotatedFile]) -> dict[str, Any]:
     """Name files of annotated mentions, without where they lie.
 
     files (Sequence[AnnotatedFile]): The files.
-    RETURNS (Dict[str, Any]): Name and sha256 of each, and how many documents they name.
+    RETURNS (dict[str, Any]): Name and sha256 of each, and how many documents they name.
     """
     documents = {
         (file.path, gold.doc) for file in files for gold in file.golds if gold.doc
@@ -142,19 +143,19 @@ def calibrate_kb(
     files: Sequence[AnnotatedFile],
     criterion: Criterion,
     *,
-    aliases: Optional[Dict[str, str]] = None,
-    settings: Optional[Dict[str, Any]] = None,
+    aliases: dict[str, str] | None = None,
+    settings: dict[str, Any] | None = None,
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Find the threshold of a knowledge base, and the evidence for it.
 
     kb (KnowledgeBase): The knowledge base; nothing is written to it.
     files (Sequence[AnnotatedFile]): The mentions.
     criterion (Criterion): By what the threshold is chosen.
-    aliases (Optional[Dict[str, str]]): From `read_aliases`.
-    settings (Optional[Dict[str, Any]]): How the files were read, to be written down.
+    aliases (dict[str, str] | None): From `read_aliases`.
+    settings (dict[str, Any] | None): How the files were read, to be written down.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, Any]): What meta.json keeps as `calibration`.
+    RETURNS (dict[str, Any]): What meta.json keeps as `calibration`.
     RAISES (SapbertError): See `calibrate_answers`.
     """
     judged = judge_first(kb, files, aliases or {}, progress=progress)
@@ -173,18 +174,18 @@ def check_kb(
     kb: KnowledgeBase,
     files: Sequence[AnnotatedFile],
     *,
-    aliases: Optional[Dict[str, str]] = None,
-    settings: Optional[Dict[str, Any]] = None,
+    aliases: dict[str, str] | None = None,
+    settings: dict[str, Any] | None = None,
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Try the calibration of a knowledge base on other mentions.
 
     kb (KnowledgeBase): The knowledge base; nothing is written to it.
     files (Sequence[AnnotatedFile]): The mentions.
-    aliases (Optional[Dict[str, str]]): From `read_aliases`.
-    settings (Optional[Dict[str, Any]]): How the files were read, to be written down.
+    aliases (dict[str, str] | None): From `read_aliases`.
+    settings (dict[str, Any] | None): How the files were read, to be written down.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, Any]): As `calibrate_kb`, but of what the knowledge base has.
+    RETURNS (dict[str, Any]): As `calibrate_kb`, but of what the knowledge base has.
     RAISES (SapbertError): If it is not calibrated; see also `measure_calibration`.
     """
     calibration = kb.meta.get("calibration")

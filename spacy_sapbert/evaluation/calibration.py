@@ -1,7 +1,8 @@
 """How likely a link is right, given its cosine; and what a threshold rests on."""
 
 import math
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
 
 
 def cross_validate(judged: Judged, *, folds: int = FOLDS, seed: int = 0) -> np.ndarray:
-    """Give each answer the probability that the answers to other documents suggest.
+    """Return each answer the probability that the answers to other documents suggest.
 
     judged (Judged): Answers only, each with a finite cosine.
     folds (int): Into how many parts the documents are parted.
@@ -117,17 +118,17 @@ def compare_probabilities(
     probabilities: np.ndarray,
     right: np.ndarray,
     *,
-    binned_by: Optional[np.ndarray] = None,
+    binned_by: np.ndarray | None = None,
     bins: int = BINS,
-) -> Tuple[List[Dict[str, Any]], Optional[float]]:
+) -> tuple[list[dict[str, Any]], float | None]:
     """Hold probabilities against what is right.
 
     probabilities (np.ndarray): NaN is left out. Shape: (n,).
     right (np.ndarray): Bool. Shape: (n,).
-    binned_by (Optional[np.ndarray]): Probabilities that say who is in which bin, where
+    binned_by (np.ndarray | None): Probabilities that say who is in which bin, where
         the others differ a little for one cosine; None = the others. Shape: (n,).
     bins (int): Of equal width, from 0 to 1.
-    RETURNS (Tuple[List[Dict[str, Any]], Optional[float]]): For each bin that is not
+    RETURNS (tuple[list[dict[str, Any]], float | None]): For each bin that is not
         empty its mentions, their mean probability and the share of right ones; and
         the expected calibration error, None without any.
     SOURCE: Naeini, Cooper and Hauskrecht (2015).
@@ -158,8 +159,8 @@ def keep_answered(judged: Judged) -> Judged:
     return Judged(*(each[np.isfinite(judged.scores)] for each in judged))
 
 
-def list_values(curves: Dict[str, np.ndarray], place: int) -> Dict[str, Any]:
-    """Give the measures of one threshold in plain JSON types, None for NaN."""
+def list_values(curves: dict[str, np.ndarray], place: int) -> dict[str, Any]:
+    """Return the measures of one threshold in plain JSON types, None for NaN."""
     values = {name: float(curves[name][place]) for name in MEASURES}
     return {
         name: None if math.isnan(value) else round(value, DIGITS)
@@ -167,12 +168,12 @@ def list_values(curves: Dict[str, np.ndarray], place: int) -> Dict[str, Any]:
     }
 
 
-def sample_curve(judged: Judged, points: int = CURVE_POINTS) -> List[Dict[str, Any]]:
+def sample_curve(judged: Judged, points: int = CURVE_POINTS) -> list[dict[str, Any]]:
     """Measure thresholds between the lowest and the highest cosine.
 
     judged (Judged): The first answers.
     points (int): How many thresholds, at equal distances.
-    RETURNS (List[Dict[str, Any]]): The threshold and the measures of each.
+    RETURNS (list[dict[str, Any]]): The threshold and the measures of each.
     """
     known = list_thresholds(judged)
     thresholds = np.linspace(known[0], known[-1], points)
@@ -183,12 +184,12 @@ def sample_curve(judged: Judged, points: int = CURVE_POINTS) -> List[Dict[str, A
     ]
 
 
-def measure_threshold(judged: Judged, threshold: float) -> Dict[str, Any]:
+def measure_threshold(judged: Judged, threshold: float) -> dict[str, Any]:
     """Count the answers, and measure one threshold.
 
     judged (Judged): The first answers.
     threshold (float): A cosine.
-    RETURNS (Dict[str, Any]): The threshold, counts and measures.
+    RETURNS (dict[str, Any]): The threshold, counts and measures.
     """
     return {
         "threshold": round(threshold, DIGITS),
@@ -202,7 +203,7 @@ def measure_threshold(judged: Judged, threshold: float) -> Dict[str, Any]:
 
 
 def check_judged(judged: Judged, *, fewest: int = FEWEST_MENTIONS) -> None:
-    """Make sure that answers can say anything about a threshold.
+    """Check that answers can say anything about a threshold.
 
     judged (Judged): The first answers.
     fewest (int): How many there have to be.
@@ -225,7 +226,7 @@ def calibrate_answers(
     samples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Choose the threshold of a knowledge base, and say how good it is.
 
     judged (Judged): The first answers to annotated mentions.
@@ -234,7 +235,7 @@ def calibrate_answers(
     samples (int): See `bootstrap_threshold`, also for those that follow.
     confidence (float): See above.
     seed (int): See above, and of `cross_validate`.
-    RETURNS (Dict[str, Any]): Plain JSON types: the threshold, counts, measures at it,
+    RETURNS (dict[str, Any]): Plain JSON types: the threshold, counts, measures at it,
         intervals, probability, curve and reliability.
     RAISES (SapbertError): If the answers are too few or too much alike, or no
         threshold reaches the precision.
@@ -279,13 +280,13 @@ def measure_calibration(
     calibration: Mapping[str, Any],
     *,
     fewest: int = FEWEST_MENTIONS,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Say how good a threshold and its probabilities are on other mentions.
 
     judged (Judged): The first answers to them.
     calibration (Mapping[str, Any]): What meta.json has under `calibration`.
     fewest (int): Fewer answers are refused.
-    RETURNS (Dict[str, Any]): As `calibrate_answers`, with no interval.
+    RETURNS (dict[str, Any]): As `calibrate_answers`, with no interval.
     RAISES (SapbertError): If the answers are too few or too much alike.
     """
     check_judged(judged, fewest=fewest)

@@ -1,6 +1,6 @@
 """A calibration → a picture of its thresholds and of its probabilities."""
 
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,11 @@ CURVES = (("precision", "-"), ("recall", "--"), ("f1", "-."))
 LABELS = {"precision": "precision", "recall": "recall", "f1": "F1"}
 
 
-def draw_thresholds(axis: Any, calibration: Dict[str, Any]) -> None:
+def draw_thresholds(axis: Any, calibration: dict[str, Any]) -> None:
     """Draw precision, recall and F1 against the threshold, and the chosen one.
 
     axis (Axes): Is drawn on.
-    calibration (Dict[str, Any]): What meta.json has under `calibration`.
+    calibration (dict[str, Any]): What meta.json has under `calibration`.
     """
     curve = calibration["curve"]
     thresholds = [point["threshold"] for point in curve]
@@ -43,11 +43,11 @@ def draw_thresholds(axis: Any, calibration: Dict[str, Any]) -> None:
     axis.legend(frameon=False, loc="lower left", fontsize=8)
 
 
-def draw_logistic(axis: Any, calibration: Dict[str, Any]) -> None:
+def draw_logistic(axis: Any, calibration: dict[str, Any]) -> None:
     """Draw the probability of being right against the cosine.
 
     axis (Axes): Is drawn on.
-    calibration (Dict[str, Any]): What meta.json has under `calibration`.
+    calibration (dict[str, Any]): What meta.json has under `calibration`.
     """
     curve = calibration["curve"]
     scores = np.linspace(curve[0]["threshold"], curve[-1]["threshold"], 200)
@@ -64,11 +64,11 @@ def draw_logistic(axis: Any, calibration: Dict[str, Any]) -> None:
     axis.grid(alpha=0.3)
 
 
-def draw_reliability(axis: Any, calibration: Dict[str, Any]) -> None:
+def draw_reliability(axis: Any, calibration: dict[str, Any]) -> None:
     """Draw the share of right answers against their probability, with counts.
 
     axis (Axes): Is drawn on.
-    calibration (Dict[str, Any]): What meta.json has under `calibration`.
+    calibration (dict[str, Any]): What meta.json has under `calibration`.
     """
     table = calibration["reliability"]
     total = sum(each["mentions"] for each in table)
@@ -102,10 +102,10 @@ def draw_reliability(axis: Any, calibration: Dict[str, Any]) -> None:
     axis.grid(alpha=0.3)
 
 
-def draw_calibration(calibration: Dict[str, Any]) -> Any:
+def draw_calibration(calibration: dict[str, Any]) -> Any:
     """Draw how the threshold was found, and how far the probability can be trusted.
 
-    calibration (Dict[str, Any]): What meta.json has under `calibration`.
+    calibration (dict[str, Any]): What meta.json has under `calibration`.
     RETURNS (Figure): Three pictures.
     RAISES (SapbertError): If matplotlib is not installed.
     """

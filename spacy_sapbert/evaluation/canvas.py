@@ -1,7 +1,7 @@
 """Figures that people of all kinds of sight can read: colours, axes, files."""
 
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.writing import write_atomically
@@ -12,13 +12,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 ENDINGS = (".png", ".svg")
 
 
-def open_canvas(rows: int, columns: int, *, width: float = 5.0) -> Tuple[Any, Any]:
+def open_canvas(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, Any]:
     """Begin a figure.
 
     rows (int): Of pictures.
     columns (int): Of pictures.
     width (float): Of each, in inches.
-    RETURNS (Tuple[Figure, np.ndarray]): The figure, and its axes.
+    RETURNS (tuple[Figure, np.ndarray]): The figure, and its axes.
         Shape: (rows, columns).
     RAISES (SapbertError): If matplotlib is not installed.
     """
@@ -40,7 +40,7 @@ def open_canvas(rows: int, columns: int, *, width: float = 5.0) -> Tuple[Any, An
 
 
 def check_figure(path: Path) -> None:
-    """Make sure that a figure can be drawn, before anything takes long.
+    """Check that a figure can be drawn, before anything takes long.
 
     path (Path): The file to write.
     RAISES (SapbertError): If its ending is none of `ENDINGS`, or matplotlib is not
@@ -76,12 +76,12 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(file, format=ending, **options)
 
 
-def write_figure(figure: Any, stem: Path) -> List[Path]:
+def write_figure(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG and as SVG.
 
     figure (Figure): The figure; it is closed.
     stem (Path): Where, without an ending.
-    RETURNS (List[Path]): Both files.
+    RETURNS (list[Path]): Both files.
     """
     paths = [stem.with_name(f"{stem.name}{ending}") for ending in ENDINGS]
     for path in paths:

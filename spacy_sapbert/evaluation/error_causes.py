@@ -1,6 +1,7 @@
 """A wrong answer → its cause, one of a few and the first that holds."""
 
-from typing import Callable, Collection, Dict, FrozenSet, NamedTuple, Optional, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from spacy_sapbert.evaluation.accuracy import Parts, Scored, judge_ranking
 from spacy_sapbert.kb.surface_forms import is_abbreviation, name_form
@@ -10,7 +11,7 @@ SHORTEST_SHORT_FORM, LONGEST_SHORT_FORM = 2, 10  # characters, e.g. "MI", "SARS-
 # In order of precedence: first what no encoder could have put right, then what the
 # search did wrong, then what is known of names, hierarchy and types, from the surest to
 # the vaguest, and at last where the gold concept stands.
-CAUSES: Dict[str, str] = {
+CAUSES: dict[str, str] = {
     "not covered": "The knowledge base has no concept of a gold id. Add the concept, "
     "or say with --aliases which id it goes by.",
     "composite": "The mention means several concepts, and one answer is one concept. "
@@ -40,21 +41,21 @@ PLAIN_CAUSES = ("not covered", "composite", "no answer", "tie")
 class ConceptFacts(NamedTuple):
     """What causes are read from; all empty for an id that is no concept.
 
-    forms (FrozenSet[str]): The names, as `name_form` gives them.
-    types (FrozenSet[str]): The semantic types.
-    parents (FrozenSet[str]): The concepts one step up.
+    forms (frozenset[str]): The names, as `name_form` gives them.
+    types (frozenset[str]): The semantic types.
+    parents (frozenset[str]): The concepts one step up.
     """
 
-    forms: FrozenSet[str] = frozenset()
-    types: FrozenSet[str] = frozenset()
-    parents: FrozenSet[str] = frozenset()
+    forms: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    parents: frozenset[str] = frozenset()
 
 
 Facts = Callable[[str], ConceptFacts]  # id of a concept → what is known of it
 
 
 def is_short_form(mention: str) -> bool:
-    """Tell whether a mention looks like an abbreviation: "MI", "NIDDM", "COVID-19".
+    """Return whether a mention looks like an abbreviation: "MI", "NIDDM", "COVID-19".
 
     mention (str): The mention.
     RETURNS (bool): Whether it is short, and `is_abbreviation` or one word of which at
@@ -72,14 +73,14 @@ def is_short_form(mention: str) -> bool:
 
 def count_steps(
     starts: Collection[str], goals: Collection[str], facts: Facts, most: int
-) -> Optional[int]:
+) -> int | None:
     """Count the steps up from some concepts to others.
 
     starts (Collection[str]): Where to begin.
     goals (Collection[str]): Where to get to.
     facts (Facts): Gives the parents of each concept; they may lead in circles.
     most (int): Steps to go at the most.
-    RETURNS (Optional[int]): The fewest steps, at least 1; None if no way is as short.
+    RETURNS (int | None): The fewest steps, at least 1; None if no way is as short.
     """
     wanted, seen = set(goals), set(starts)
     level = set(starts)
@@ -94,15 +95,15 @@ def count_steps(
 
 
 def name_relation(
-    answer: str, gold: FrozenSet[str], facts: Facts, *, steps: int
-) -> Optional[str]:
+    answer: str, gold: frozenset[str], facts: Facts, *, steps: int
+) -> str | None:
     """Say what an answer is to the gold concepts, by the hierarchy.
 
     answer (str): The concept that was answered.
-    gold (FrozenSet[str]): Those that would have been right.
+    gold (frozenset[str]): Those that would have been right.
     facts (Facts): What is known of each concept.
     steps (int): How far two concepts may be apart.
-    RETURNS (Optional[str]): "too general", "too specific" or None. In a circle the
+    RETURNS (str | None): "too general", "too specific" or None. In a circle the
         shorter way counts, and of equal ones the way up.
     """
     up = count_steps(gold, [answer], facts, steps)
@@ -120,8 +121,8 @@ def name_cause(
     *,
     k: int = 5,
     steps: int = 3,
-    nearest: FrozenSet[str] = frozenset(),
-) -> Optional[str]:
+    nearest: frozenset[str] = frozenset(),
+) -> str | None:
     """Say why the first answer to a mention is wrong.
 
     An answer is wrong if it is not right for certain, i.e. if it does not count for
@@ -133,9 +134,9 @@ def name_cause(
     facts (Facts): What is known of each concept.
     k (int): How many answers make a near miss.
     steps (int): How far up or down the hierarchy counts.
-    nearest (FrozenSet[str]): The concepts of the row that exact search puts first, if
+    nearest (frozenset[str]): The concepts of the row that exact search puts first, if
         it is nearer than the first answer; empty if not, or not asked.
-    RETURNS (Optional[str]): One of `CAUSES`; None if the answer is right.
+    RETURNS (str | None): One of `CAUSES`; None if the answer is right.
     """
     lenient, _, strict = judge_ranking(ranking, parts, 1)
     if strict:

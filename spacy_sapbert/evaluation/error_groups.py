@@ -1,7 +1,8 @@
 """Wrong answers → plain data, by cause and by concept, the most frequent first."""
 
 from collections import Counter, defaultdict
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from spacy_sapbert.evaluation.accuracy import Answer
 from spacy_sapbert.evaluation.error_causes import CAUSES, Facts
@@ -9,7 +10,7 @@ from spacy_sapbert.evaluation.linking_errors import FindConcepts, Gold, Mistake
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.vocabularies.concepts import Concept
 
-Describe = Callable[[Mistake], Dict[str, Any]]
+Describe = Callable[[Mistake], dict[str, Any]]
 
 
 class Limits(NamedTuple):
@@ -33,23 +34,23 @@ class Sources(NamedTuple):
     kb (KnowledgeBase): The knowledge base.
     find (FindConcepts): Gives the concepts that an id stands for.
     facts (Facts): Gives what is known of a concept.
-    answers (Dict[str, List[Answer]]): To the text of each mention, best first.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    answers (dict[str, list[Answer]]): To the text of each mention, best first.
+    aliases (dict[str, str]): Ids that another one stands for.
     """
 
     kb: KnowledgeBase
     find: FindConcepts
     facts: Facts
-    answers: Dict[str, List[Answer]]
-    aliases: Dict[str, str]
+    answers: dict[str, list[Answer]]
+    aliases: dict[str, str]
 
 
-def describe_concept(concept: Concept, most: int) -> Dict[str, Any]:
+def describe_concept(concept: Concept, most: int) -> dict[str, Any]:
     """Write a gold concept down.
 
     concept (Concept): The concept.
     most (int): Names at the most; 0 = all.
-    RETURNS (Dict[str, Any]): Plain JSON types.
+    RETURNS (dict[str, Any]): Plain JSON types.
     """
     names = concept.aliases[: most or None]
     return {
@@ -61,16 +62,16 @@ def describe_concept(concept: Concept, most: int) -> Dict[str, Any]:
     }
 
 
-def describe_gold(gold: Gold, find: FindConcepts, most: int) -> List[Any]:
+def describe_gold(gold: Gold, find: FindConcepts, most: int) -> list[Any]:
     """Write down what a mention means.
 
     gold (Gold): The ids of each part.
     find (FindConcepts): Gives the concepts that an id stands for.
     most (int): Names of each concept at the most; 0 = all.
-    RETURNS (List[List[Dict[str, Any]]]): For each part the concepts of which one is to
+    RETURNS (list[list[dict[str, Any]]]): For each part the concepts of which one is to
         be found; of an id without a concept the `cui` alone.
     """
-    parts: List[Any] = []
+    parts: list[Any] = []
     for part in gold:
         found = [(cui, find(cui)) for cui in part]
         parts.append(
@@ -86,17 +87,17 @@ def describe_gold(gold: Gold, find: FindConcepts, most: int) -> List[Any]:
     return parts
 
 
-def list_candidates(mistake: Mistake, k: int, sources: Sources) -> List[Dict[str, Any]]:
+def list_candidates(mistake: Mistake, k: int, sources: Sources) -> list[dict[str, Any]]:
     """Write down what was answered.
 
     mistake (Mistake): A wrong answer.
     k (int): How many answers; one more if the first right one comes later.
     sources (Sources): Where things are looked up.
-    RETURNS (List[Dict[str, Any]]): The best first, as the candidates of the linker,
+    RETURNS (list[dict[str, Any]]): The best first, as the candidates of the linker,
         with their `place` from 1, and whether they are `right`.
     """
     right = frozenset().union(*mistake.parts)
-    best: Dict[str, Answer] = {}
+    best: dict[str, Answer] = {}
     for answer in sources.answers[mistake.mention]:
         best.setdefault(answer.cui, answer)
     places = {cui: place for place, cui in enumerate(best, 1)}
@@ -104,7 +105,7 @@ def list_candidates(mistake: Mistake, k: int, sources: Sources) -> List[Dict[str
     chosen = [a for a in best.values() if places[a.cui] <= k]
     chosen += [a for a in best.values() if places[a.cui] == first_right > k]
     entries = sources.kb.entries(answer.row for answer in chosen)
-    candidates: List[Dict[str, Any]] = []
+    candidates: list[dict[str, Any]] = []
     for answer in chosen:
         # Of several names on the row the one that the linker would show.
         entry = min(
@@ -129,13 +130,13 @@ def list_candidates(mistake: Mistake, k: int, sources: Sources) -> List[Dict[str
     return candidates
 
 
-def split_by_meaning(mistakes: Iterable[Mistake]) -> List[Tuple[Gold, List[Mistake]]]:
+def split_by_meaning(mistakes: Iterable[Mistake]) -> list[tuple[Gold, list[Mistake]]]:
     """Sort mistakes out by what the mentions mean.
 
     mistakes (Iterable[Mistake]): Any.
-    RETURNS (List[Tuple[Gold, List[Mistake]]]): Those most often missed first.
+    RETURNS (list[tuple[Gold, list[Mistake]]]): Those most often missed first.
     """
-    found: Dict[Gold, List[Mistake]] = defaultdict(list)
+    found: dict[Gold, list[Mistake]] = defaultdict(list)
     for mistake in mistakes:
         found[mistake.gold].append(mistake)
     return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -143,16 +144,16 @@ def split_by_meaning(mistakes: Iterable[Mistake]) -> List[Tuple[Gold, List[Mista
 
 def describe_mentions(
     mistakes: Iterable[Mistake], describe: Describe, limits: Limits
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Write down the mentions of one gold concept.
 
     mistakes (Iterable[Mistake]): All of one meaning.
     describe (Describe): Gives what else is said of a mention.
     limits (Limits): How much is shown.
-    RETURNS (Dict[str, Any]): The `mentions`, the most frequent first, and how many are
+    RETURNS (dict[str, Any]): The `mentions`, the most frequent first, and how many are
         `left_out`.
     """
-    same: Dict[str, List[Mistake]] = defaultdict(list)
+    same: dict[str, list[Mistake]] = defaultdict(list)
     for mistake in mistakes:
         same[mistake.mention].append(mistake)
     ordered = sorted(same.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -172,20 +173,20 @@ def describe_mentions(
 
 def group_by_cause(
     mistakes: Sequence[Mistake], k: int, sources: Sources, limits: Limits
-) -> List[Dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """Write mistakes down by cause, and under each by gold concept.
 
     mistakes (Sequence[Mistake]): All of them.
     k (int): How many answers are shown.
     sources (Sources): Where things are looked up.
     limits (Limits): How much is shown.
-    RETURNS (List[Dict[str, Any]]): One for each of `CAUSES`, also those without any.
+    RETURNS (list[dict[str, Any]]): One for each of `CAUSES`, also those without any.
     """
 
-    def describe(mistake: Mistake) -> Dict[str, Any]:
+    def describe(mistake: Mistake) -> dict[str, Any]:
         return {"candidates": list_candidates(mistake, k, sources)}
 
-    causes: List[Dict[str, Any]] = []
+    causes: list[dict[str, Any]] = []
     for cause, about in CAUSES.items():
         found = [mistake for mistake in mistakes if mistake.cause == cause]
         groups = split_by_meaning(found)
@@ -213,27 +214,27 @@ def group_by_cause(
 
 def group_by_concept(
     mistakes: Sequence[Mistake],
-    judged: Dict[Gold, int],
+    judged: dict[Gold, int],
     sources: Sources,
     limits: Limits,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Write mistakes down by gold concept.
 
     mistakes (Sequence[Mistake]): All of them.
-    judged (Dict[Gold, int]): How often each meaning was judged.
+    judged (dict[Gold, int]): How often each meaning was judged.
     sources (Sources): Where things are looked up.
     limits (Limits): How much is shown.
-    RETURNS (Dict[str, Any]): The `concepts`, those most often missed first, and how
+    RETURNS (dict[str, Any]): The `concepts`, those most often missed first, and how
         many are left out, with how many mentions.
     """
 
-    def describe(mistake: Mistake) -> Dict[str, Any]:
+    def describe(mistake: Mistake) -> dict[str, Any]:
         first = list_candidates(mistake, 1, sources)[:1]
         return {"cause": mistake.cause, "answer": first[0] if first else None}
 
     groups = split_by_meaning(mistakes)
     shown = limits.groups or len(groups)
-    concepts: List[Dict[str, Any]] = []
+    concepts: list[dict[str, Any]] = []
     for gold, members in groups[:shown]:
         causes = Counter(mistake.cause for mistake in members)
         concepts.append(

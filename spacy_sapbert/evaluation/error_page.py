@@ -2,8 +2,9 @@
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, Dict, Iterable, List, Sequence
+from typing import Any
 
 from spacy_sapbert.evaluation.accuracy import TIES
 
@@ -124,7 +125,7 @@ def render_bar(share: float) -> str:
     )
 
 
-def render_files(data: Dict[str, Any]) -> str:
+def render_files(data: dict[str, Any]) -> str:
     """Write the table of what was judged."""
     rows = [
         [
@@ -141,7 +142,7 @@ def render_files(data: Dict[str, Any]) -> str:
     return render_table(caption, ["File", *titles], rows, numbers=titles)
 
 
-def render_causes(data: Dict[str, Any]) -> str:
+def render_causes(data: dict[str, Any]) -> str:
     """Write the table of causes, in their order of precedence."""
     rows = [
         [
@@ -158,7 +159,7 @@ def render_causes(data: Dict[str, Any]) -> str:
     return render_table(caption, header, rows, numbers=["Mentions", "Share"])
 
 
-def render_gold(gold: Iterable[Iterable[Dict[str, Any]]]) -> str:
+def render_gold(gold: Iterable[Iterable[dict[str, Any]]]) -> str:
     """Write down what a mention means: parts and, for each, what suffices."""
     return " <em>and</em> ".join(
         " <em>or</em> ".join(
@@ -171,9 +172,9 @@ def render_gold(gold: Iterable[Iterable[Dict[str, Any]]]) -> str:
     )
 
 
-def render_names(gold: Iterable[Iterable[Dict[str, Any]]]) -> str:
+def render_names(gold: Iterable[Iterable[dict[str, Any]]]) -> str:
     """Write down the names of gold concepts, to be opened."""
-    lines: List[str] = []
+    lines: list[str] = []
     for concept in (c for part in gold for c in part if "name" in c):
         names = [f"<li>{show(name)}</li>" for name in concept["names"]]
         if concept["more_names"]:
@@ -188,7 +189,7 @@ def render_names(gold: Iterable[Iterable[Dict[str, Any]]]) -> str:
     return "".join(lines)
 
 
-def render_mention(mention: Dict[str, Any]) -> str:
+def render_mention(mention: dict[str, Any]) -> str:
     """Write down one mention and what was answered."""
     candidates = mention["candidates"]
     places = [one["place"] for one in candidates if one["right"]]
@@ -215,7 +216,7 @@ def render_mention(mention: Dict[str, Any]) -> str:
     return render_table(caption, header, rows, numbers=["Score"], marked=marked)
 
 
-def render_left_out(item: Dict[str, Any]) -> str:
+def render_left_out(item: dict[str, Any]) -> str:
     """Say how much is counted but not shown."""
     if not item["left_out"]:
         return ""
@@ -224,7 +225,7 @@ def render_left_out(item: Dict[str, Any]) -> str:
     return f'<p class="quiet">{count(item["left_out"], "more mention")}{of}.</p>\n'
 
 
-def render_cause(cause: Dict[str, Any]) -> str:
+def render_cause(cause: dict[str, Any]) -> str:
     """Write down all mistakes of one cause."""
     share = f"{count(cause['count'], 'mention')}, {cause['share']:.1%}"
     title = f"<h3>{show(cause['cause'])}: {share}</h3>"
@@ -242,9 +243,9 @@ def render_cause(cause: Dict[str, Any]) -> str:
     return "\n".join([*lines, f"{render_left_out(cause)}</details>\n"])
 
 
-def render_concepts(concepts: Dict[str, Any]) -> str:
+def render_concepts(concepts: dict[str, Any]) -> str:
     """Write the table of the concepts that are missed most often."""
-    rows: List[List[str]] = []
+    rows: list[list[str]] = []
     for concept in concepts["concepts"]:
         mentions = [
             f"<li>{show(one['mention'])}, {count(one['count'], 'time')}: "
@@ -267,10 +268,10 @@ def render_concepts(concepts: Dict[str, Any]) -> str:
     return table + render_left_out(concepts)
 
 
-def render_page(data: Dict[str, Any]) -> str:
+def render_page(data: dict[str, Any]) -> str:
     """Write the page.
 
-    data (Dict[str, Any]): What the JSON file says.
+    data (dict[str, Any]): What the JSON file says.
     RETURNS (str): HTML.
     """
     policy = (

@@ -2,9 +2,10 @@
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -53,22 +54,22 @@ def report_errors(
     paths: Sequence[Path],
     settings: EvaluationSettings,
     *,
-    aliases: Optional[Dict[str, str]] = None,
+    aliases: dict[str, str] | None = None,
     steps: int = 3,
     limits: Limits = SHOWN,
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Find out why answers to gold mentions are wrong.
 
     kb (KnowledgeBase): The knowledge base.
     paths (Sequence[Path]): Files of gold mentions.
     settings (EvaluationSettings): How answers are judged.
-    aliases (Optional[Dict[str, str]]): From `read_aliases`.
+    aliases (dict[str, str] | None): From `read_aliases`.
     steps (int): How far up or down the hierarchy an answer counts as too general or
         too specific.
     limits (Limits): How much is shown.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, Any]): What the JSON file says and the page shows.
+    RETURNS (dict[str, Any]): What the JSON file says and the page shows.
     RAISES (SapbertError): If a file of mentions is not usable.
     """
     check_names(paths)
@@ -92,7 +93,7 @@ def report_errors(
         named, answers, resolve, facts, search, aliases, settings, steps=steps
     )
     wrong = Counter(mistake.file for mistake in mistakes)
-    files: List[Dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
     for path, (golds, counts) in zip(paths, chosen, strict=True):
         judged = judge_mentions(golds, answers, lookup, aliases, settings)
         files.append(
@@ -120,10 +121,10 @@ def report_errors(
     }
 
 
-def print_causes(data: Dict[str, Any]) -> None:
+def print_causes(data: dict[str, Any]) -> None:
     """Print how many mentions have which cause, and no text.
 
-    data (Dict[str, Any]): From `report_errors`.
+    data (dict[str, Any]): From `report_errors`.
     """
     for file in data["files"]:
         ties = ", ".join(f"{tie} {value:.4f}" for tie, value in file["acc@1"].items())
@@ -141,9 +142,9 @@ def print_causes(data: Dict[str, Any]) -> None:
 
 def main(
     kb: str = typer.Argument(..., help="Folder or name of a knowledge base."),
-    mentions: List[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
+    mentions: list[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
     output: Path = typer.Option(..., help="errors.html to write."),
-    json_output: Optional[Path] = typer.Option(
+    json_output: Path | None = typer.Option(
         None, "--json", help="The same as JSON to write."
     ),
     k: int = typer.Option(5, min=1, help="Answers that are shown, and a near miss."),
@@ -156,7 +157,7 @@ def main(
     distinct: bool = typer.Option(
         False, "--distinct", help="Count each pair of mention and ids once."
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),

@@ -3,9 +3,10 @@
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -36,11 +37,11 @@ from spacy_sapbert.system.writing import write_atomically, write_json
 LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
 
 
-def describe_versions(libraries: Sequence[str] = LIBRARIES) -> Dict[str, str]:
-    """Give the versions that a result depends on.
+def describe_versions(libraries: Sequence[str] = LIBRARIES) -> dict[str, str]:
+    """Return the versions that a result depends on.
 
     libraries (Sequence[str]): Names of installed packages.
-    RETURNS (Dict[str, str]): By name.
+    RETURNS (dict[str, str]): By name.
     """
     return {
         "python": platform.python_version(),
@@ -49,21 +50,21 @@ def describe_versions(libraries: Sequence[str] = LIBRARIES) -> Dict[str, str]:
     }
 
 
-def describe_settings(settings: EvaluationSettings) -> Dict[str, Any]:
+def describe_settings(settings: EvaluationSettings) -> dict[str, Any]:
     """Say how answers were judged, for whoever reads the results later.
 
     settings (EvaluationSettings): How answers are judged.
-    RETURNS (Dict[str, Any]): Plain JSON types.
+    RETURNS (dict[str, Any]): Plain JSON types.
     """
     fixed = {"levels": LEVELS, "ties": TIES, "tie_digits": SCORE_DIGITS}
     return {**settings._asdict(), **fixed}
 
 
-def describe_kb(kb: KnowledgeBase) -> Dict[str, Any]:
+def describe_kb(kb: KnowledgeBase) -> dict[str, Any]:
     """Say which knowledge base was judged.
 
     kb (KnowledgeBase): The knowledge base.
-    RETURNS (Dict[str, Any]): What its meta.json says, without the checksums and what
+    RETURNS (dict[str, Any]): What its meta.json says, without the checksums and what
         plays no part here.
     """
     left_out = ("files", "threshold", "calibration")
@@ -71,15 +72,15 @@ def describe_kb(kb: KnowledgeBase) -> Dict[str, Any]:
     return {"folder": kb.folder.name, **described}
 
 
-def list_table(result: Dict[str, Any], ks: Sequence[int]) -> List[Tuple[str, ...]]:
+def list_table(result: dict[str, Any], ks: Sequence[int]) -> list[tuple[str, ...]]:
     """Lay the accuracies of one file out as a table.
 
-    result (Dict[str, Any]): From `judge_mentions`.
+    result (dict[str, Any]): From `judge_mentions`.
     ks (Sequence[int]): How many answers count.
-    RETURNS (List[Tuple[str, ...]]): A header, and a row for each group and level.
+    RETURNS (list[tuple[str, ...]]): A header, and a row for each group and level.
     """
     columns = [f"Acc@{k} {tie}" for k in ks for tie in TIES]
-    table: List[Tuple[str, ...]] = [("Mentions", "By", "Number", *columns)]
+    table: list[tuple[str, ...]] = [("Mentions", "By", "Number", *columns)]
     for group, accuracy in result["accuracy"].items():
         for level in LEVELS:
             values = [accuracy[level][f"acc@{k}"][tie] for k in ks for tie in TIES]
@@ -88,10 +89,10 @@ def list_table(result: Dict[str, Any], ks: Sequence[int]) -> List[Tuple[str, ...
     return table
 
 
-def print_result(result: Dict[str, Any], ks: Sequence[int]) -> None:
+def print_result(result: dict[str, Any], ks: Sequence[int]) -> None:
     """Print what was found for one file.
 
-    result (Dict[str, Any]): From `judge_mentions`, with the counts.
+    result (dict[str, Any]): From `judge_mentions`, with the counts.
     ks (Sequence[int]): How many answers count.
     """
     header, *rows = list_table(result, ks)
@@ -112,23 +113,23 @@ def evaluate_kb(
     paths: Sequence[Path],
     settings: EvaluationSettings,
     *,
-    aliases: Optional[Dict[str, str]] = None,
-    seen: Optional[Set[Pair]] = None,
+    aliases: dict[str, str] | None = None,
+    seen: set[Pair] | None = None,
     back_off: Sequence[Path] = (),
     recall_queries: int = 1000,
     progress: bool = False,
-) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Judge a knowledge base on files of gold mentions.
 
     kb (KnowledgeBase): The knowledge base.
     paths (Sequence[Path]): The files.
     settings (EvaluationSettings): How answers are judged.
-    aliases (Optional[Dict[str, str]]): From `read_aliases`.
-    seen (Optional[Set[Pair]]): What was in training; None = not asked.
+    aliases (dict[str, str] | None): From `read_aliases`.
+    seen (set[Pair] | None): What was in training; None = not asked.
     back_off (Sequence[Path]): Training mentions that are looked up first.
     recall_queries (int): Mentions for which the index is held against exact search.
     progress (bool): Show bars.
-    RETURNS (Tuple[Dict[str, Any], List[Dict[str, Any]]]): What results.json says, and
+    RETURNS (tuple[dict[str, Any], list[dict[str, Any]]]): What results.json says, and
         the predictions.
     RAISES (SapbertError): If a file of mentions is not usable.
     """
@@ -143,8 +144,8 @@ def evaluate_kb(
         known = read_known(back_off, resolve, bars_join_parts=bars)
         rank = make_back_off(rank, known)
     answers = answer_mentions(rank, texts, progress=progress)
-    results: List[Dict[str, Any]] = []
-    predictions: List[Dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    predictions: list[dict[str, Any]] = []
     for path, (golds, counts) in zip(paths, chosen, strict=True):
         judged = judge_mentions(golds, answers, lookup, aliases, settings, seen=seen)
         file = {"file": path.name, "sha256": file_digest(path)}
@@ -165,7 +166,7 @@ def evaluate_kb(
 
 def main(
     kb: str = typer.Argument(..., help="Folder or name of a knowledge base."),
-    mentions: List[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
+    mentions: list[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
     k: int = typer.Option(5, min=1, help="Answers that count, besides the first."),
     composite: str = typer.Option(
         "parts", help="Of A+B: parts = both have to be found, released = any."
@@ -176,21 +177,21 @@ def main(
     distinct: bool = typer.Option(
         False, "--distinct", help="Count each pair of mention and ids once."
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
-    seen: List[Path] = typer.Option(
+    seen: list[Path] = typer.Option(
         [], help="Mentions of the training; may be repeated."
     ),
-    back_off: List[Path] = typer.Option(
+    back_off: list[Path] = typer.Option(
         [], help="Training mentions to look up first; may be repeated."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
     recall_queries: int = typer.Option(
         1000, min=0, help="Mentions to hold the index against exact search with."
     ),
-    output: Optional[Path] = typer.Option(None, help="results.json to write."),
-    predictions: Optional[Path] = typer.Option(
+    output: Path | None = typer.Option(None, help="results.json to write."),
+    predictions: Path | None = typer.Option(
         None, help="JSON lines to write: file, line, cuis, scores; never the text."
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),

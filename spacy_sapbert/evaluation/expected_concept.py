@@ -1,6 +1,6 @@
 """Where the concept stands that a mention should have had."""
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,28 +35,28 @@ class Nearest(NamedTuple):
 
     score (float): Its cosine.
     entry (Entry): The name.
-    by (List[str]): The fields of the filter that leave it out.
+    by (list[str]): The fields of the filter that leave it out.
     """
 
     score: float
     entry: "Entry"
-    by: List[str]
+    by: list[str]
 
 
 def locate_expected(
     lookup: Lookup,
     cui: str,
-    searched: Optional[ExactSearch],
+    searched: ExactSearch | None,
     *,
-    missed: Set[str],
-) -> Dict[str, Any]:
+    missed: set[str],
+) -> dict[str, Any]:
     """Find where the expected concept stands.
 
     lookup (Lookup): The answer.
     cui (str): Its id, maybe a retired one; "NIL" for no concept.
-    searched (Optional[ExactSearch]): Compares all names; None = not asked for.
-    missed (Set[str]): Concepts that the index did not find.
-    RETURNS (Dict[str, Any]): `asked`, the id; `cui`, which has its place now; `state`,
+    searched (ExactSearch | None): Compares all names; None = not asked for.
+    missed (set[str]): Concepts that the index did not find.
+    RETURNS (dict[str, Any]): `asked`, the id; `cui`, which has its place now; `state`,
         of `STATES`; `name`, `types`; `rank` among the candidates; its nearest name
         that may be found, `alias`, with `score` and by how much it falls behind the
         first, `margin`; how many names (`names_nearer`) and concepts, by their
@@ -67,7 +67,7 @@ def locate_expected(
     concept = None if cui == NIL else lookup.kb.concept(cui)
     built = None if cui == NIL else lookup.kb.layers[0].store.concept(cui)
     known = concept or built
-    located: Dict[str, Any] = {
+    located: dict[str, Any] = {
         "asked": cui,
         "cui": known.cui if known else None,
         "state": "unknown",
@@ -115,7 +115,7 @@ def locate_expected(
     return located
 
 
-def tell_state(lookup: Lookup, cui: str, nearest: Nearest, missed: Set[str]) -> str:
+def tell_state(lookup: Lookup, cui: str, nearest: Nearest, missed: set[str]) -> str:
     """Tell what became of a concept that has names; see `STATES`."""
     best = lookup.best
     if lookup.cui == cui:
@@ -130,12 +130,12 @@ def tell_state(lookup: Lookup, cui: str, nearest: Nearest, missed: Set[str]) -> 
     return "missed" if cui in missed else "behind"
 
 
-def nearest_name(lookup: Lookup, concept: "Concept") -> Optional[Nearest]:
+def nearest_name(lookup: Lookup, concept: "Concept") -> Nearest | None:
     """Find the name of a concept that is nearest to the mention.
 
     lookup (Lookup): The answer.
     concept (Concept): The concept.
-    RETURNS (Optional[Nearest]): Of those that may be found, or else of all; None if the
+    RETURNS (Nearest | None): Of those that may be found, or else of all; None if the
         encoder can read none.
     """
     assert lookup.vector is not None
@@ -162,7 +162,7 @@ def nearest_name(lookup: Lookup, concept: "Concept") -> Optional[Nearest]:
     )
 
 
-def nearest_removed(lookup: Lookup, built: "Optional[Concept]") -> Optional[str]:
+def nearest_removed(lookup: Lookup, built: "Concept | None") -> str | None:
     """Find the removed name of a concept that is nearest to the mention."""
     if lookup.vector is None or built is None:
         return None
@@ -176,13 +176,13 @@ def nearest_removed(lookup: Lookup, built: "Optional[Concept]") -> Optional[str]
 
 def count_nearer(
     lookup: Lookup, searched: ExactSearch, nearest: Nearest
-) -> Dict[str, Optional[int]]:
+) -> dict[str, int | None]:
     """Count what is nearer to the mention than the expected concept.
 
     lookup (Lookup): The answer.
     searched (ExactSearch): Compares all names.
     nearest (Nearest): The name of the expected concept.
-    RETURNS (Dict[str, Optional[int]]): `names_nearer` that may be found, and
+    RETURNS (dict[str, int | None]): `names_nearer` that may be found, and
         `exact_rank` of the concept; None if the names are too many.
     """
     assert lookup.vector is not None
@@ -201,13 +201,13 @@ def count_nearer(
     return {"names_nearer": len(entries), "exact_rank": len(nearer) + 1}
 
 
-def relate(kb: "KnowledgeBase", found: str, expected: str) -> Optional[str]:
+def relate(kb: "KnowledgeBase", found: str, expected: str) -> str | None:
     """Tell how two concepts stand in the hierarchy.
 
     kb (KnowledgeBase): The knowledge base.
     found (str): What was found.
     expected (str): What was expected.
-    RETURNS (Optional[str]): "narrower" if the found one is below the expected,
+    RETURNS (str | None): "narrower" if the found one is below the expected,
         "broader" if it is above, "sibling" if they share a parent; else None.
     """
     if found == expected:
@@ -219,15 +219,15 @@ def relate(kb: "KnowledgeBase", found: str, expected: str) -> Optional[str]:
     return "sibling" if parents & their_parents else None
 
 
-def climb(kb: "KnowledgeBase", cui: str) -> Tuple[Set[str], Set[str]]:
+def climb(kb: "KnowledgeBase", cui: str) -> tuple[set[str], set[str]]:
     """Collect everything above a concept.
 
     kb (KnowledgeBase): The knowledge base.
     cui (str): The concept.
-    RETURNS (Tuple[Set[str], Set[str]]): All ids above, and those one step up.
+    RETURNS (tuple[set[str], set[str]]): All ids above, and those one step up.
     """
-    seen: Set[str] = set()
-    first: Optional[Set[str]] = None
+    seen: set[str] = set()
+    first: set[str] | None = None
     pending = [cui]
     while pending:
         found = kb.store.parents(pending)

@@ -1,6 +1,6 @@
 """Why a mention has its concept: what was found, what decided, what was left out."""
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from ..linking.candidates import Hit
 
-Explanation = Dict[str, Any]  # plain JSON types only
+Explanation = dict[str, Any]  # plain JSON types only
 SLACK = 1e-5  # by which cosines of two ways to search differ
 FEWEST_NEAR = 32  # rows looked at for names that were removed
 COUNTED = ("allow", "deny")  # fields of a filter that may be long
@@ -34,7 +34,7 @@ def explain_mention(
     question: Question,
     *,
     options: LinkOptions,
-    expected: Optional[str] = None,
+    expected: str | None = None,
     exact: bool = True,
 ) -> Explanation:
     """Tell why a mention has its concept, or none.
@@ -42,7 +42,7 @@ def explain_mention(
     kb (KnowledgeBase): The knowledge base.
     question (Question): The mention, and what its document says about it.
     options (LinkOptions): How it is looked up.
-    expected (Optional[str]): Id of the concept that it should have; "NIL" for none.
+    expected (str | None): Id of the concept that it should have; "NIL" for none.
     exact (bool): Compare the mention with all names too, to see what the index missed;
         on millions of names that takes seconds.
     RETURNS (Explanation): Plain JSON types. `cui`, `note` and `candidates` are as the
@@ -83,7 +83,7 @@ def explain_mention(
     return explanation
 
 
-def describe_hit(hit: "Hit") -> Dict[str, Any]:
+def describe_hit(hit: "Hit") -> dict[str, Any]:
     """Write down what a search found."""
     return {
         "cui": hit.entry.cui,
@@ -93,11 +93,11 @@ def describe_hit(hit: "Hit") -> Dict[str, Any]:
     }
 
 
-def describe_text(lookup: Lookup) -> Dict[str, Any]:
+def describe_text(lookup: Lookup) -> dict[str, Any]:
     """Tell what the encoder got.
 
     lookup (Lookup): The answer.
-    RETURNS (Dict[str, Any]): `text`; `long_form` if that took the place of the mention,
+    RETURNS (dict[str, Any]): `text`; `long_form` if that took the place of the mention,
         `defined` the one that the document has; whether it was `cut`; its `wordpieces`,
         and how many of them are `unknown`; whether a name has the same ones.
     """
@@ -117,14 +117,14 @@ def describe_text(lookup: Lookup) -> Dict[str, Any]:
 
 
 def is_name(lookup: Lookup) -> bool:
-    """Tell whether a name has the wordpieces of the mention."""
+    """Return whether a name has the wordpieces of the mention."""
     from ..kb.store import name_key
 
     key = name_key(lookup.wordpieces)
     return bool(lookup.wordpieces and lookup.kb.store.rows_of_keys([key]))
 
 
-def describe_settings(lookup: Lookup) -> Dict[str, Any]:
+def describe_settings(lookup: Lookup) -> dict[str, Any]:
     """Write down the settings that count, but for threshold and filter."""
     options = lookup.options
     return {
@@ -140,11 +140,11 @@ def describe_settings(lookup: Lookup) -> Dict[str, Any]:
     }
 
 
-def describe_broader(lookup: Lookup) -> Optional[Dict[str, Any]]:
+def describe_broader(lookup: Lookup) -> dict[str, Any] | None:
     """Tell which concept stands for the candidates, and for which of them.
 
     lookup (Lookup): The answer.
-    RETURNS (Optional[Dict[str, Any]]): Its `cui` and `name`, and the ids of its
+    RETURNS (dict[str, Any] | None): Its `cui` and `name`, and the ids of its
         children among the candidates (`children`); None if the mention has another.
     """
     concept = lookup.kb.concept(lookup.cui or "")
@@ -157,18 +157,18 @@ def describe_broader(lookup: Lookup) -> Optional[Dict[str, Any]]:
     return {"cui": concept.cui, "name": concept.name, "children": children}
 
 
-def list_candidates(lookup: Lookup) -> List[Dict[str, Any]]:
-    """Give the candidates, and what tells them apart.
+def list_candidates(lookup: Lookup) -> list[dict[str, Any]]:
+    """Return the candidates, and what tells them apart.
 
     lookup (Lookup): The answer.
-    RETURNS (List[Dict[str, Any]]): As the linker has them, with `margin`, `local`, and
+    RETURNS (list[dict[str, Any]]): As the linker has them, with `margin`, `local`, and
         in a fusion `order` and `characters`.
     """
     hits = {hit.entry.cui: hit for hit in lookup.hits}
     found = []
     for candidate in lookup.linked.candidates:
         hit, best = hits[candidate["cui"]], lookup.linked.candidates[0]
-        more: Dict[str, Any] = {
+        more: dict[str, Any] = {
             "margin": round(best["score"] - candidate["score"], SCORE_DIGITS),
             "local": hit.entry.row >= lookup.kb.layers[0].rows,
         }
@@ -184,8 +184,8 @@ def list_candidates(lookup: Lookup) -> List[Dict[str, Any]]:
     return found
 
 
-def doubtless_concepts(lookup: Lookup) -> Set[str]:
-    """Give what the other mentions mean without doubt; see `linking`."""
+def doubtless_concepts(lookup: Lookup) -> set[str]:
+    """Return what the other mentions mean without doubt; see `linking`."""
     return {
         one.candidates[0]["cui"]
         for one in lookup.others
@@ -195,11 +195,11 @@ def doubtless_concepts(lookup: Lookup) -> Set[str]:
     }
 
 
-def describe_tie(lookup: Lookup) -> Optional[Dict[str, Any]]:
+def describe_tie(lookup: Lookup) -> dict[str, Any] | None:
     """Tell which concepts are as near as the best, and what put it before them.
 
     lookup (Lookup): The answer.
-    RETURNS (Optional[Dict[str, Any]]): `decided_by`, as a candidate has it, and of each
+    RETURNS (dict[str, Any] | None): `decided_by`, as a candidate has it, and of each
         of the `concepts` what may speak for it; None if there is no other.
     """
     best = lookup.best
@@ -224,7 +224,7 @@ def describe_tie(lookup: Lookup) -> Optional[Dict[str, Any]]:
     return {"decided_by": best["tie"], "concepts": described}
 
 
-def describe_threshold(lookup: Lookup) -> Dict[str, Any]:
+def describe_threshold(lookup: Lookup) -> dict[str, Any]:
     """Tell how far the best candidate is from the cosine that it needs."""
     value, best = lookup.threshold, lookup.best
     if value is None:
@@ -236,19 +236,19 @@ def describe_threshold(lookup: Lookup) -> Dict[str, Any]:
     }
 
 
-def describe_filter(lookup: Lookup) -> Dict[str, Any]:
+def describe_filter(lookup: Lookup) -> dict[str, Any]:
     """Tell what is left out, and what would have come before what was found.
 
     lookup (Lookup): The answer.
-    RETURNS (Dict[str, Any]): The `active` fields, of long ones the size; and `taken`,
+    RETURNS (dict[str, Any]): The `active` fields, of long ones the size; and `taken`,
         each with the fields that leave it out (`by`).
     """
-    active: Dict[str, Any] = {}
+    active: dict[str, Any] = {}
     for name in named_fields(lookup.wanted):
         values = getattr(lookup.wanted, name)
         active[name] = len(values) if name in COUNTED else list(values)
-    taken: List[Dict[str, Any]] = []
-    last: Optional[float] = None
+    taken: list[dict[str, Any]] = []
+    last: float | None = None
     if active and lookup.vector is not None:
         for hit in lookup.search(Filter()):
             if last is not None and hit.order < last:
@@ -261,14 +261,12 @@ def describe_filter(lookup: Lookup) -> Dict[str, Any]:
     return {"active": active, "taken": taken}
 
 
-def find_missed(
-    lookup: Lookup, searched: Optional[ExactSearch]
-) -> List[Dict[str, Any]]:
+def find_missed(lookup: Lookup, searched: ExactSearch | None) -> list[dict[str, Any]]:
     """Find what an exact search finds and the index does not.
 
     lookup (Lookup): The answer.
-    searched (Optional[ExactSearch]): Compares all names; None = not asked for.
-    RETURNS (List[Dict[str, Any]]): Concepts that the index did not find, or not by
+    searched (ExactSearch | None): Compares all names; None = not asked for.
+    RETURNS (list[dict[str, Any]]): Concepts that the index did not find, or not by
         their nearest name. By cosine alone.
     """
     if searched is None:
@@ -284,14 +282,12 @@ def find_missed(
     ]
 
 
-def list_removed(
-    lookup: Lookup, searched: Optional[ExactSearch]
-) -> List[Dict[str, Any]]:
+def list_removed(lookup: Lookup, searched: ExactSearch | None) -> list[dict[str, Any]]:
     """List removed names that are at least as near as what was found.
 
     lookup (Lookup): The answer.
-    searched (Optional[ExactSearch]): Compares all names; None = ask the index.
-    RETURNS (List[Dict[str, Any]]): The nearest first; `whole` = the concept was
+    searched (ExactSearch | None): Compares all names; None = ask the index.
+    RETURNS (list[dict[str, Any]]): The nearest first; `whole` = the concept was
         removed and not the name alone.
     """
     layer = lookup.kb.layers[0]

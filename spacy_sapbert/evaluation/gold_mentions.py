@@ -2,19 +2,11 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import (
-    Callable,
-    Dict,
-    FrozenSet,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
 )
 
 from ..errors import Errors, SapbertError
@@ -26,7 +18,7 @@ COLUMNS = ("mention", "ids")
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 
-Lookup = Callable[[str], Optional[str]]  # an id → the concept that has it now, if any
+Lookup = Callable[[str], str | None]  # an id → the concept that has it now, if any
 
 
 class GoldMention(NamedTuple):
@@ -35,21 +27,21 @@ class GoldMention(NamedTuple):
     line (int): Its line in the file, from 1.
     doc (str): The document; empty if the file names none.
     mention (str): The text.
-    parts (List[List[str]]): For each part of a composite the ids of which one has to
+    parts (list[list[str]]): For each part of a composite the ids of which one has to
         be found; a mention of one concept has one part. Empty if there is no id.
     """
 
     line: int
     doc: str
     mention: str
-    parts: List[List[str]]
+    parts: list[list[str]]
 
 
-Resolve = Callable[[GoldMention], List[FrozenSet[str]]]  # concepts for each part
+Resolve = Callable[[GoldMention], list[frozenset[str]]]  # concepts for each part
 
 
 def check_names(paths: Sequence[Path]) -> None:
-    """Make sure that the name of a file tells it from the others.
+    """Check that the name of a file tells it from the others.
 
     paths (Sequence[Path]): Files of gold mentions.
     RAISES (SapbertError): If two have the same name.
@@ -70,7 +62,7 @@ def fold_text(text: str) -> str:
 
 
 def looks_like_ids(field: str) -> bool:
-    """Tell whether a field can only be ids.
+    """Return whether a field can only be ids.
 
     field (str): One side of `mention||id`.
     RETURNS (bool): Whether all of it has the form of ids.
@@ -78,13 +70,13 @@ def looks_like_ids(field: str) -> bool:
     return all(LIKE_ID.fullmatch(cui.strip()) for cui in SEPARATORS.split(field))
 
 
-def read_header(path: Path, number: int, line: str) -> Optional[List[str]]:
+def read_header(path: Path, number: int, line: str) -> list[str] | None:
     """Find out which form a file of mentions has.
 
     path (Path): The file, for the error.
     number (int): The line, for the error.
     line (str): The first line that is not blank.
-    RETURNS (Optional[List[str]]): The columns of a table; None for `mention||id`.
+    RETURNS (list[str] | None): The columns of a table; None for `mention||id`.
     RAISES (SapbertError): If it has neither form.
     """
     columns = line.split("\t")
@@ -96,15 +88,15 @@ def read_header(path: Path, number: int, line: str) -> Optional[List[str]]:
 
 
 def split_row(
-    path: Path, number: int, line: str, columns: Optional[List[str]]
-) -> Tuple[str, str, str]:
+    path: Path, number: int, line: str, columns: list[str] | None
+) -> tuple[str, str, str]:
     """Take one line of a file of mentions apart.
 
     path (Path): The file, for the error.
     number (int): The line, for the error.
     line (str): The line.
-    columns (Optional[List[str]]): From `read_header`.
-    RETURNS (Tuple[str, str, str]): Document, mention and ids.
+    columns (list[str] | None): From `read_header`.
+    RETURNS (tuple[str, str, str]): Document, mention and ids.
     RAISES (SapbertError): If the line has another form. It is not quoted.
     """
     expected, separator = (len(columns), "\t") if columns else (2, BARS)
@@ -141,7 +133,7 @@ def read_mentions(
     YIELDS (GoldMention): Each mention, also those without an id.
     RAISES (SapbertError): With file and line, at the first bad line; if there is none.
     """
-    columns: Optional[List[str]] = None
+    columns: list[str] | None = None
     seen = started = False
     for number, line in read_lines(path):
         if not line.strip():
@@ -158,15 +150,15 @@ def read_mentions(
         raise SapbertError(Errors.E707.format(path=path))
 
 
-def read_aliases(path: Path) -> Dict[str, str]:
+def read_aliases(path: Path) -> dict[str, str]:
     """Read which ids are aliases of another id.
 
     path (Path): Lines of an id, a tab, and the id that it is an alias of.
-    RETURNS (Dict[str, str]): For each id of the file the one that stands for it and for
+    RETURNS (dict[str, str]): For each id of the file the one that stands for it and for
         all its aliases: the end of its chain, or in a circle the smallest id.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
-    direct: Dict[str, str] = {}
+    direct: dict[str, str] = {}
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -182,7 +174,7 @@ def read_aliases(path: Path) -> Dict[str, str]:
                     path=path, line=number, cui=one, first=direct[one], second=other
                 )
             )
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for start in direct:
         chain = {start: 0}
         last = start
@@ -196,33 +188,33 @@ def read_aliases(path: Path) -> Dict[str, str]:
     return found
 
 
-def group_aliases(aliases: Dict[str, str]) -> Dict[str, List[str]]:
+def group_aliases(aliases: dict[str, str]) -> dict[str, list[str]]:
     """Turn the aliases around.
 
-    aliases (Dict[str, str]): From `read_aliases`.
-    RETURNS (Dict[str, List[str]]): For each id that stands for others, all of them and
+    aliases (dict[str, str]): From `read_aliases`.
+    RETURNS (dict[str, list[str]]): For each id that stands for others, all of them and
         itself.
     """
-    groups: Dict[str, List[str]] = defaultdict(list)
+    groups: dict[str, list[str]] = defaultdict(list)
     for cui, last in aliases.items():
         groups[last].append(cui)
     return dict(groups)
 
 
 def find_concepts(
-    cui: str, lookup: Lookup, aliases: Dict[str, str], groups: Dict[str, List[str]]
-) -> FrozenSet[str]:
+    cui: str, lookup: Lookup, aliases: dict[str, str], groups: dict[str, list[str]]
+) -> frozenset[str]:
     """Find the concepts of a dictionary that a gold id means.
 
     cui (str): The gold id: of a concept, a retired one, or an alias of one of these.
     lookup (Lookup): Gives the concept of the dictionary with an id or retired id.
-    aliases (Dict[str, str]): From `read_aliases`.
-    groups (Dict[str, List[str]]): From `group_aliases`.
-    RETURNS (FrozenSet[str]): The ids that stand for these concepts; empty if the
+    aliases (dict[str, str]): From `read_aliases`.
+    groups (dict[str, list[str]]): From `group_aliases`.
+    RETURNS (frozenset[str]): The ids that stand for these concepts; empty if the
         dictionary has none.
     """
-    found: Set[str] = set()
-    asked: Set[str] = set()
+    found: set[str] = set()
+    asked: set[str] = set()
     pending = [cui]
     while pending:
         one = pending.pop()
@@ -236,21 +228,21 @@ def find_concepts(
     return frozenset(found)
 
 
-def make_resolver(lookup: Lookup, aliases: Dict[str, str]) -> Resolve:
+def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:
     """Make the function that finds the concepts of gold mentions.
 
     lookup (Lookup): Gives the concept of the dictionary with an id or retired id.
-    aliases (Dict[str, str]): From `read_aliases`.
+    aliases (dict[str, str]): From `read_aliases`.
     RETURNS (Resolve): Gives for each part of a mention the ids of its concepts, empty
         if the dictionary has none.
     """
     groups = group_aliases(aliases)
 
     @cache
-    def find(cui: str) -> FrozenSet[str]:
+    def find(cui: str) -> frozenset[str]:
         return find_concepts(cui, lookup, aliases, groups)
 
-    def resolve(gold: GoldMention) -> List[FrozenSet[str]]:
+    def resolve(gold: GoldMention) -> list[frozenset[str]]:
         return [frozenset().union(*map(find, part)) for part in gold.parts]
 
     return resolve

@@ -1,6 +1,7 @@
 """A knowledge base as a linker to be judged, and its index against exact search."""
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +16,14 @@ BLOCK_ROWS = 16_384
 TOLERANCE = 1e-6  # of two cosines in float32 that are the same
 
 
-def parse_kbs(values: Sequence[str]) -> Dict[str, str]:
+def parse_kbs(values: Sequence[str]) -> dict[str, str]:
     """Read names and knowledge bases from the command line.
 
     values (Sequence[str]): Each `NAME=FOLDER`.
-    RETURNS (Dict[str, str]): Folders by name.
+    RETURNS (dict[str, str]): Folders by name.
     RAISES (SapbertError): If one has another form, or a name comes twice.
     """
-    kbs: Dict[str, str] = {}
+    kbs: dict[str, str] = {}
     for value in values:
         name, _, folder = value.partition("=")
         if not name or not folder or name in kbs:
@@ -33,12 +34,12 @@ def parse_kbs(values: Sequence[str]) -> Dict[str, str]:
 
 def embed_mentions(
     kb: KnowledgeBase, mentions: Sequence[str]
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Embed those mentions that the linker would search for.
 
     kb (KnowledgeBase): The knowledge base.
     mentions (Sequence[str]): The texts.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Their numbers, and unit vectors in float32.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Their numbers, and unit vectors in float32.
         Shape: (n,) and (n, width).
     """
     asked = [i for i, text in enumerate(mentions) if has_text(text)]
@@ -47,18 +48,18 @@ def embed_mentions(
     return np.array(asked, dtype=np.int64)[usable], vectors[usable]
 
 
-def make_kb_search(kb: KnowledgeBase, aliases: Dict[str, str], *, k: int) -> Rank:
+def make_kb_search(kb: KnowledgeBase, aliases: dict[str, str], *, k: int) -> Rank:
     """Make a linker of a knowledge base that also tells ties.
 
     kb (KnowledgeBase): The knowledge base. Its threshold does not matter.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     k (int): Concepts for each mention; more where they tie.
     RETURNS (Rank): Gives the cosines of the rows of its index.
     """
     total = kb.rows
 
-    def rank(mentions: Sequence[str]) -> List[List[Answer]]:
-        results: List[List[Answer]] = [[] for _ in mentions]
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        results: list[list[Answer]] = [[] for _ in mentions]
         numbers, vectors = embed_mentions(kb, mentions)
         count = min(max(FEWEST_ROWS, 4 * k), total)
         while len(numbers):
@@ -88,7 +89,7 @@ def make_kb_lookup(kb: KnowledgeBase) -> Lookup:
     RETURNS (Lookup): Gives the concept that has an id or had it once.
     """
 
-    def lookup(cui: str) -> Optional[str]:
+    def lookup(cui: str) -> str | None:
         concept = kb.concept(cui)
         return None if concept is None else concept.cui
 
@@ -96,7 +97,7 @@ def make_kb_lookup(kb: KnowledgeBase) -> Lookup:
 
 
 def iterate_blocks(kb: KnowledgeBase) -> Iterator[np.ndarray]:
-    """Give all vectors of the index in order.
+    """Return all vectors of the index in order.
 
     kb (KnowledgeBase): The knowledge base.
     YIELDS (np.ndarray): Unit vectors in float32. Shape: (up to BLOCK_ROWS, width).
@@ -126,7 +127,7 @@ def best_cosines(
 
 def measure_recall(
     kb: KnowledgeBase, mentions: Sequence[str], *, ks: Sequence[int] = (1, 10)
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Hold the answers of the index against those of exact search.
 
     A row that the index finds is right if its cosine reaches the k-th highest of all
@@ -135,12 +136,12 @@ def measure_recall(
     kb (KnowledgeBase): The knowledge base.
     mentions (Sequence[str]): What is asked.
     ks (Sequence[int]): How many rows are looked at.
-    RETURNS (Dict[str, Any]): The number of queries, and for each k the share of right
+    RETURNS (dict[str, Any]): The number of queries, and for each k the share of right
         rows; None without queries.
     """
     _, queries = embed_mentions(kb, mentions)
     depth = min(max(ks), kb.rows)
-    recall: Dict[str, Any] = {"queries": len(queries)}
+    recall: dict[str, Any] = {"queries": len(queries)}
     if not len(queries):
         return {**recall, **{f"recall@{k}": None for k in ks}}
     exact = best_cosines(iterate_blocks(kb), queries, depth)

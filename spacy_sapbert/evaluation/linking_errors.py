@@ -1,17 +1,10 @@
 """A knowledge base, gold mentions and answers → every wrong answer with its cause."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import (
-    Callable,
-    Dict,
-    FrozenSet,
-    Iterable,
-    List,
     NamedTuple,
-    Optional,
-    Set,
-    Tuple,
 )
 
 import numpy as np
@@ -46,9 +39,9 @@ QUERIES_AT_ONCE = 256  # so that their cosines with one block stay small
 # last one, and by what float32 sums differ.
 TOLERANCE = 2e-6
 
-FindConcepts = Callable[[str], List[Concept]]
+FindConcepts = Callable[[str], list[Concept]]
 # For each part of a mention the ids of its concepts, or else what the file says.
-Gold = Tuple[Tuple[str, ...], ...]
+Gold = tuple[tuple[str, ...], ...]
 
 
 class Mistake(NamedTuple):
@@ -58,7 +51,7 @@ class Mistake(NamedTuple):
     line (int): Its line there.
     mention (str): The text.
     gold (Gold): What it means.
-    parts (Tuple[FrozenSet[str], ...]): What would have been right, from
+    parts (tuple[frozenset[str], ...]): What would have been right, from
         `combine_parts`.
     cause (str): One of `CAUSES`.
     """
@@ -67,22 +60,22 @@ class Mistake(NamedTuple):
     line: int
     mention: str
     gold: Gold
-    parts: Tuple[FrozenSet[str], ...]
+    parts: tuple[frozenset[str], ...]
     cause: str
 
 
-def make_concept_finder(kb: KnowledgeBase, aliases: Dict[str, str]) -> FindConcepts:
+def make_concept_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindConcepts:
     """Make the function that gives the concepts that an id stands for.
 
     kb (KnowledgeBase): The knowledge base.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     RETURNS (FindConcepts): Mostly gives one; several if ids of the knowledge base are
         aliases of each other; none for an id that it does not have.
     """
     groups = group_aliases(aliases)
 
     @cache
-    def find(cui: str) -> List[Concept]:
+    def find(cui: str) -> list[Concept]:
         members = sorted({cui, *groups.get(cui, ())})
         found = ((member, kb.concept(member)) for member in members)
         # A retired id gives a concept that goes by another id.
@@ -91,12 +84,12 @@ def make_concept_finder(kb: KnowledgeBase, aliases: Dict[str, str]) -> FindConce
     return find
 
 
-def make_facts(find: FindConcepts, lookup: Lookup, aliases: Dict[str, str]) -> Facts:
+def make_facts(find: FindConcepts, lookup: Lookup, aliases: dict[str, str]) -> Facts:
     """Make the function that gives what causes are read from.
 
     find (FindConcepts): From `make_concept_finder`.
     lookup (Lookup): Gives the concept that has an id or had it once.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     RETURNS (Facts): Gives the facts of each concept.
     """
 
@@ -118,12 +111,12 @@ def make_facts(find: FindConcepts, lookup: Lookup, aliases: Dict[str, str]) -> F
 
 def find_nearest_rows(
     kb: KnowledgeBase, queries: np.ndarray
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest row by comparing with every vector.
 
     kb (KnowledgeBase): The knowledge base.
     queries (np.ndarray): Unit vectors. Shape: (n, width).
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Rows and cosines. Shape: (n,) each.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Rows and cosines. Shape: (n,) each.
     """
     rows = np.zeros(len(queries), dtype=np.int64)
     best = np.full(len(queries), -np.inf, dtype=np.float32)
@@ -142,14 +135,14 @@ def find_nearest_rows(
 
 
 def find_missed_concepts(
-    kb: KnowledgeBase, scores: Dict[str, float], aliases: Dict[str, str]
-) -> Dict[str, FrozenSet[str]]:
+    kb: KnowledgeBase, scores: dict[str, float], aliases: dict[str, str]
+) -> dict[str, frozenset[str]]:
     """Find what exact search puts before the first answer of the index.
 
     kb (KnowledgeBase): The knowledge base.
-    scores (Dict[str, float]): Of the first answer to each mention.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (Dict[str, FrozenSet[str]]): The concepts of the nearest row, for those
+    scores (dict[str, float]): Of the first answer to each mention.
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (dict[str, frozenset[str]]): The concepts of the nearest row, for those
         mentions for which it is nearer than the first answer.
     """
     if not scores or kb.meta["index"]["backend"] == "exact":
@@ -169,54 +162,54 @@ def find_missed_concepts(
     }
 
 
-def name_gold(gold: GoldMention, concepts: Parts, aliases: Dict[str, str]) -> Gold:
+def name_gold(gold: GoldMention, concepts: Parts, aliases: dict[str, str]) -> Gold:
     """Name what a mention means, so that equal meanings have equal names.
 
     gold (GoldMention): The mention.
     concepts (Parts): The concepts of each part, before they are combined.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     RETURNS (Gold): Sorted.
     """
-    parts: Set[Tuple[str, ...]] = set()
+    parts: set[tuple[str, ...]] = set()
     for found, ids in zip(concepts, gold.parts, strict=True):
         parts.add(tuple(sorted(found or {aliases.get(cui, cui) for cui in ids})))
     return tuple(sorted(parts))
 
 
 def find_mistakes(
-    golds: Iterable[Tuple[str, GoldMention]],
-    answers: Dict[str, List[Answer]],
+    golds: Iterable[tuple[str, GoldMention]],
+    answers: dict[str, list[Answer]],
     resolve: Resolve,
     facts: Facts,
-    search: Callable[[Dict[str, float]], Dict[str, FrozenSet[str]]],
-    aliases: Dict[str, str],
+    search: Callable[[dict[str, float]], dict[str, frozenset[str]]],
+    aliases: dict[str, str],
     settings: EvaluationSettings,
     *,
     steps: int = 3,
-) -> Tuple[List[Mistake], Counter]:
+) -> tuple[list[Mistake], Counter]:
     """Find all wrong answers, and why they are wrong.
 
-    golds (Iterable[Tuple[str, GoldMention]]): Names of files, and mentions with an id.
-    answers (Dict[str, List[Answer]]): To the text of each, best first.
+    golds (Iterable[tuple[str, GoldMention]]): Names of files, and mentions with an id.
+    answers (dict[str, list[Answer]]): To the text of each, best first.
     resolve (Resolve): Gives the concepts of each part of a mention.
     facts (Facts): What is known of each concept.
     search (Callable): Gives for mentions, with the scores of their first answers, the
         concepts of rows that the index missed; see `find_missed_concepts`.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     settings (EvaluationSettings): How answers are judged; the last of `ks` is the
         number of answers that make a near miss.
     steps (int): See `name_cause`.
-    RETURNS (Tuple[List[Mistake], Counter]): The mistakes in the order of the mentions,
+    RETURNS (tuple[list[Mistake], Counter]): The mistakes in the order of the mentions,
         and how often each meaning was judged.
     """
     judged: Counter = Counter()
-    rankings: Dict[str, List[Scored]] = {}
-    found: List[Mistake] = []
+    rankings: dict[str, list[Scored]] = {}
+    found: list[Mistake] = []
 
     @cache  # the same mentions come again and again
     def cause_of(
-        mention: str, parts: Tuple[FrozenSet[str], ...], nearest: FrozenSet[str]
-    ) -> Optional[str]:
+        mention: str, parts: tuple[frozenset[str], ...], nearest: frozenset[str]
+    ) -> str | None:
         ranking, k = rankings[mention], settings.ks[-1]
         return name_cause(
             mention, parts, ranking, facts, k=k, steps=steps, nearest=nearest

@@ -1,6 +1,6 @@
 """Outcomes of two linkers on the same mentions → difference, interval, p-value."""
 
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,12 +62,12 @@ def randomisation_p(differences: np.ndarray, chance: Chance = CHANCE) -> float:
 
 def bootstrap_interval(
     differences: np.ndarray, chance: Chance = CHANCE
-) -> Tuple[float, float]:
+) -> tuple[float, float]:
     """Compute the interval of a mean difference by drawing mentions again.
 
     differences (np.ndarray): Second minus first. Shape: (n,).
     chance (Chance): How often, from which seed, and how wide.
-    RETURNS (Tuple[float, float]): The percentiles of the means.
+    RETURNS (tuple[float, float]): The percentiles of the means.
     """
     values, counts = np.unique(differences, return_counts=True)
     # To draw n mentions is to draw how many have each of the few values.
@@ -81,15 +81,15 @@ def bootstrap_interval(
 
 def compare_outcomes(
     first: np.ndarray, second: np.ndarray, chance: Chance = CHANCE
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Compare two linkers on the same mentions.
 
     first (np.ndarray): How right each first answer of one is. Shape: (n, ties).
     second (np.ndarray): The same of the other. Shape: (n, ties).
     chance (Chance): How chance is drawn.
-    RETURNS (Dict[str, Any]): By the way of ties.
+    RETURNS (dict[str, Any]): By the way of ties.
     """
-    results: Dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for number, tie in enumerate(TIES):
         one, other = first[:, number], second[:, number]
         differences = other - one

@@ -1,8 +1,9 @@
 """predictions.jsonl, as `spacy_sapbert.evaluation.evaluate` writes it → how right each answer is."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,28 +18,28 @@ from spacy_sapbert.evaluation.gold_mentions import GoldMention, Resolve, check_n
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, choose_mentions
 from spacy_sapbert.system.reading import read_lines
 
-Place = Tuple[str, int]  # file, line
+Place = tuple[str, int]  # file, line
 
 
 class Prediction(NamedTuple):
     """What was answered to one mention.
 
     number (int): Line in the file of predictions.
-    answers (List[Answer]): The best first.
+    answers (list[Answer]): The best first.
     """
 
     number: int
-    answers: List[Answer]
+    answers: list[Answer]
 
 
 def read_golds(
     paths: Sequence[Path], settings: EvaluationSettings
-) -> Dict[Place, GoldMention]:
+) -> dict[Place, GoldMention]:
     """Read the gold mentions that are judged.
 
     paths (Sequence[Path]): Files of gold mentions.
     settings (EvaluationSettings): How answers are judged.
-    RETURNS (Dict[Place, GoldMention]): By file and line.
+    RETURNS (dict[Place, GoldMention]): By file and line.
     RAISES (SapbertError): If a file is not usable, or two have the same name.
     """
     check_names(paths)
@@ -49,11 +50,11 @@ def read_golds(
     }
 
 
-def parse_prediction(line: str) -> Optional[Tuple[str, int, List[Answer]]]:
+def parse_prediction(line: str) -> tuple[str, int, list[Answer]] | None:
     """Read one line of a file of predictions.
 
     line (str): The line.
-    RETURNS (Optional[Tuple[str, int, List[Answer]]]): File, line in it and answers;
+    RETURNS (tuple[str, int, list[Answer]] | None): File, line in it and answers;
         None if it is something else.
     """
     try:
@@ -73,15 +74,15 @@ def parse_prediction(line: str) -> Optional[Tuple[str, int, List[Answer]]]:
     return (file, number, answers) if isinstance(number, int) else None
 
 
-def read_predictions(path: Path, aliases: Dict[str, str]) -> Dict[Place, Prediction]:
+def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Prediction]:
     """Read what `spacy_sapbert.evaluation.evaluate --predictions` wrote.
 
     path (Path): The file.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (Dict[Place, Prediction]): By file and line of the mention.
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (dict[Place, Prediction]): By file and line of the mention.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
-    predictions: Dict[Place, Prediction] = {}
+    predictions: dict[Place, Prediction] = {}
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -105,16 +106,16 @@ def read_predictions(path: Path, aliases: Dict[str, str]) -> Dict[Place, Predict
 
 def check_predictions(
     path: Path,
-    predictions: Dict[Place, Prediction],
-    golds: Dict[Place, GoldMention],
+    predictions: dict[Place, Prediction],
+    golds: dict[Place, GoldMention],
     *,
     partial: bool,
 ) -> None:
-    """Make sure that predictions belong to the gold mentions that are judged.
+    """Check that predictions belong to the gold mentions that are judged.
 
     path (Path): The file of predictions, for the error.
-    predictions (Dict[Place, Prediction]): From `read_predictions`.
-    golds (Dict[Place, GoldMention]): Those that are judged, by file and line.
+    predictions (dict[Place, Prediction]): From `read_predictions`.
+    golds (dict[Place, GoldMention]): Those that are judged, by file and line.
     partial (bool): Whether there may be predictions for others in the same files.
     RAISES (SapbertError): If one is missing, or there is one too many.
     """
@@ -136,15 +137,15 @@ def check_predictions(
 
 
 def judge_predictions(
-    predictions: Dict[Place, Prediction],
-    golds: Dict[Place, GoldMention],
+    predictions: dict[Place, Prediction],
+    golds: dict[Place, GoldMention],
     resolve: Resolve,
     composite: str,
 ) -> np.ndarray:
     """Judge the first answer to each mention.
 
-    predictions (Dict[Place, Prediction]): By file and line, one for each gold mention.
-    golds (Dict[Place, GoldMention]): Those that are judged.
+    predictions (dict[Place, Prediction]): By file and line, one for each gold mention.
+    golds (dict[Place, GoldMention]): Those that are judged.
     resolve (Resolve): Gives the concepts of each part of a mention.
     composite (str): See `combine_parts`.
     RETURNS (np.ndarray): 0 to 1. Shape: (golds, ties).

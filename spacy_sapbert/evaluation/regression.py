@@ -1,14 +1,9 @@
 """Are mentions linked as the people who maintain a vocabulary expect?"""
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
 )
 
 from ..errors import Errors, SapbertError
@@ -25,15 +20,15 @@ if TYPE_CHECKING:
 
 LABEL = "CONCEPT"  # of a case without one
 BATCH_SIZE = 64
-Outcome = Dict[str, Any]
+Outcome = dict[str, Any]
 
 
-def make_doc(nlp: "Language", case: Case, *, spans_key: Optional[str]) -> "Doc":
+def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
     """Make a Doc with the mention of a case, also where no token begins or ends.
 
     nlp (Language): Has the tokenizer.
     case (Case): The case.
-    spans_key (Optional[str]): A span group for it; None = the entities.
+    spans_key (str | None): A span group for it; None = the entities.
     RETURNS (Doc): The Doc.
     RAISES (SapbertError): If the context is too long for the pipeline.
     """
@@ -65,14 +60,14 @@ def make_doc(nlp: "Language", case: Case, *, spans_key: Optional[str]) -> "Doc":
 
 def judge(
     case: Case,
-    entity: Dict[str, Any],
-    find_concept: "Callable[[str], Optional[Concept]]",
+    entity: dict[str, Any],
+    find_concept: "Callable[[str], Concept | None]",
 ) -> Outcome:
     """Hold what was found against what was expected.
 
     case (Case): The case.
-    entity (Dict[str, Any]): From `describe_entities`.
-    find_concept (Callable[[str], Optional[Concept]]): Of the knowledge base, by id,
+    entity (dict[str, Any]): From `describe_entities`.
+    find_concept (Callable[[str], Concept | None]): Of the knowledge base, by id,
         also by a retired one.
     RETURNS (Outcome): Plain JSON types: the case, `passed`, `cui`, `name`, `score`
         and `link_note` as found, `rank` of the first candidate that was expected,
@@ -125,7 +120,7 @@ def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[O
     RAISES (SapbertError): If the pipeline fails; the error names file and line.
     """
     key, names = linker.spans_key, AttributeNames(*linker.attrs)
-    pending: List[Case] = []
+    pending: list[Case] = []
 
     def documents() -> Iterator[Document]:
         for case in cases:

@@ -1,16 +1,10 @@
 """Cases of a YAML file: mention and context → concept, checked strictly."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import (
     Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Tuple,
-    Union,
 )
 
 from ..errors import Errors, SapbertError
@@ -38,9 +32,9 @@ class Case(NamedTuple):
     text (str): The context without marks, or the mention alone.
     start (int): Of the mention in the text.
     mention (str): The mention.
-    expected (Tuple[str, ...]): Ids that are right; "NIL" for no concept.
-    label (Optional[str]): Of the entity.
-    note (Optional[str]): For people.
+    expected (tuple[str, ...]): Ids that are right; "NIL" for no concept.
+    label (str | None): Of the entity.
+    note (str | None): For people.
     """
 
     path: Path
@@ -48,15 +42,15 @@ class Case(NamedTuple):
     text: str
     start: int
     mention: str
-    expected: Tuple[str, ...]
-    label: Optional[str]
-    note: Optional[str]
+    expected: tuple[str, ...]
+    label: str | None
+    note: str | None
 
 
 class Value(NamedTuple):
     """What a key of a case has: a text or texts, and the line where it begins."""
 
-    content: Union[str, List[str]]
+    content: str | list[str]
     line: int
 
 
@@ -101,14 +95,14 @@ def read_cases(path: Path) -> Iterator[Case]:
         raise SapbertError(Errors.E568.format(path=path))
 
 
-def parse_cases(path: Path) -> Iterator[Tuple[int, Dict[str, Value]]]:
+def parse_cases(path: Path) -> Iterator[tuple[int, dict[str, Value]]]:
     """Read a YAML file as a list of mappings from texts to a text or texts.
 
     Everything else that YAML has (nesting, tags, anchors and aliases, several
     documents) is an error, so that a small file stays small in memory.
 
     path (Path): The file.
-    YIELDS (Tuple[int, Dict[str, Value]]): The line where a mapping begins, and it.
+    YIELDS (tuple[int, dict[str, Value]]): The line where a mapping begins, and it.
     RAISES (SapbertError): With the line, if it is something else.
     """
     from srsly import ruamel_yaml as yaml
@@ -153,16 +147,16 @@ def parse_cases(path: Path) -> Iterator[Tuple[int, Dict[str, Value]]]:
     take("one list in the file", yaml.StreamEndEvent)
 
 
-def parse_mapping(path: Path, yaml: Any, take: Callable[..., Any]) -> Dict[str, Value]:
+def parse_mapping(path: Path, yaml: Any, take: Callable[..., Any]) -> dict[str, Value]:
     """Read what is left of a mapping; see `parse_cases`.
 
     path (Path): The file, for the error.
     yaml (Any): The parser's module.
     take (Callable[..., Any]): Gives the next event if it is of a kind.
-    RETURNS (Dict[str, Value]): By key.
+    RETURNS (dict[str, Value]): By key.
     RAISES (SapbertError): With the line, if a key comes twice or a value is nested.
     """
-    values: Dict[str, Value] = {}
+    values: dict[str, Value] = {}
     scalar, end = yaml.ScalarEvent, yaml.SequenceEndEvent
     while True:
         key = take("a key", scalar, yaml.MappingEndEvent)
@@ -177,7 +171,7 @@ def parse_mapping(path: Path, yaml: Any, take: Callable[..., Any]) -> Dict[str, 
                 )
             )
         value = take("a text, or a list of texts", scalar, yaml.SequenceStartEvent)
-        content: Union[str, List[str]] = []
+        content: str | list[str] = []
         if isinstance(value, scalar):
             content = value.value
         else:
@@ -188,18 +182,18 @@ def parse_mapping(path: Path, yaml: Any, take: Callable[..., Any]) -> Dict[str, 
 
 
 def place_mention(
-    mention: Optional[str],
-    context: Optional[str],
+    mention: str | None,
+    context: str | None,
     fail: Callable[[str, str], Exception],
-) -> Tuple[str, str, int]:
+) -> tuple[str, str, int]:
     """Find a mention in its context, and take the marks around it away.
 
-    mention (Optional[str]): The mention, if it is said besides.
-    context (Optional[str]): The text with marks, or with the mention in it, where the
+    mention (str | None): The mention, if it is said besides.
+    context (str | None): The text with marks, or with the mention in it, where the
         first place counts; None = the mention alone.
     fail (Callable[[str, str], Exception]): Makes the error of what was expected and
         what was there instead.
-    RETURNS (Tuple[str, str, int]): The mention, the text without marks, and where the
+    RETURNS (tuple[str, str, int]): The mention, the text without marks, and where the
         mention begins in it.
     RAISES (Exception): What `fail` makes, if there is not one place.
     """
@@ -225,23 +219,23 @@ def place_mention(
     return mention, context, start
 
 
-def check_case(path: Path, line: int, values: Dict[str, Value]) -> Case:
+def check_case(path: Path, line: int, values: dict[str, Value]) -> Case:
     """Make a case of what the file says.
 
     path (Path): The file.
     line (int): Where the case begins.
-    values (Dict[str, Value]): From `parse_cases`.
+    values (dict[str, Value]): From `parse_cases`.
     RETURNS (Case): The case.
     RAISES (SapbertError): With the line, if a key is unknown, missing or wrong.
     """
 
-    def fail(expected: str, got: str, key: Optional[str] = None) -> SapbertError:
+    def fail(expected: str, got: str, key: str | None = None) -> SapbertError:
         at = line if key is None else values[key].line
         return SapbertError(
             Errors.E567.format(path=path, line=at, expected=expected, got=got)
         )
 
-    texts: Dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, (content, _) in values.items():
         if key not in KEYS:
             raise fail(f"keys of {', '.join(KEYS)}", "another", key)

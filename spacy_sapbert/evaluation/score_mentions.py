@@ -1,16 +1,10 @@
 """Gold mentions and the answers of a linker → coverage and accuracy."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import (
     Any,
-    Dict,
-    Iterable,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
 )
 
 import numpy as np
@@ -41,14 +35,14 @@ MENTIONS_AT_ONCE = 256
 class EvaluationSettings(NamedTuple):
     """How answers are judged.
 
-    ks (Tuple[int, ...]): How many answers count.
+    ks (tuple[int, ...]): How many answers count.
     composite (str): See `combine_parts`.
     bars_join_parts (bool): See `split_ids`.
     distinct (bool): Count each pair of a mention and its ids once.
     limit (int): Judge the first mentions of a file only; 0 = all.
     """
 
-    ks: Tuple[int, ...] = (1, 5)
+    ks: tuple[int, ...] = (1, 5)
     composite: str = "parts"
     bars_join_parts: bool = False
     distinct: bool = False
@@ -83,18 +77,18 @@ def make_evaluation_settings(
 
 def choose_mentions(
     path: Path, settings: EvaluationSettings
-) -> Tuple[List[GoldMention], Dict[str, int]]:
+) -> tuple[list[GoldMention], dict[str, int]]:
     """Read those gold mentions that are judged, and count the others.
 
     path (Path): The file.
     settings (EvaluationSettings): How answers are judged.
-    RETURNS (Tuple[List[GoldMention], Dict[str, int]]): The mentions; how many there
+    RETURNS (tuple[list[GoldMention], dict[str, int]]): The mentions; how many there
         were, how many without an id, and how many that were there before.
     RAISES (SapbertError): If none is left.
     """
     counts = {"mentions": 0, "without_id": 0, "repeated": 0}
-    chosen: List[GoldMention] = []
-    known: Set[Tuple[str, str]] = set()
+    chosen: list[GoldMention] = []
+    known: set[tuple[str, str]] = set()
     for gold in read_mentions(path, bars_join_parts=settings.bars_join_parts):
         if settings.limit and counts["mentions"] == settings.limit:
             break
@@ -114,16 +108,16 @@ def choose_mentions(
 
 def answer_mentions(
     rank: Rank, mentions: Iterable[str], *, progress: bool = False
-) -> Dict[str, List[Answer]]:
+) -> dict[str, list[Answer]]:
     """Ask a linker, for each distinct text once.
 
     rank (Rank): The linker.
     mentions (Iterable[str]): The texts.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, List[Answer]]): The answers to each text.
+    RETURNS (dict[str, list[Answer]]): The answers to each text.
     """
     texts = list(dict.fromkeys(mentions))
-    answers: Dict[str, List[Answer]] = {}
+    answers: dict[str, list[Answer]] = {}
     with tqdm(total=len(texts), unit=" mentions", disable=not progress) as bar:
         for start in range(0, len(texts), MENTIONS_AT_ONCE):
             batch = texts[start : start + MENTIONS_AT_ONCE]
@@ -134,26 +128,26 @@ def answer_mentions(
 
 def judge_mentions(
     golds: Sequence[GoldMention],
-    answers: Dict[str, List[Answer]],
+    answers: dict[str, list[Answer]],
     lookup: Lookup,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     settings: EvaluationSettings,
     *,
-    seen: Optional[Set[Pair]] = None,
-) -> Dict[str, Any]:
+    seen: set[Pair] | None = None,
+) -> dict[str, Any]:
     """Compute accuracy and coverage of a linker on gold mentions.
 
     golds (Sequence[GoldMention]): Each with an id.
-    answers (Dict[str, List[Answer]]): To the text of each, the best first.
+    answers (dict[str, list[Answer]]): To the text of each, the best first.
     lookup (Lookup): Gives the concept of the dictionary with an id or retired id.
-    aliases (Dict[str, str]): From `read_aliases`.
+    aliases (dict[str, str]): From `read_aliases`.
     settings (EvaluationSettings): How answers are judged.
-    seen (Optional[Set[Pair]]): What was in training; None = not asked.
-    RETURNS (Dict[str, Any]): Coverage, and accuracy by group of mentions.
+    seen (set[Pair] | None): What was in training; None = not asked.
+    RETURNS (dict[str, Any]): Coverage, and accuracy by group of mentions.
     """
     resolve = make_resolver(lookup, aliases)
-    judgements: List[np.ndarray] = []
-    covered: List[bool] = []
+    judgements: list[np.ndarray] = []
+    covered: list[bool] = []
     for gold in golds:
         parts = combine_parts(resolve(gold), settings.composite)
         covered.append(all(parts))
@@ -174,17 +168,17 @@ def judge_mentions(
 
 
 def list_predictions(
-    file: str, golds: Sequence[GoldMention], answers: Dict[str, List[Answer]], k: int
-) -> List[Dict[str, Any]]:
+    file: str, golds: Sequence[GoldMention], answers: dict[str, list[Answer]], k: int
+) -> list[dict[str, Any]]:
     """Write down what was answered, by line and without the text.
 
     file (str): Name of the file.
     golds (Sequence[GoldMention]): Its mentions.
-    answers (Dict[str, List[Answer]]): To the text of each.
+    answers (dict[str, list[Answer]]): To the text of each.
     k (int): How many concepts.
-    RETURNS (List[Dict[str, Any]]): One for each mention.
+    RETURNS (list[dict[str, Any]]): One for each mention.
     """
-    rows: List[Dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for gold in golds:
         best = list_concepts(answers[gold.mention])[:k]
         rows.append(

@@ -1,22 +1,22 @@
 """Which text was annotated with which id in the mentions of a training."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Dict, Iterable, Set, Tuple
 
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, fold_text, read_mentions
 
-Pair = Tuple[str, str]  # folded mention, id
+Pair = tuple[str, str]  # folded mention, id
 
 
 def read_pairs(
-    paths: Iterable[Path], aliases: Dict[str, str], *, bars_join_parts: bool = False
-) -> Set[Pair]:
+    paths: Iterable[Path], aliases: dict[str, str], *, bars_join_parts: bool = False
+) -> set[Pair]:
     """Collect which text was annotated with which id.
 
     paths (Iterable[Path]): Files of training mentions.
-    aliases (Dict[str, str]): From `read_aliases`.
+    aliases (dict[str, str]): From `read_aliases`.
     bars_join_parts (bool): See `split_ids`.
-    RETURNS (Set[Pair]): Folded mentions and ids.
+    RETURNS (set[Pair]): Folded mentions and ids.
     RAISES (SapbertError): If a file is not usable.
     """
     return {
@@ -28,12 +28,12 @@ def read_pairs(
     }
 
 
-def is_seen(gold: GoldMention, pairs: Set[Pair], aliases: Dict[str, str]) -> bool:
-    """Tell whether a mention was annotated with the same meaning before.
+def is_seen(gold: GoldMention, pairs: set[Pair], aliases: dict[str, str]) -> bool:
+    """Return whether a mention was annotated with the same meaning before.
 
     gold (GoldMention): The mention.
-    pairs (Set[Pair]): From `read_pairs`.
-    aliases (Dict[str, str]): From `read_aliases`.
+    pairs (set[Pair]): From `read_pairs`.
+    aliases (dict[str, str]): From `read_aliases`.
     RETURNS (bool): Whether every part has an id that was seen with the same text.
     """
     text = fold_text(gold.mention)

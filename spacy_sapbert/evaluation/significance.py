@@ -1,7 +1,8 @@
 """Two files of predictions for the same gold mentions → is one linker better?"""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import typer
@@ -33,28 +34,28 @@ from spacy_sapbert.system.writing import write_json
 
 
 def compare_predictions(
-    golds: Dict[Place, GoldMention],
+    golds: dict[Place, GoldMention],
     paths: Sequence[Path],
     lookup: Lookup,
-    aliases: Dict[str, str],
+    aliases: dict[str, str],
     settings: EvaluationSettings,
     chance: Chance,
-) -> List[Dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """Compare two files of predictions.
 
-    golds (Dict[Place, GoldMention]): From `read_golds`.
+    golds (dict[Place, GoldMention]): From `read_golds`.
     paths (Sequence[Path]): The two files.
     lookup (Lookup): Gives the id that stands for a gold id now.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     settings (EvaluationSettings): How answers are judged.
     chance (Chance): How chance is drawn.
-    RETURNS (List[Dict[str, Any]]): For each gold file, and for all if there are
+    RETURNS (list[dict[str, Any]]): For each gold file, and for all if there are
         several, the number of mentions and the comparison by the way of ties.
     RAISES (SapbertError): If the predictions are not for these gold mentions.
     """
     resolve = make_resolver(lookup, aliases)
     partial = settings.distinct or bool(settings.limit)
-    judged: List[np.ndarray] = []
+    judged: list[np.ndarray] = []
     for path in paths:
         predictions = read_predictions(path, aliases)
         check_predictions(path, predictions, golds, partial=partial)
@@ -76,10 +77,10 @@ def compare_predictions(
     ]
 
 
-def print_comparison(data: Dict[str, Any]) -> None:
+def print_comparison(data: dict[str, Any]) -> None:
     """Print which linker is better, and how surely.
 
-    data (Dict[str, Any]): What the JSON file says.
+    data (dict[str, Any]): What the JSON file says.
     """
     confidence = f"{data['settings']['confidence']:.0%}"
     for result in data["results"]:
@@ -104,7 +105,7 @@ def print_comparison(data: Dict[str, Any]) -> None:
 
 
 def main(
-    gold: List[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
+    gold: list[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
     first: Path = typer.Option(..., help="predictions.jsonl of one linker."),
     second: Path = typer.Option(..., help="predictions.jsonl of the other."),
     composite: str = typer.Option(
@@ -116,10 +117,10 @@ def main(
     distinct: bool = typer.Option(
         False, "--distinct", help="Count each pair of mention and ids once."
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
-    kb: Optional[str] = typer.Option(
+    kb: str | None = typer.Option(
         None, help="Knowledge base that knows which ids are retired."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
@@ -128,7 +129,7 @@ def main(
         0.95, min=0.0, max=1.0, help="Share of the draws that an interval holds."
     ),
     seed: int = typer.Option(0, min=0, help="Where chance begins."),
-    output: Optional[Path] = typer.Option(None, help="JSON to write."),
+    output: Path | None = typer.Option(None, help="JSON to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """mentions.tsv + two predictions.jsonl -> table, JSON

@@ -1,8 +1,9 @@
 """What would make a mention have the concept that it should have."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List
+from typing import Any
 
 from ..linking.link import BROADER
 from ..linking.options import EVIDENCE
@@ -26,12 +27,12 @@ LEFT_OUT = {
 }
 
 
-def find_mends(lookup: Lookup, located: Located) -> List[Mend]:
+def find_mends(lookup: Lookup, located: Located) -> list[Mend]:
     """List what would mend a link.
 
     lookup (Lookup): The answer.
     located (Located): From `locate_expected`.
-    RETURNS (List[Mend]): None if the link is right. What was tried and works comes
+    RETURNS (list[Mend]): None if the link is right. What was tried and works comes
         first.
     """
     if located["state"] == "found":
@@ -84,7 +85,7 @@ def mend_text(lookup: Lookup, located: Located) -> Iterator[Mend]:
 
 
 def is_short_form(text: str) -> bool:
-    """Tell whether a text looks like an abbreviation: short, and mostly capitals."""
+    """Return whether a text looks like an abbreviation: short, and mostly capitals."""
     capitals = sum(character.isupper() for character in text)
     return len(text) <= LONGEST_SHORT_FORM and 2 * capitals > len(text) > 1
 
@@ -117,7 +118,7 @@ def mend_filter(lookup: Lookup, located: Located) -> Iterator[Mend]:
     types = " and ".join(located["types"]) or "none"
     label = lookup.question.label
     for field in located["filtered_by"]:
-        changes: Dict[str, Any] = {"label_types": {}}
+        changes: dict[str, Any] = {"label_types": {}}
         if field != "label_types":
             changes = {"filter": replace(lookup.options.filter, **{field: ()})}
         what = LEFT_OUT[field].format(types=types, label=label)

@@ -1,7 +1,8 @@
 """First answers that people judged → the cosine under which a mention is NIL."""
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ..errors import Errors, SapbertError
 MEASURES = ("precision", "recall", "f1", "accuracy")
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 
-Curves = Dict[str, np.ndarray]  # by measure, one value for each threshold
+Curves = dict[str, np.ndarray]  # by measure, one value for each threshold
 
 
 class Judged(NamedTuple):
@@ -58,14 +59,14 @@ def parse_criterion(text: str) -> Criterion:
 
 
 def make_judged(
-    scores: Sequence[Optional[float]],
+    scores: Sequence[float | None],
     right: Sequence[bool],
     known: Sequence[bool],
     groups: Sequence[int],
 ) -> Judged:
     """Put first answers in the order of their cosines.
 
-    scores (Sequence[Optional[float]]): None for a mention without an answer.
+    scores (Sequence[float | None]): None for a mention without an answer.
     right (Sequence[bool]): See `Judged`, also for those that follow.
     known (Sequence[bool]): See above.
     groups (Sequence[int]): See above.
@@ -82,12 +83,12 @@ def make_judged(
 
 
 def list_thresholds(judged: Judged) -> np.ndarray:
-    """Give the thresholds that make a difference, ascending: each distinct cosine."""
+    """Return the thresholds that make a difference, ascending: each distinct cosine."""
     return np.unique(judged.scores[np.isfinite(judged.scores)])
 
 
 def measure_thresholds(
-    judged: Judged, thresholds: np.ndarray, weights: Optional[np.ndarray] = None
+    judged: Judged, thresholds: np.ndarray, weights: np.ndarray | None = None
 ) -> Curves:
     """Say how good the links are that each threshold leaves.
 
@@ -97,7 +98,7 @@ def measure_thresholds(
 
     judged (Judged): The first answers.
     thresholds (np.ndarray): Shape: (thresholds,).
-    weights (Optional[np.ndarray]): How often each mention counts; None = once.
+    weights (np.ndarray | None): How often each mention counts; None = once.
         Shape: (n,).
     RETURNS (Curves): Each of `MEASURES`; NaN where it is 0 of 0.
         Shape: (thresholds,) each.
@@ -121,13 +122,13 @@ def measure_thresholds(
         }
 
 
-def choose_threshold(curves: Curves, criterion: Criterion) -> Optional[int]:
+def choose_threshold(curves: Curves, criterion: Criterion) -> int | None:
     """Choose among thresholds; of those that are as good the lowest.
 
     curves (Curves): From `measure_thresholds`, of ascending thresholds.
     criterion (Criterion): The highest F1 or accuracy, or the lowest threshold that
         reaches a precision.
-    RETURNS (Optional[int]): Its number; None if none reaches the precision.
+    RETURNS (int | None): Its number; None if none reaches the precision.
     """
     values = np.nan_to_num(curves[criterion.name], nan=-1.0)
     if criterion.name != "precision":
@@ -136,28 +137,26 @@ def choose_threshold(curves: Curves, criterion: Criterion) -> Optional[int]:
     return int(enough[0]) if len(enough) else None
 
 
-def number_groups(documents: Sequence[Optional[Any]]) -> List[int]:
+def number_groups(documents: Sequence[Any | None]) -> list[int]:
     """Number the documents; a mention of an unknown one is a document of its own.
 
-    documents (Sequence[Optional[Any]]): The document of each mention, None if unknown.
-    RETURNS (List[int]): Numbers from 0, without a gap.
+    documents (Sequence[Any | None]): The document of each mention, None if unknown.
+    RETURNS (list[int]): Numbers from 0, without a gap.
     """
-    numbers: Dict[Any, int] = {}
-    found: List[int] = []
+    numbers: dict[Any, int] = {}
+    found: list[int] = []
     for place, document in enumerate(documents):
         key = (document, place if document is None else None)
         found.append(numbers.setdefault(key, len(numbers)))
     return found
 
 
-def bound_quantiles(
-    values: np.ndarray, confidence: float
-) -> Optional[List[Optional[float]]]:
-    """Give the interval that holds most of some values.
+def bound_quantiles(values: np.ndarray, confidence: float) -> list[float | None] | None:
+    """Return the interval that holds most of some values.
 
     values (np.ndarray): NaN is left out. Shape: (samples,).
     confidence (float): What share it holds.
-    RETURNS (Optional[List[Optional[float]]]): Its ends, None for one that is infinite;
+    RETURNS (list[float | None] | None): Its ends, None for one that is infinite;
         None without values.
     """
     known = np.sort(values[~np.isnan(values)])
@@ -176,7 +175,7 @@ def bootstrap_threshold(
     samples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Say how sure a threshold is, and what is measured at it.
 
     Documents are drawn with replacement, as many as there are. In each sample the
@@ -188,7 +187,7 @@ def bootstrap_threshold(
     samples (int): How many.
     confidence (float): What share of them the intervals hold.
     seed (int): Of chance.
-    RETURNS (Dict[str, Any]): Intervals of the threshold and of each measure; an end of
+    RETURNS (dict[str, Any]): Intervals of the threshold and of each measure; an end of
         the threshold is None if no threshold of that sample reaches the precision.
     SOURCE: Efron and Tibshirani (1993), the percentile method, by clusters.
     """

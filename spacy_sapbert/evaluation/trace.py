@@ -1,7 +1,8 @@
 """One mention, looked up as a linker does, with all that the search knows kept."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,17 +25,17 @@ class Question(NamedTuple):
 
     mention (str): As the text has it.
     label (str): Of the entity; empty if it has none.
-    long_form (Optional[str]): What is looked up in its place, if it is an abbreviation.
-    defined (Optional[str]): The long form that the text gives it.
-    others (Sequence[Tuple[str, str]]): What is looked up for the other mentions of the
+    long_form (str | None): What is looked up in its place, if it is an abbreviation.
+    defined (str | None): The long form that the text gives it.
+    others (Sequence[tuple[str, str]]): What is looked up for the other mentions of the
         document, and their labels.
     """
 
     mention: str
     label: str = ""
-    long_form: Optional[str] = None
-    defined: Optional[str] = None
-    others: Sequence[Tuple[str, str]] = ()
+    long_form: str | None = None
+    defined: str | None = None
+    others: Sequence[tuple[str, str]] = ()
 
     @property
     def text(self) -> str:
@@ -49,49 +50,49 @@ class Lookup(NamedTuple):
     question (Question): The question.
     options (LinkOptions): How it was looked up.
     wanted (Filter): What it may find, the types of the label counted in.
-    wordpieces (Tuple[int, ...]): What the encoder gets.
+    wordpieces (tuple[int, ...]): What the encoder gets.
     cut (bool): The mention is longer than that.
-    vector (Optional[np.ndarray]): Its unit vector, if it has one.
+    vector (np.ndarray | None): Its unit vector, if it has one.
         Shape: (width,).
-    hits (List[Hit]): Concepts, the best first, ties not settled.
+    hits (list[Hit]): Concepts, the best first, ties not settled.
     linked (Linked): What the linker says.
-    others (List[Linked]): What it says of the other mentions.
+    others (list[Linked]): What it says of the other mentions.
     """
 
     kb: "KnowledgeBase"
     question: Question
     options: LinkOptions
     wanted: Filter
-    wordpieces: Tuple[int, ...]
+    wordpieces: tuple[int, ...]
     cut: bool
-    vector: Optional[np.ndarray]
-    hits: "List[Hit]"
+    vector: np.ndarray | None
+    hits: "list[Hit]"
     linked: Linked
-    others: List[Linked]
+    others: list[Linked]
 
     @property
-    def best(self) -> "Optional[Candidate]":
+    def best(self) -> "Candidate | None":
         """The best candidate, also where it does not count."""
         return self.linked.candidates[0] if self.linked.candidates else None
 
     @property
-    def cui(self) -> Optional[str]:
+    def cui(self) -> str | None:
         """The concept of the mention, if it has one."""
         return self.linked.cui
 
     @property
-    def threshold(self) -> Optional[float]:
+    def threshold(self) -> float | None:
         """The cosine under which nothing counts, if there is one."""
         given = self.options.threshold
-        least: Optional[float] = self.kb.meta["threshold"] if given is None else given
+        least: float | None = self.kb.meta["threshold"] if given is None else given
         return least
 
-    def search(self, wanted: Filter, kb: Any = None) -> "List[Hit]":
+    def search(self, wanted: Filter, kb: Any = None) -> "list[Hit]":
         """Look the text up by cosine alone; see `search.find_concepts`.
 
         wanted (Filter): What may be found.
-        kb (Optional[Searched]): What is searched; None = the knowledge base.
-        RETURNS (List[Hit]): The best first.
+        kb (Searched | None): What is searched; None = the knowledge base.
+        RETURNS (list[Hit]): The best first.
         """
         key = (self.question.text, wanted)
         options = replace(self.options, fusion=None)
@@ -100,13 +101,13 @@ class Lookup(NamedTuple):
 
 def ask_linker(
     kb: "KnowledgeBase", question: Question, options: LinkOptions
-) -> List[Linked]:
+) -> list[Linked]:
     """Link a mention and the others of its document.
 
     kb (KnowledgeBase): The knowledge base.
     question (Question): The mention.
     options (LinkOptions): How.
-    RETURNS (List[Linked]): The mention's first.
+    RETURNS (list[Linked]): The mention's first.
     """
     asked = [(question.text, question.label), *question.others]
     return kb.link(
@@ -130,7 +131,7 @@ def look_up(kb: "KnowledgeBase", question: Question, options: LinkOptions) -> Lo
     linked, *others = ask_linker(kb, question, options)
     key = (question.text, mention_filter(question.label, options))
     (pieces,), (cut,) = tokenize_names(kb.encoder, [question.text])
-    vector: Optional[np.ndarray] = None
+    vector: np.ndarray | None = None
     if pieces and linked.note not in ("empty", "no_vector"):
         vector = kb.embed([pieces])[0]
     return Lookup(
@@ -147,18 +148,18 @@ def look_up(kb: "KnowledgeBase", question: Question, options: LinkOptions) -> Lo
     )
 
 
-def named_fields(wanted: Filter) -> List[str]:
+def named_fields(wanted: Filter) -> list[str]:
     """List the fields of a filter that leave something out."""
     return [field.name for field in fields(wanted) if getattr(wanted, field.name)]
 
 
-def rejecting_fields(kb: "KnowledgeBase", wanted: Filter, entry: "Entry") -> List[str]:
+def rejecting_fields(kb: "KnowledgeBase", wanted: Filter, entry: "Entry") -> list[str]:
     """Tell which fields of a filter leave a name out.
 
     kb (KnowledgeBase): The knowledge base.
     wanted (Filter): The filter.
     entry (Entry): The name.
-    RETURNS (List[str]): Names of fields; empty if it may be found.
+    RETURNS (list[str]): Names of fields; empty if it may be found.
     """
     return [
         name
@@ -177,7 +178,7 @@ class ExactSearch:
 
     def __init__(self, kb: "KnowledgeBase") -> None:
         self.kb = kb
-        self.compared: Dict[bytes, np.ndarray] = {}
+        self.compared: dict[bytes, np.ndarray] = {}
         # What the index has found is not what is asked for here.
         self.found: Remembered[Any, Any] = Remembered(0)
 
@@ -202,7 +203,7 @@ class ExactSearch:
             self.compared[key] = np.concatenate([*blocks, np.zeros(0, np.float32)])
         return self.compared[key]
 
-    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `KnowledgeBase.search`."""
         scores = np.stack([self.cosines(vector) for vector in vectors])
         k = min(k, scores.shape[1])

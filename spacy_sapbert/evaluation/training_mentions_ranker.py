@@ -2,8 +2,8 @@
 
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
 import typer
 from tqdm import tqdm
@@ -22,7 +22,7 @@ from training.data.finetune_pairs import find_ids, group_mentions
 
 KNOWN_SCORE = 2.0  # above every cosine
 
-Known = Dict[str, List[str]]  # folded mention → the concepts that it was annotated with
+Known = dict[str, list[str]]  # folded mention → the concepts that it was annotated with
 
 
 def read_known(
@@ -37,7 +37,7 @@ def read_known(
     RETURNS (Known): Distinct concepts of the dictionary, sorted.
     RAISES (SapbertError): If a file is not usable.
     """
-    known: Dict[str, Set[str]] = defaultdict(set)
+    known: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         for gold in read_mentions(path, bars_join_parts=bars_join_parts):
             if len(gold.parts) == 1 and (found := resolve(gold)[0]):
@@ -57,8 +57,8 @@ def make_back_off(rank: Rank, known: Known) -> Rank:
     """
     rows = {text: -number for number, text in enumerate(known, start=1)}
 
-    def rank_known(mentions: Sequence[str]) -> List[List[Answer]]:
-        results: List[List[Answer]] = []
+    def rank_known(mentions: Sequence[str]) -> list[list[Answer]]:
+        results: list[list[Answer]] = []
         for mention, answers in zip(mentions, rank(mentions), strict=True):
             text = fold_text(mention)
             first = [
@@ -72,16 +72,16 @@ def make_back_off(rank: Rank, known: Known) -> Rank:
 
 def add_mentions(
     concepts: Iterable[Concept],
-    mentions: Dict[str, Dict[str, str]],
-    aliases: Dict[str, str],
-    counts: Dict[str, int],
+    mentions: dict[str, dict[str, str]],
+    aliases: dict[str, str],
+    counts: dict[str, int],
 ) -> Iterator[Concept]:
-    """Give concepts the training mentions as names, after their own.
+    """Return concepts the training mentions as names, after their own.
 
     concepts (Iterable[Concept]): The dictionary.
-    mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    counts (Dict[str, int]): Counts concepts, ids of mentions found, and new names.
+    mentions (dict[str, dict[str, str]]): From `group_mentions`.
+    aliases (dict[str, str]): Ids that another one stands for.
+    counts (dict[str, int]): Counts concepts, ids of mentions found, and new names.
     YIELDS (Concept): Each concept; its own names stay as they are, with their languages
         and sources, and the new ones have none.
     RAISES (SapbertError): At the end, if the dictionary has no id of a mention.
@@ -103,11 +103,11 @@ def add_mentions(
 
 def main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl, the dictionary."),
-    mentions: List[Path] = typer.Argument(
+    mentions: list[Path] = typer.Argument(
         ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
     ),
     output: Path = typer.Option(..., help="concepts.jsonl to write."),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
@@ -119,7 +119,7 @@ def main(
     Example: python -m spacy_sapbert.evaluationtraining_mentions_ranker corpus/ncbi/concepts.jsonl
     corpus/ncbi/train.tsv --output corpus/ncbi/concepts-with-train.jsonl
     """
-    counts: Dict[str, int] = Counter()
+    counts: dict[str, int] = Counter()
     try:
         known = read_aliases(aliases) if aliases else {}
         golds = (gold for path in mentions for gold in read_mentions(path))

@@ -2,23 +2,23 @@
 
 import shlex
 from dataclasses import replace
-from typing import Any, Dict, Optional
+from typing import Any
 
 from .trace import Lookup, Question, ask_linker
 
 # What to do, maybe the command, and whether it was tried and works.
-Mend = Dict[str, Any]
-Located = Dict[str, Any]
+Mend = dict[str, Any]
+Located = dict[str, Any]
 
 
 def make_mend(
-    what: str, *, command: Optional[str] = None, tried: Optional[bool] = None
+    what: str, *, command: str | None = None, tried: bool | None = None
 ) -> Mend:
     """Write a mend down.
 
     what (str): What to do, in words.
-    command (Optional[str]): The command that does it.
-    tried (Optional[bool]): Whether the mention then has the concept; None = not tried.
+    command (str | None): The command that does it.
+    tried (bool | None): Whether the mention then has the concept; None = not tried.
     RETURNS (Mend): Plain JSON types.
     """
     return {"what": what, "command": command, "tried": tried}
@@ -27,14 +27,14 @@ def make_mend(
 def works(
     lookup: Lookup,
     located: Located,
-    question: Optional[Question] = None,
+    question: Question | None = None,
     **changes: Any,
 ) -> bool:
     """Ask again with other settings.
 
     lookup (Lookup): The answer.
     located (Located): The expected concept.
-    question (Optional[Question]): Another question; None = the same.
+    question (Question | None): Another question; None = the same.
     changes (Any): Fields of `LinkOptions`.
     RETURNS (bool): Whether the mention then has the expected concept.
     """

@@ -3,8 +3,9 @@
 import gzip
 import json
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Tuple, cast
+from typing import IO, Any, cast
 
 import bioc
 
@@ -41,11 +42,11 @@ def make_collection() -> Any:
     return collection
 
 
-def make_infons(entity: Dict[str, Any]) -> Dict[str, str]:
+def make_infons(entity: dict[str, Any]) -> dict[str, str]:
     """Write what is known of an entity as BioC has it: texts with keys.
 
-    entity (Dict[str, Any]): From `describe_entities`.
-    RETURNS (Dict[str, str]): Lists and dicts as JSON; without what is None or empty,
+    entity (dict[str, Any]): From `describe_entities`.
+    RETURNS (dict[str, str]): Lists and dicts as JSON; without what is None or empty,
         but for the type.
     """
     infons = {TYPE: entity["label"]}
@@ -61,13 +62,13 @@ def make_infons(entity: Dict[str, Any]) -> Dict[str, str]:
 
 
 def make_document(
-    number: Any, text: str, entities: Iterable[Dict[str, Any]], *, include_text: bool
+    number: Any, text: str, entities: Iterable[dict[str, Any]], *, include_text: bool
 ) -> Any:
     """Make a BioC document: one passage, all of the text.
 
     number (Any): Id of the document.
     text (str): Its text.
-    entities (Iterable[Dict[str, Any]]): From `describe_entities`.
+    entities (Iterable[dict[str, Any]]): From `describe_entities`.
     include_text (bool): Give the text of the document and of the mentions.
     RETURNS (BioCDocument): Offsets are in characters.
     """
@@ -97,7 +98,7 @@ def join_text(document: Any, fail: Fail, *, longest: int) -> str:
     RETURNS (str): With line feeds where there is a gap.
     RAISES (SapbertError): If passages overlap or are not in order, or it is too long.
     """
-    pieces: List[str] = []
+    pieces: list[str] = []
     length = 0
     for passage in document.passages:
         for part in [passage] if passage.text else passage.sentences:
@@ -110,7 +111,7 @@ def join_text(document: Any, fail: Fail, *, longest: int) -> str:
 
 
 def list_annotations(document: Any) -> Iterator[Any]:
-    """Give all annotations: of the document, its passages and their sentences.
+    """Return all annotations: of the document, its passages and their sentences.
 
     document (BioCDocument): The document.
     YIELDS (BioCAnnotation): Each.
@@ -132,7 +133,7 @@ def read_annotation(annotation: Any, text: str, fail: Fail) -> GoldSpan:
     RETURNS (GoldSpan): The mention.
     RAISES (SapbertError): If it is not in the text, or something else is there.
     """
-    places: List[Tuple[int, int]] = sorted(
+    places: list[tuple[int, int]] = sorted(
         (location.offset, location.end) for location in annotation.locations
     )
     if not places or any(not 0 <= start < end <= len(text) for start, end in places):

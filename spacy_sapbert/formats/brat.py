@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
@@ -30,15 +31,15 @@ NOT_IN_FILES = frozenset('\\:*?"<>|')
 NAME_BYTES = 200  # of a file, of the 255 that most systems take
 DEPTH = 8  # folders in each other
 
-Entities = Dict[str, GoldSpan]  # by the name, e.g. "T1"
-NumberedLine = Tuple[int, str]
+Entities = dict[str, GoldSpan]  # by the name, e.g. "T1"
+NumberedLine = tuple[int, str]
 
 
-def list_annotations(folder: Path) -> List[Path]:
+def list_annotations(folder: Path) -> list[Path]:
     """List the files with annotations.
 
     folder (Path): The folder.
-    RETURNS (List[Path]): All `.ann` files in it and below, sorted.
+    RETURNS (list[Path]): All `.ann` files in it and below, sorted.
     RAISES (SapbertError): If there is none.
     """
     files = sorted(folder.rglob("*.ann"))
@@ -47,14 +48,14 @@ def list_annotations(folder: Path) -> List[Path]:
     return files
 
 
-def read_entity(path: Path, number: int, line: str, text: str) -> Tuple[str, GoldSpan]:
+def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
     """Read a line `T1`, tab, `Type start end`, tab, mention.
 
     path (Path): The file, for the error.
     number (int): The line.
     line (str): The line.
     text (str): Of the document.
-    RETURNS (Tuple[str, GoldSpan]): Its name, and the mention without ids.
+    RETURNS (tuple[str, GoldSpan]): Its name, and the mention without ids.
     RAISES (SapbertError): If it has another form, or the offsets do not give the
         mention.
     """
@@ -72,17 +73,17 @@ def read_entity(path: Path, number: int, line: str, text: str) -> Tuple[str, Gol
     return name.strip(), GoldSpan(start, end, type, mention, [], number)
 
 
-def read_entities(path: Path, text: str) -> Tuple[Entities, List[NumberedLine]]:
+def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
     """Read a file of annotations.
 
     path (Path): The `.ann` file.
     text (str): Of the document.
-    RETURNS (Tuple[Entities, List[NumberedLine]]): The mentions without ids, and the
+    RETURNS (tuple[Entities, list[NumberedLine]]): The mentions without ids, and the
         lines that give them some.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
     entities: Entities = {}
-    normalisations: List[NumberedLine] = []
+    normalisations: list[NumberedLine] = []
     for number, line in read_lines(path):
         if not line.strip() or line.startswith(OTHERS):
             continue
@@ -104,12 +105,12 @@ def read_entities(path: Path, text: str) -> Tuple[Entities, List[NumberedLine]]:
     return entities, normalisations
 
 
-def add_ids(path: Path, entities: Entities, lines: List[NumberedLine]) -> None:
-    """Give mentions the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name.
+def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
+    """Return mentions the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name.
 
     path (Path): The file, for the error.
     entities (Entities): Changed in place; several ids of one are alternatives.
-    lines (List[NumberedLine]): From `read_entities`.
+    lines (list[NumberedLine]): From `read_entities`.
     RAISES (SapbertError): If a line has another form, or names no mention.
     """
     for number, line in lines:
@@ -189,22 +190,22 @@ def free_name(folder: Path, number: Any, taken: Counter[str]) -> str:
     return free
 
 
-def to_json_line(values: Dict[str, Any]) -> str:
+def to_json_line(values: dict[str, Any]) -> str:
     """Write JSON without any character that some program takes for a line end."""
     data = json.dumps(values, ensure_ascii=False, allow_nan=False)
     return BREAKS.sub(lambda match: f"\\u{ord(match.group()):04x}", data)
 
 
 def annotation_lines(
-    number: int, text: str, entity: Dict[str, Any], losses: Losses
-) -> Optional[List[str]]:
+    number: int, text: str, entity: dict[str, Any], losses: Losses
+) -> list[str] | None:
     """Write the lines of a mention: T, and N for its concept, and # for the rest.
 
     number (int): Of the mention in its document.
     text (str): Of the document, as it is written.
-    entity (Dict[str, Any]): From `describe_entities`.
+    entity (dict[str, Any]): From `describe_entities`.
     losses (Losses): Is added to.
-    RETURNS (Optional[List[str]]): The lines; None for a mention of blanks.
+    RETURNS (list[str] | None): The lines; None for a mention of blanks.
     """
     runs = UNBROKEN.finditer(text, entity["start"], entity["end"])
     places = (trim_place(text, *run.span()) for run in runs)
@@ -231,7 +232,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     folder: Path,
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
@@ -244,7 +245,7 @@ def write_docs(
         if text.startswith("\ufeff"):  # it would be taken for a mark of the file
             losses["byte order marks made blanks"] += 1
             text = " " + text[1:]
-        lines: List[str] = []
+        lines: list[str] = []
         entities = describe_entities(doc, spans_key=spans_key, names=names)
         for count, entity in enumerate(entities, 1):
             lines += annotation_lines(count, text, entity, losses) or ()

@@ -1,6 +1,7 @@
 """A row a mention, for the formats that are tables."""
 
-from typing import Any, Dict, Iterable, Iterator, Optional
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from .entities import AttributeNames, NamedDoc, describe_entities
 
@@ -24,15 +25,15 @@ COLUMNS = (
 def mention_rows(
     docs: Iterable[NamedDoc],
     *,
-    spans_key: Optional[str],
+    spans_key: str | None,
     names: AttributeNames,
-) -> Iterator[Dict[str, Any]]:
-    """Give the entities of all documents, each with the id of its document.
+) -> Iterator[dict[str, Any]]:
+    """Return the entities of all documents, each with the id of its document.
 
     docs (Iterable[NamedDoc]): Ids and documents.
-    spans_key (Optional[str]): A span group; None = the entities.
+    spans_key (str | None): A span group; None = the entities.
     names (AttributeNames): The custom attributes of the linker.
-    YIELDS (Dict[str, Any]): A value for each of `COLUMNS`, as `describe_entities` says.
+    YIELDS (dict[str, Any]): A value for each of `COLUMNS`, as `describe_entities` says.
     """
     for number, doc in docs:
         for entity in describe_entities(doc, spans_key=spans_key, names=names):

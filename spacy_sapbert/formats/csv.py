@@ -3,8 +3,9 @@
 import csv
 import json
 import re
+from collections.abc import Iterable
 from io import TextIOWrapper
-from typing import IO, Any, Iterable, Optional
+from typing import IO, Any
 
 from .columns import choose_columns, mention_rows
 from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
@@ -39,7 +40,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     file: IO[bytes],
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:

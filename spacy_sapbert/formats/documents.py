@@ -3,19 +3,13 @@
 import json
 import sys
 import zlib
+from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Tuple,
-    Union,
     cast,
 )
 
@@ -44,22 +38,22 @@ ROOM = 1 << 16  # bytes of a line for what is not text
 class Document(NamedTuple):
     """A text to link.
 
-    id (Union[str, int]): As the file gives it, else name of the file, and line.
+    id (str | int): As the file gives it, else name of the file, and line.
     text (str): The text.
-    doc (Optional[Doc]): Of a `.spacy` file: its tokens, and the entities if it has any.
+    doc (Doc | None): Of a `.spacy` file: its tokens, and the entities if it has any.
     """
 
-    id: Union[str, int]
+    id: str | int
     text: str
-    doc: "Optional[Doc]" = None
+    doc: "Doc | None" = None
 
 
-def list_files(path: Path) -> List[Tuple[Path, str]]:
+def list_files(path: Path) -> list[tuple[Path, str]]:
     """List the files that an input names.
 
     path (Path): A `.txt` or `.jsonl` file, also with `.gz`; a `.spacy` file; a folder;
         or `-` for the standard input.
-    RETURNS (List[Tuple[Path, str]]): The file itself, or all `.txt` files in the
+    RETURNS (list[tuple[Path, str]]): The file itself, or all `.txt` files in the
         folder and below, sorted; each with the name that makes its id.
     RAISES (SapbertError): If it is something else, or the folder has no such file.
     """
@@ -81,11 +75,11 @@ def list_files(path: Path) -> List[Tuple[Path, str]]:
     return files
 
 
-def list_inputs(paths: Iterable[Path]) -> List[Tuple[Path, str]]:
+def list_inputs(paths: Iterable[Path]) -> list[tuple[Path, str]]:
     """List the files that all inputs name, before any is read.
 
     paths (Iterable[Path]): See `list_files`.
-    RETURNS (List[Tuple[Path, str]]): Files and names, in the order of the paths.
+    RETURNS (list[tuple[Path, str]]): Files and names, in the order of the paths.
     RAISES (SapbertError): As `list_files`, or if the standard input comes twice.
     """
     files = [file for path in paths for file in list_files(path)]
@@ -188,13 +182,13 @@ def document_from_json(data: Any, path: Path, name: str, line: int) -> Document:
 
 def read_json_objects(
     path: Path, name: str, *, longest: int
-) -> Iterator[Tuple[int, Document, Dict[str, Any]]]:
+) -> Iterator[tuple[int, Document, dict[str, Any]]]:
     """Read a `.jsonl` file, one document a line; blank lines are passed over.
 
     path (Path): The file, plain or `.gz`; `-` for the standard input.
     name (str): Of the file, for the ids of documents that have none.
     longest (int): Characters of a document at the most.
-    YIELDS (Tuple[int, Document, Dict[str, Any]]): Number of the line, from 1, the
+    YIELDS (tuple[int, Document, dict[str, Any]]): Number of the line, from 1, the
         document, and all that the line says.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
@@ -228,12 +222,12 @@ def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document
         yield document
 
 
-def read_docs(path: Path, name: str, vocab: "Optional[Vocab]") -> Iterator[Document]:
+def read_docs(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
     """Read a `.spacy` file, which spaCy's `DocBin` wrote; it is read as a whole.
 
     path (Path): The file.
     name (str): Of the file, for the ids of the documents.
-    vocab (Optional[Vocab]): Of the pipeline; None = an empty one.
+    vocab (Vocab | None): Of the pipeline; None = an empty one.
     YIELDS (Document): Each document.
     RAISES (SapbertError): If the file is damaged, or something else.
     """
@@ -264,14 +258,14 @@ def read_documents(
     paths: Iterable[Path],
     *,
     longest: int,
-    vocab: "Optional[Vocab]" = None,
+    vocab: "Vocab | None" = None,
     one_text: bool = False,
 ) -> Iterator[Document]:
     """Read documents to link, one at a time.
 
     paths (Iterable[Path]): See `list_files`; all are looked for before any is read.
     longest (int): Characters of a text at the most.
-    vocab (Optional[Vocab]): For `.spacy` files: the pipeline's.
+    vocab (Vocab | None): For `.spacy` files: the pipeline's.
     one_text (bool): The standard input is one text; else it is read as JSONL.
     YIELDS (Document): Each document, in the order of the paths.
     RAISES (SapbertError): If there is no such file, or with file and line, if a
@@ -282,10 +276,10 @@ def read_documents(
 
 
 def read_files(
-    files: List[Tuple[Path, str]],
+    files: list[tuple[Path, str]],
     *,
     longest: int,
-    vocab: "Optional[Vocab]",
+    vocab: "Vocab | None",
     one_text: bool,
 ) -> Iterator[Document]:
     """Read listed files one after the other; see `read_documents`."""

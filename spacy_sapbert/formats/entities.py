@@ -1,14 +1,15 @@
 """What all the formats say of an entity, read from a linked Doc."""
 
 import math
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from .gold import NIL
 
 # An id of the document, and the document.
-NamedDoc = Tuple[Any, Doc]
+NamedDoc = tuple[Any, Doc]
 
 
 class AttributeNames(NamedTuple):
@@ -27,11 +28,11 @@ class AttributeNames(NamedTuple):
 ATTRIBUTE_NAMES = AttributeNames()
 
 
-def plain_candidate(candidate: Dict[str, Any]) -> Dict[str, Any]:
+def plain_candidate(candidate: dict[str, Any]) -> dict[str, Any]:
     """Make a candidate fit for JSON, which has no NaN.
 
-    candidate (Dict[str, Any]): The candidate.
-    RETURNS (Dict[str, Any]): The same, with floats or None as score and probability.
+    candidate (dict[str, Any]): The candidate.
+    RETURNS (dict[str, Any]): The same, with floats or None as score and probability.
     """
     plain = {**candidate}
     for key in ("score", "probability"):
@@ -41,15 +42,15 @@ def plain_candidate(candidate: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def read_attribute(
-    doc: Doc, spans: Sequence[Span], key: Optional[str], name: str
-) -> List[Any]:
+    doc: Doc, spans: Sequence[Span], key: str | None, name: str
+) -> list[Any]:
     """Read a custom attribute of some spans.
 
     doc (Doc): The document.
     spans (Sequence[Span]): All spans of the group, or the entities.
-    key (Optional[str]): Of the span group; None = the entities.
+    key (str | None): Of the span group; None = the entities.
     name (str): The attribute.
-    RETURNS (List[Any]): A value for each; None if nobody registered it.
+    RETURNS (list[Any]): A value for each; None if nobody registered it.
     """
     if key is not None and spans:
         # Spans of equal offsets share `span._`, so the linker keeps its lists there.
@@ -64,15 +65,15 @@ def read_attribute(
 def describe_entities(
     doc: Doc,
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     names: AttributeNames = ATTRIBUTE_NAMES,
-) -> List[Dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """Describe the linked entities of a document.
 
     doc (Doc): The document.
-    spans_key (Optional[str]): A span group; None = the entities.
+    spans_key (str | None): A span group; None = the entities.
     names (AttributeNames): The custom attributes of the linker.
-    RETURNS (List[Dict[str, Any]]): For each, sorted by place, `start` and `end` in
+    RETURNS (list[dict[str, Any]]): For each, sorted by place, `start` and `end` in
         characters, `text`, `label`, `cui` or None; of that concept `name`, `score` and
         `probability` or None, `types` and `codes`, empty if unknown; `candidates`, and
         `note` or None.

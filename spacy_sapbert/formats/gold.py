@@ -1,7 +1,7 @@
 """Documents and mentions with the concepts that people found; without spaCy."""
 
 import re
-from typing import List, NamedTuple, Union
+from typing import NamedTuple
 
 NIL = "NIL"
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
@@ -16,7 +16,7 @@ class GoldSpan(NamedTuple):
     end (int): The character after its last; -1 if the corpus does not say.
     type (str): As the corpus has it; empty if it has none.
     mention (str): The text.
-    parts (List[List[str]]): For each part of a composite the ids of which one has to
+    parts (list[list[str]]): For each part of a composite the ids of which one has to
         be found; a mention of one concept has one part. Empty if there is no id.
     line (int): Its line in the file, from 1; 0 if the format has no lines.
     """
@@ -25,29 +25,29 @@ class GoldSpan(NamedTuple):
     end: int
     type: str
     mention: str
-    parts: List[List[str]]
+    parts: list[list[str]]
     line: int
 
 
 class GoldDocument(NamedTuple):
     """A document and its mentions.
 
-    id (Union[str, int]): As the corpus has it, else made of the file or the line.
+    id (str | int): As the corpus has it, else made of the file or the line.
     text (str): The text; empty if the corpus has none.
-    spans (List[GoldSpan]): The mentions, in the order of the file.
+    spans (list[GoldSpan]): The mentions, in the order of the file.
     """
 
-    id: Union[str, int]
+    id: str | int
     text: str
-    spans: List[GoldSpan]
+    spans: list[GoldSpan]
 
 
-def split_ids(ids: str, *, bars_join_parts: bool = False) -> List[List[str]]:
+def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
     """Read a field of ids.
 
     ids (str): `A|B` = A or B, `A+B` = both, `A|B+C` = A or B, and C.
     bars_join_parts (bool): `A|B` = both, as NCBI disease and BC5CDR mean it.
-    RETURNS (List[List[str]]): The ids of each part; empty if a part has no id, since
+    RETURNS (list[list[str]]): The ids of each part; empty if a part has no id, since
         then nobody can find all of them.
     """
     parts = SEPARATORS.split(ids) if bars_join_parts else ids.split("+")
@@ -59,7 +59,7 @@ def split_ids(ids: str, *, bars_join_parts: bool = False) -> List[List[str]]:
 
 
 def choose_kb_id(span: GoldSpan) -> str:
-    """Give the one id that an entity can have.
+    """Return the one id that an entity can have.
 
     span (GoldSpan): A mention.
     RETURNS (str): Its first; `NIL` if the corpus has none for it; empty if it is a

@@ -2,8 +2,8 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Union
 
 from spacy.language import Language
 from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
@@ -16,10 +16,10 @@ from .entities import NamedDoc
 from .gold import GoldDocument, GoldSpan, choose_kb_id
 
 
-def choose_tokenizer(nlp: Union[Language, Vocab]) -> Callable[[str], Doc]:
-    """Give what makes a Doc of a text of any length.
+def choose_tokenizer(nlp: Language | Vocab) -> Callable[[str], Doc]:
+    """Return what makes a Doc of a text of any length.
 
-    nlp (Union[Language, Vocab]): A pipeline; or a vocabulary, for tokens at blanks.
+    nlp (Language | Vocab): A pipeline; or a vocabulary, for tokens at blanks.
     RETURNS (Callable[[str], Doc]): The tokenizer.
     """
     return nlp.tokenizer if isinstance(nlp, Language) else Tokenizer(nlp)
@@ -80,7 +80,7 @@ def make_gold_doc(
 
 def make_gold_docs(
     documents: Iterable[GoldDocument],
-    nlp: Union[Language, Vocab],
+    nlp: Language | Vocab,
     *,
     path: Path,
     spans_key: str,
@@ -97,7 +97,7 @@ def make_gold_docs(
     composite, of which no id alone is right.
 
     documents (Iterable[GoldDocument]): With texts.
-    nlp (Union[Language, Vocab]): See `choose_tokenizer`.
+    nlp (Language | Vocab): See `choose_tokenizer`.
     path (Path): Where they are from, for the warning.
     spans_key (str): The span group.
     label (str): Of mentions without a type.

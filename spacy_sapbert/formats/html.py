@@ -1,8 +1,9 @@
 """One page for the browser, drawn by displaCy, without anything from outside."""
 
 import re
+from collections.abc import Iterable, Mapping
 from html import escape
-from typing import IO, Any, Dict, Iterable, List, Mapping, Optional
+from typing import IO, Any
 from urllib.parse import quote
 from zlib import crc32
 
@@ -14,7 +15,7 @@ from .gold import NIL
 
 # Which page shows a concept: pattern of the id → address, {} = the groups in turn,
 # or the whole id.
-LINKS: Dict[str, str] = {
+LINKS: dict[str, str] = {
     r"(C\d{7})": "https://uts.nlm.nih.gov/uts/umls/concept/{}",
     r"(?:MESH:)?([CD]\d{6}(?:\d{3})?)": "https://meshb.nlm.nih.gov/record/ui?ui={}",
     r"OMIM:(\d+)": "https://omim.org/entry/{}",
@@ -47,12 +48,12 @@ mark a { color: inherit; }
 PAGE_END = "</body>\n</html>\n"
 
 
-def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> Optional[str]:
+def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> str | None:
     """Find the page that shows a concept.
 
     cui (str): Id of the concept.
     links (Mapping[str, str]): See `LINKS`; the first pattern that fits counts.
-    RETURNS (Optional[str]): The address; None if no pattern fits.
+    RETURNS (str | None): The address; None if no pattern fits.
     """
     for pattern, template in links.items():
         if match := re.fullmatch(pattern, cui):
@@ -61,10 +62,10 @@ def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> Optional[str]:
     return None
 
 
-def concept_markup(entity: Dict[str, Any], links: Mapping[str, str]) -> str:
+def concept_markup(entity: dict[str, Any], links: Mapping[str, str]) -> str:
     """Show the concept of an entity, or why it has none.
 
-    entity (Dict[str, Any]): From `describe_entities`.
+    entity (dict[str, Any]): From `describe_entities`.
     links (Mapping[str, str]): See `LINKS`.
     RETURNS (str): Markup: the id with its address, the name and the score.
     """
@@ -79,14 +80,14 @@ def concept_markup(entity: Dict[str, Any], links: Mapping[str, str]) -> str:
     return f' <span class="concept">{link}{escape(name + score + note)}</span>'
 
 
-def stack_entities(entities: Iterable[Dict[str, Any]]) -> List[List[Dict[str, Any]]]:
+def stack_entities(entities: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Sort out entities that overlap, since a page draws one at a place.
 
-    entities (Iterable[Dict[str, Any]]): From `describe_entities`.
-    RETURNS (List[List[Dict[str, Any]]]): By place: the entity to draw, the longest
+    entities (Iterable[dict[str, Any]]): From `describe_entities`.
+    RETURNS (list[list[dict[str, Any]]]): By place: the entity to draw, the longest
         and then the first, followed by those that overlap it and are not drawn.
     """
-    stacks: List[List[Dict[str, Any]]] = []
+    stacks: list[list[dict[str, Any]]] = []
     for entity in sorted(entities, key=lambda e: (e["start"] - e["end"], e["start"])):
         for stack in stacks:
             drawn = stack[0]
@@ -99,12 +100,12 @@ def stack_entities(entities: Iterable[Dict[str, Any]]) -> List[List[Dict[str, An
 
 
 def render_doc(
-    text: str, entities: List[Dict[str, Any]], links: Mapping[str, str]
+    text: str, entities: list[dict[str, Any]], links: Mapping[str, str]
 ) -> str:
     """Draw one document.
 
     text (str): Its text.
-    entities (List[Dict[str, Any]]): From `describe_entities`.
+    entities (list[dict[str, Any]]): From `describe_entities`.
     links (Mapping[str, str]): See `LINKS`.
     RETURNS (str): Markup.
     """
@@ -140,7 +141,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     file: IO[bytes],
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
     links: Mapping[str, str] = LINKS,

@@ -1,8 +1,9 @@
 """JSONL: one document a line, plain JSON, offsets in characters of the text."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Iterator, List, Optional
+from typing import IO, Any
 
 from spacy.tokens import Doc
 
@@ -16,18 +17,18 @@ def doc_to_json(
     number: Any,
     doc: Doc,
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Describe a document and its entities.
 
     number (Any): Id of the document, text or number.
     doc (Doc): The document.
-    spans_key (Optional[str]): A span group; None = the entities.
+    spans_key (str | None): A span group; None = the entities.
     include_text (bool): Give the text of the document and of the mentions.
     names (AttributeNames): The custom attributes of the linker.
-    RETURNS (Dict[str, Any]): `id`, `text` and `entities`, plain JSON types.
+    RETURNS (dict[str, Any]): `id`, `text` and `entities`, plain JSON types.
     """
     entities = describe_entities(doc, spans_key=spans_key, names=names)
     if include_text:
@@ -41,7 +42,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     file: IO[bytes],
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
@@ -54,12 +55,12 @@ def write_docs(
         file.write(line.encode("utf8") + b"\n")
 
 
-def read_entities(path: Path, line: int, data: Dict[str, Any]) -> Iterator[GoldSpan]:
+def read_entities(path: Path, line: int, data: dict[str, Any]) -> Iterator[GoldSpan]:
     """Check what a line says of its entities.
 
     path (Path): The file, for the error.
     line (int): The line, from 1.
-    data (Dict[str, Any]): The document: `text`, and maybe `entities`.
+    data (dict[str, Any]): The document: `text`, and maybe `entities`.
     YIELDS (GoldSpan): Each entity; its `label`, `cui` and `text` may be missing.
     RAISES (SapbertError): If it has another form, or its offsets do not give its text.
         It is not quoted.
@@ -84,7 +85,7 @@ def read_entities(path: Path, line: int, data: Dict[str, Any]) -> Iterator[GoldS
             raise SapbertError(
                 Errors.E713.format(path=path, line=line, start=start, end=end)
             )
-        parts: List[List[str]] = [[cui]] if cui else []
+        parts: list[list[str]] = [[cui]] if cui else []
         yield GoldSpan(start, end, label, text[start:end], parts, line)
 
 

@@ -3,7 +3,6 @@
 import re
 import warnings
 from collections import Counter
-from typing import Optional, Tuple
 from urllib.parse import quote
 
 from ..errors import Warnings
@@ -27,13 +26,13 @@ def blank_breaks(text: str) -> str:
     return BREAKS.sub(" ", text)
 
 
-def trim_place(text: str, start: int, end: int) -> Optional[Tuple[int, int]]:
+def trim_place(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Leave out the blanks around a mention.
 
     text (str): Of the document.
     start (int): First character of the mention.
     end (int): The character after its last.
-    RETURNS (Optional[Tuple[int, int]]): Where the mention is without them; None if
+    RETURNS (tuple[int, int] | None): Where the mention is without them; None if
         there is nothing else.
     """
     mention = text[start:end]

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import List, Tuple
 
 from ..errors import Errors, SapbertError
 
@@ -10,17 +9,17 @@ NOWHERE = (-1, -1)
 NO_OFFSET = frozenset({"", "-1"})
 NUMBER = re.compile(r"[0-9]{1,9}")
 
-Fragments = List[Tuple[int, int]]
+Fragments = list[tuple[int, int]]
 
 
-def parse_offsets(path: Path, number: int, start: str, end: str) -> Tuple[int, int]:
+def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, int]:
     """Read the offsets of a mention.
 
     path (Path): The file, for the error.
     number (int): The line, for the error.
     start (str): A whole number; or, like the end, empty or -1 for none.
     end (str): A larger one.
-    RETURNS (Tuple[int, int]): The offsets; `NOWHERE` if there are none.
+    RETURNS (tuple[int, int]): The offsets; `NOWHERE` if there are none.
     RAISES (SapbertError): If they are something else.
     """
     start, end = start.strip(), end.strip()
@@ -32,8 +31,8 @@ def parse_offsets(path: Path, number: int, start: str, end: str) -> Tuple[int, i
 
 
 def place_mention(
-    path: Path, number: int, text: str, offsets: Tuple[int, int], mention: str
-) -> Tuple[int, int, str]:
+    path: Path, number: int, text: str, offsets: tuple[int, int], mention: str
+) -> tuple[int, int, str]:
     """Hold a mention against the text that it is from.
 
     Blanks around a mention do not count: NCBI disease has one with two blanks after
@@ -42,9 +41,9 @@ def place_mention(
     path (Path): The file, for the error.
     number (int): The line, for the error.
     text (str): Of the document.
-    offsets (Tuple[int, int]): Start and end.
+    offsets (tuple[int, int]): Start and end.
     mention (str): As the file has it.
-    RETURNS (Tuple[int, int, str]): Start, end and mention without blanks around.
+    RETURNS (tuple[int, int, str]): Start, end and mention without blanks around.
     RAISES (SapbertError): If it is blank, or something else is there. Neither is
         quoted.
     """
@@ -82,7 +81,7 @@ def parse_fragments(path: Path, number: int, field: str) -> Fragments:
 
 def place_fragments(
     path: Path, number: int, text: str, fragments: Fragments, mention: str
-) -> Tuple[int, int, str]:
+) -> tuple[int, int, str]:
     """Hold a mention that may have gaps against the text that it is from.
 
     What is between the words, blanks or line ends, does not count: an annotation is
@@ -93,7 +92,7 @@ def place_fragments(
     text (str): Of the document.
     fragments (Fragments): Start and end of each.
     mention (str): As the file has it.
-    RETURNS (Tuple[int, int, str]): Start of the first fragment, end of the last, and
+    RETURNS (tuple[int, int, str]): Start of the first fragment, end of the last, and
         the mention without blanks around it.
     RAISES (SapbertError): If it is blank, or something else is there. Neither is
         quoted.

@@ -1,7 +1,8 @@
 """Parquet: a row a mention, with nested columns, for data frames and databases."""
 
+from collections.abc import Iterable
 from itertools import islice
-from typing import IO, Any, Dict, Iterable, List, Optional
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
 ROWS_PER_BATCH = 1_000  # held as Python objects, which take many times the room
 
 CODES = pa.map_(pa.string(), pa.list_(pa.string()))
-TYPES: Dict[str, pa.DataType] = {
+TYPES: dict[str, pa.DataType] = {
     "id": pa.string(),
     "start": pa.int64(),
     "end": pa.int64(),
@@ -43,19 +44,19 @@ TYPES: Dict[str, pa.DataType] = {
 }
 
 
-def with_pairs(values: Dict[str, Any]) -> Dict[str, Any]:
+def with_pairs(values: dict[str, Any]) -> dict[str, Any]:
     """Write codes as Arrow takes a map.
 
-    values (Dict[str, Any]): A row, or a candidate.
-    RETURNS (Dict[str, Any]): The same, with a list of pairs as `codes`.
+    values (dict[str, Any]): A row, or a candidate.
+    RETURNS (dict[str, Any]): The same, with a list of pairs as `codes`.
     """
     return {**values, "codes": list((values.get("codes") or {}).items())}
 
 
-def to_batch(rows: List[Dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Put rows into Arrow's compact form.
 
-    rows (List[Dict[str, Any]]): From `mention_rows`.
+    rows (list[dict[str, Any]]): From `mention_rows`.
     schema (pa.Schema): The columns.
     RETURNS (pa.RecordBatch): The rows.
     """
@@ -70,7 +71,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     file: IO[bytes],
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
     rows_per_group: int = 20_000,
@@ -81,7 +82,7 @@ def write_docs(
     """
     schema = pa.schema([(name, TYPES[name]) for name in choose_columns(include_text)])
     rows = mention_rows(docs, spans_key=spans_key, names=names)
-    batches: List[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     held = 0
     with pq.ParquetWriter(file, schema) as writer:
         while part := list(islice(rows, min(ROWS_PER_BATCH, rows_per_group - held))):

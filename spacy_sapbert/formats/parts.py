@@ -7,10 +7,11 @@ part: what it does not list is not done, and is written again.
 import hashlib
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.writing import fcntl, lock_handle, write_atomically, write_json
@@ -20,7 +21,7 @@ STATE_FILE = "_state.json"
 FORMAT_VERSION = 1
 
 # Writes documents to a file, and counts what it wrote.
-WritePart = Callable[[Iterator[Document], Any], Dict[str, int]]
+WritePart = Callable[[Iterator[Document], Any], dict[str, int]]
 
 
 def part_name(number: int, suffix: str) -> str:
@@ -39,7 +40,7 @@ def digest_document(document: Document) -> bytes:
     document (Document): The document.
     RETURNS (bytes): sha256 of its id, its text, and entities that it came with.
     """
-    spans: List[Any] = []
+    spans: list[Any] = []
     if document.doc is not None:
         groups = {"": document.doc.ents, **document.doc.spans}
         spans = [
@@ -64,7 +65,7 @@ def pass_documents(documents: Iterable[Document], seen: Any) -> Iterator[Documen
 
 
 def check_state(state: Any) -> None:
-    """Make sure that a state is one.
+    """Check that a state is one.
 
     state (Any): Parsed JSON.
     RAISES (ValueError, KeyError, TypeError): If it is not.
@@ -84,11 +85,11 @@ def check_state(state: Any) -> None:
         raise TypeError
 
 
-def read_state(folder: Path) -> Optional[Dict[str, Any]]:
+def read_state(folder: Path) -> dict[str, Any] | None:
     """Read how far an output is.
 
     folder (Path): The output.
-    RETURNS (Optional[Dict[str, Any]]): `version`, `command`, `suffix`, `parts`,
+    RETURNS (dict[str, Any] | None): `version`, `command`, `suffix`, `parts`,
         `finished`; None if nothing was begun there.
     RAISES (SapbertError): If the file is damaged, or the folder holds other things.
     """
@@ -107,13 +108,13 @@ def read_state(folder: Path) -> Optional[Dict[str, Any]]:
     return dict(state)
 
 
-def open_state(folder: Path, command: Dict[str, Any], *, force: bool) -> Dict[str, Any]:
+def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> dict[str, Any]:
     """Begin an output in parts, or find what there is of it.
 
     folder (Path): The output; see `hold_folder`.
-    command (Dict[str, Any]): Everything that decides what the parts say, as JSON.
+    command (dict[str, Any]): Everything that decides what the parts say, as JSON.
     force (bool): Remove what there is of any output in parts.
-    RETURNS (Dict[str, Any]): See `read_state`.
+    RETURNS (dict[str, Any]): See `read_state`.
     RAISES (SapbertError): If the folder is another command's, or holds other things.
     """
     state = read_state(folder)
@@ -165,12 +166,12 @@ def hold_folder(folder: Path) -> Iterator[None]:
 
 
 def check_part(
-    folder: Path, part: Dict[str, Any], documents: Iterable[Document]
+    folder: Path, part: dict[str, Any], documents: Iterable[Document]
 ) -> None:
-    """Make sure that a part is there, and what it was made of.
+    """Check that a part is there, and what it was made of.
 
     folder (Path): The output.
-    part (Dict[str, Any]): What the state says of it.
+    part (dict[str, Any]): What the state says of it.
     documents (Iterable[Document]): As the input gives them now.
     RAISES (SapbertError): If the file or the input has changed.
     """
@@ -190,7 +191,7 @@ def check_part(
 
 def write_parts(
     folder: Path,
-    state: Dict[str, Any],
+    state: dict[str, Any],
     documents: Iterable[Document],
     *,
     size: int,
@@ -200,7 +201,7 @@ def write_parts(
     """Write what is not written yet.
 
     folder (Path): The output; see `hold_folder`.
-    state (Dict[str, Any]): From `open_state`; grows with the parts.
+    state (dict[str, Any]): From `open_state`; grows with the parts.
     documents (Iterable[Document]): All of them, also those that are done.
     size (int): Documents in a part.
     suffix (str): Of the parts.

@@ -2,8 +2,9 @@
 MedMentions have it."""
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import IO, Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
@@ -18,14 +19,14 @@ BETWEEN = "\n"  # title and abstract: offsets count one character there
 LINE_BYTES = 4 * LONGEST + (1 << 16)  # a line is up to a whole document
 NO_CONCEPT = "-"
 
-Row = Tuple[int, List[str]]  # number of the line, its fields
+Row = tuple[int, list[str]]  # number of the line, its fields
 
 
-def read_rows(path: Path) -> Iterator[Tuple[int, str]]:
+def read_rows(path: Path) -> Iterator[tuple[int, str]]:
     """Read the lines that are not blank.
 
     path (Path): The file, plain or `.gz`.
-    YIELDS (Tuple[int, str]): Number of the line, from 1, and the line.
+    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
     """
     for first, lines in read_line_blocks(path, line_bytes=LINE_BYTES):
         for number, raw in enumerate(lines, first):
@@ -34,10 +35,10 @@ def read_rows(path: Path) -> Iterator[Tuple[int, str]]:
                 yield number, line
 
 
-def is_relation(fields: List[str]) -> bool:
-    """Tell whether a line says how two concepts are related, not where one is.
+def is_relation(fields: list[str]) -> bool:
+    """Return whether a line says how two concepts are related, not where one is.
 
-    fields (List[str]): Of the line.
+    fields (list[str]): Of the line.
     RETURNS (bool): Whether there is a word in the place of an offset.
     """
     return len(fields) in (4, 5) and bool(RELATION.fullmatch(fields[1]))
@@ -54,15 +55,15 @@ def bad_line(path: Path, number: int, got: str) -> SapbertError:
     return SapbertError(Errors.E712.format(path=path, line=number, got=got))
 
 
-def split_documents(path: Path) -> Iterator[Tuple[str, str, List[Row]]]:
+def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
     """Put the lines of each document together.
 
     path (Path): The file.
-    YIELDS (Tuple[str, str, List[Row]]): Id, text, and the lines of its mentions.
+    YIELDS (tuple[str, str, list[Row]]): Id, text, and the lines of its mentions.
     RAISES (SapbertError): If a line has another form, or is not where it belongs.
     """
-    doc: Optional[str] = None
-    rows: List[Row] = []
+    doc: str | None = None
+    rows: list[Row] = []
     text, has_abstract = "", False
     for number, line in read_rows(path):
         if match := TEXT_LINE.fullmatch(line):
@@ -138,7 +139,7 @@ def read_gold(
     SOURCE: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
     for doc, text, rows in split_documents(path):
-        spans: List[GoldSpan] = []
+        spans: list[GoldSpan] = []
         for row in rows:
             spans += read_spans(
                 path,
@@ -161,15 +162,15 @@ def clean_id(number: Any) -> str:
 
 
 def mention_line(
-    doc: str, text: str, entity: Dict[str, Any], losses: Losses
-) -> Optional[str]:
+    doc: str, text: str, entity: dict[str, Any], losses: Losses
+) -> str | None:
     """Write the line of a mention.
 
     doc (str): Id of the document.
     text (str): Of the document, as it is written.
-    entity (Dict[str, Any]): From `describe_entities`.
+    entity (dict[str, Any]): From `describe_entities`.
     losses (Losses): Is added to.
-    RETURNS (Optional[str]): The line; None for a mention of blanks.
+    RETURNS (str | None): The line; None for a mention of blanks.
     """
     place = trim_place(text, entity["start"], entity["end"])
     if place is None:
@@ -186,7 +187,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     file: IO[bytes],
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:

@@ -4,6 +4,7 @@ Nothing here imports spaCy, so that training can read corpora without it.
 """
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -11,14 +12,7 @@ from typing import (
     IO,
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    Optional,
     Protocol,
-    Tuple,
-    Union,
 )
 
 from ..errors import Errors, SapbertError
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
     from .entities import AttributeNames, NamedDoc
 
 # A format is a module with `write_docs`.
-WRITERS: Dict[str, str] = {
+WRITERS: dict[str, str] = {
     "jsonl": "spacy_sapbert.formats.jsonl",
     "html": "spacy_sapbert.formats.html",
     "table": "spacy_sapbert.formats.table",
@@ -44,13 +38,13 @@ WRITERS: Dict[str, str] = {
     "biocjson": "spacy_sapbert.formats.biocjson",
 }
 # A format that can be read is a module with `read_gold`.
-READERS: Dict[str, str] = {
+READERS: dict[str, str] = {
     name: WRITERS[name] for name in ("jsonl", "pubtator", "brat", "biocxml", "biocjson")
 }
 # Formats of which an output is a folder, with files for each document.
-FOLDERS: Dict[str, str] = {"brat": ".ann"}  # and the ending by which one is known
+FOLDERS: dict[str, str] = {"brat": ".ann"}  # and the ending by which one is known
 # Endings of file names by which a format is guessed.
-SUFFIXES: Dict[str, str] = {
+SUFFIXES: dict[str, str] = {
     ".jsonl": "jsonl",
     ".html": "html",
     ".htm": "html",
@@ -62,7 +56,7 @@ SUFFIXES: Dict[str, str] = {
     ".json": "biocjson",
 }
 # Formats that need a library, and the extra that brings it.
-LIBRARIES: Dict[str, Tuple[str, str]] = {
+LIBRARIES: dict[str, tuple[str, str]] = {
     "parquet": ("pyarrow", "parquet"),
     "biocxml": ("bioc", "bioc"),
     "biocjson": ("bioc", "bioc"),
@@ -79,27 +73,27 @@ class Writer(Protocol):
         docs: "Iterable[NamedDoc]",
         target: Any,
         *,
-        spans_key: Optional[str] = None,
+        spans_key: str | None = None,
         include_text: bool = True,
         names: "AttributeNames" = ...,
     ) -> None:
         """Write linked documents, one after the other, in bounded memory.
 
         docs (Iterable[NamedDoc]): Ids and documents.
-        target (Union[IO[bytes], Path]): Where to: a file open for writing; of the
+        target (IO[bytes] | Path): Where to: a file open for writing; of the
             formats in `FOLDERS` the path of an empty folder.
-        spans_key (Optional[str]): A span group; None = the entities.
+        spans_key (str | None): A span group; None = the entities.
         include_text (bool): Write what the documents and the mentions say.
         names (AttributeNames): The custom attributes of the linker.
         RAISES (SapbertError): If the format cannot do without the text.
         """
 
 
-def load_module(name: str, modules: Dict[str, str]) -> Any:
+def load_module(name: str, modules: dict[str, str]) -> Any:
     """Import a format, and the library that it needs.
 
     name (str): The format.
-    modules (Dict[str, str]): `WRITERS` or `READERS`, which have it.
+    modules (dict[str, str]): `WRITERS` or `READERS`, which have it.
     RETURNS (ModuleType): Its module.
     RAISES (SapbertError): If the library is not installed.
     """
@@ -158,7 +152,7 @@ def guess_format(path: Path) -> str:
 
 
 def check_folder(path: Path, suffix: str) -> None:
-    """Make sure that a folder may be replaced.
+    """Check that a folder may be replaced.
 
     path (Path): The folder, if there is one.
     suffix (str): Of the files that belong to the format, each beside a `.txt` file.
@@ -174,13 +168,13 @@ def check_folder(path: Path, suffix: str) -> None:
 
 
 @contextmanager
-def open_target(path: Optional[Path], format: str) -> Iterator[Union[IO[bytes], Path]]:
+def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
     """Open where a format is written to.
 
-    path (Optional[Path]): A file or, of a format in `FOLDERS`, a folder, which takes
+    path (Path | None): A file or, of a format in `FOLDERS`, a folder, which takes
         its name once it is whole; None = the standard output.
     format (str): The format.
-    YIELDS (Union[IO[bytes], Path]): What `write_docs` of the format takes.
+    YIELDS (IO[bytes] | Path): What `write_docs` of the format takes.
     RAISES (SapbertError): If there is no folder to write, or one with other files.
     """
     if format in FOLDERS:
@@ -201,14 +195,14 @@ def write_linked(
     docs: "Iterable[NamedDoc]",
     path: Path,
     *,
-    format: Optional[str] = None,
+    format: str | None = None,
     **options: Any,
 ) -> None:
     """Write linked documents to a file or folder, whole or not at all.
 
     docs (Iterable[NamedDoc]): Ids and documents.
     path (Path): The file or folder; what was there before is replaced.
-    format (Optional[str]): A key of `WRITERS`; None = by the ending of the path.
+    format (str | None): A key of `WRITERS`; None = by the ending of the path.
     options (Any): What the writer takes; see `Writer`.
     RAISES (SapbertError): If the format is unknown, needs a library that is missing,
         or cannot be written so.
@@ -221,18 +215,18 @@ def write_linked(
 
 def read_docs(
     path: Path,
-    nlp: "Union[Language, Vocab]",
+    nlp: "Language | Vocab",
     *,
-    format: Optional[str] = None,
+    format: str | None = None,
     spans_key: str = "gold",
     label: str = "ENTITY",
 ) -> "Iterator[NamedDoc]":
     """Read annotated documents as gold Docs; see `gold_docs.make_gold_docs`.
 
     path (Path): A file or, of a format in `FOLDERS`, a folder.
-    nlp (Union[Language, Vocab]): Its tokenizer is used; a bare vocabulary has none, so
+    nlp (Language | Vocab): Its tokenizer is used; a bare vocabulary has none, so
         that tokens are what blanks part.
-    format (Optional[str]): A key of `READERS`; None = by the ending of the path, and
+    format (str | None): A key of `READERS`; None = by the ending of the path, and
         brat for a folder.
     spans_key (str): The span group that gets all the mentions.
     label (str): Of mentions without a type.

@@ -1,6 +1,7 @@
 """A table for people, on the terminal."""
 
-from typing import IO, Any, Dict, Iterable, List, Optional
+from collections.abc import Iterable
+from typing import IO, Any
 
 from wasabi import table
 
@@ -25,12 +26,12 @@ def shorten(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def entity_row(entity: Dict[str, Any], *, include_text: bool = True) -> List[str]:
+def entity_row(entity: dict[str, Any], *, include_text: bool = True) -> list[str]:
     """Put an entity in a row.
 
-    entity (Dict[str, Any]): From `describe_entities`.
+    entity (dict[str, Any]): From `describe_entities`.
     include_text (bool): Show the mention; else its place.
-    RETURNS (List[str]): A cell for each of `HEADER`.
+    RETURNS (list[str]): A cell for each of `HEADER`.
     """
     place = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
@@ -48,7 +49,7 @@ def write_docs(
     docs: Iterable[NamedDoc],
     file: IO[bytes],
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:

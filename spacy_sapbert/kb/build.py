@@ -4,10 +4,11 @@ import json
 import os
 import shutil
 from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -47,21 +48,21 @@ SHARD_ROWS = 8_192  # names embedded between two saves
 class Names:
     """The distinct tokenised names, numbered in the order in which they come.
 
-    rows (Dict[bytes, int]): The row of each key.
+    rows (dict[bytes, int]): The row of each key.
     ids (array): The wordpieces of all rows, one after the other.
     ends (array): Where each row ends in `ids`.
     """
 
     def __init__(self) -> None:
-        self.rows: Dict[bytes, int] = {}
+        self.rows: dict[bytes, int] = {}
         self.ids = array("i")
         self.ends = array("q")
 
-    def add(self, pieces: Tuple[int, ...]) -> Optional[int]:
+    def add(self, pieces: tuple[int, ...]) -> int | None:
         """Number a tokenised name.
 
-        pieces (Tuple[int, ...]): Its wordpieces; none if the encoder cannot read it.
-        RETURNS (Optional[int]): Its row, None for no wordpieces.
+        pieces (tuple[int, ...]): Its wordpieces; none if the encoder cannot read it.
+        RETURNS (int | None): Its row, None for no wordpieces.
         """
         if not pieces:
             return None
@@ -71,8 +72,8 @@ class Names:
             self.ends.append(len(self.ids))
         return row
 
-    def pieces(self, row: int) -> Tuple[int, ...]:
-        """Give the wordpieces of a row."""
+    def pieces(self, row: int) -> tuple[int, ...]:
+        """Return the wordpieces of a row."""
         start = self.ends[row - 1] if row else 0
         return tuple(self.ids[start : self.ends[row]])
 
@@ -84,13 +85,13 @@ class Names:
 
 def write_store(
     concepts: Iterable[Concept], path: Path, model: NameModel
-) -> Tuple[Names, Dict[str, int]]:
+) -> tuple[Names, dict[str, int]]:
     """Write concepts.db, and number the names that have to be embedded.
 
     concepts (Iterable[Concept]): The concepts, each once.
     path (Path): The file to write.
-    model (Model[List[str], Floats2d]): With the encoder opened in it.
-    RETURNS (Tuple[Names, Dict[str, int]]): The names, and how many concepts, aliases,
+    model (Model[list[str], Floats2d]): With the encoder opened in it.
+    RETURNS (tuple[Names, dict[str, int]]): The names, and how many concepts, aliases,
         rows and unreadable aliases there are.
     RAISES (SapbertError): If a concept comes twice, or no name can be read.
     """
@@ -124,7 +125,7 @@ def embed_rows(
 
     names (Names): The rows.
     folder (Path): Where the shards lie.
-    model (Model[List[str], Floats2d]): With the encoder opened in it.
+    model (Model[list[str], Floats2d]): With the encoder opened in it.
     progress (bool): Show a bar.
     RETURNS (np.ndarray): Memory-mapped, float32. Shape: (rows, width).
     RAISES (SapbertError): If a vector is not finite.
@@ -160,13 +161,13 @@ def embed_shard(
 
     names (Names): All rows.
     rows (np.ndarray): Which ones. Shape: (n,).
-    model (Model[List[str], Floats2d]): With the encoder opened in it.
+    model (Model[list[str], Floats2d]): With the encoder opened in it.
     bar (tqdm): Is told how far it is.
     RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
     RAISES (SapbertError): If one is not finite.
     """
     _, size, _ = model.attrs["run"]
-    parts: List[np.ndarray] = []
+    parts: list[np.ndarray] = []
     for start in range(0, len(rows), size):
         batch = rows[start : start + size]
         parts.append(encode_wordpieces(model, [names.pieces(row) for row in batch]))
@@ -191,11 +192,11 @@ def write_shard(path: Path, vectors: np.ndarray) -> None:
     os.replace(part, path)
 
 
-def begin_work(folder: Path, plan: Dict[str, Any]) -> None:
+def begin_work(folder: Path, plan: dict[str, Any]) -> None:
     """Make the folder of a build ready, and keep in it what the same build left.
 
     folder (Path): Where shards are kept while a build lasts.
-    plan (Dict[str, Any]): What decides the vectors.
+    plan (dict[str, Any]): What decides the vectors.
     """
     path = folder / "plan.json"
     if not path.is_file() or json.loads(path.read_text("utf8")) != plan:
@@ -205,13 +206,13 @@ def begin_work(folder: Path, plan: Dict[str, Any]) -> None:
 
 
 def prepare_encoder(
-    name: str, folder: Path, settings: Optional[EncoderSettings]
+    name: str, folder: Path, settings: EncoderSettings | None
 ) -> EncoderSettings:
     """Put the encoder into a folder as plain AutoModel reads it.
 
     name (str): A folder or a hub id.
     folder (Path): Where to write it.
-    settings (Optional[EncoderSettings]): How to run it; None = as its folder says.
+    settings (EncoderSettings | None): How to run it; None = as its folder says.
     RETURNS (EncoderSettings): How it is run.
     """
     settings = settings or read_settings(Path(name))
@@ -230,10 +231,10 @@ def build_kb(
     output: Path,
     encoder: str,
     *,
-    settings: Optional[EncoderSettings] = None,
+    settings: EncoderSettings | None = None,
     backend: str = "hnsw",
-    backend_settings: Optional[Dict[str, int]] = None,
-    threshold: Optional[float] = None,
+    backend_settings: dict[str, int] | None = None,
+    threshold: float | None = None,
     sources: Sequence[str] = (),
     engine: str = "torch",
     names_per_pass: int = 64,
@@ -242,16 +243,16 @@ def build_kb(
     ngrams: bool = False,
     force: bool = False,
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Build a knowledge base; a build that was stopped goes on where it was.
 
     concepts_path (Path): concepts.jsonl.
     output (Path): The folder to write.
     encoder (str): A folder or a hub id.
-    settings (Optional[EncoderSettings]): How to run it; None = as its folder says.
+    settings (EncoderSettings | None): How to run it; None = as its folder says.
     backend (str): Of the index, "hnsw" or "exact".
-    backend_settings (Optional[Dict[str, int]]): Those that differ from the defaults.
-    threshold (Optional[float]): Cosine under which a mention has no concept.
+    backend_settings (dict[str, int] | None): Those that differ from the defaults.
+    threshold (float | None): Cosine under which a mention has no concept.
     sources (Sequence[str]): The vocabularies and their releases, for people.
     engine (str): What runs the encoder; see `create_encoder`. With "openvino" the
         encoder is exported for it, and the linker may use it too.
@@ -261,7 +262,7 @@ def build_kb(
     ngrams (bool): Index the character 3-grams of the names too, for `fusion`.
     force (bool): Replace a folder that is there.
     progress (bool): Show bars.
-    RETURNS (Dict[str, Any]): The meta.json of the knowledge base.
+    RETURNS (dict[str, Any]): The meta.json of the knowledge base.
     RAISES (SapbertError): If input, encoder, settings or place are not usable.
     """
     check_file(concepts_path)

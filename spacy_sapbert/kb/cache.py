@@ -1,7 +1,8 @@
 """The last of many results, so that what comes again costs nothing."""
 
 from collections import OrderedDict
-from typing import Dict, Generic, Hashable, Iterable, Mapping, TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
 
 from ..system.forks import ProcessLock
 
@@ -20,13 +21,13 @@ class Remembered(Generic[Key, Value]):
         self.kept: OrderedDict[Key, Value] = OrderedDict()
         self.lock = ProcessLock()
 
-    def recall(self, keys: Iterable[Key]) -> Dict[Key, Value]:
-        """Give what is kept of some keys.
+    def recall(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """Return what is kept of some keys.
 
         keys (Iterable[Key]): The keys.
-        RETURNS (Dict[Key, Value]): By key; without those that are not kept.
+        RETURNS (dict[Key, Value]): By key; without those that are not kept.
         """
-        found: Dict[Key, Value] = {}
+        found: dict[Key, Value] = {}
         with self.lock:
             for key in keys:
                 if key in self.kept:

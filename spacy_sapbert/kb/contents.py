@@ -1,16 +1,10 @@
 """What a knowledge base holds at one moment, and how that is searched."""
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
 )
 
 import numpy as np
@@ -45,7 +39,7 @@ class Contents:
     rows of before a change for rows of after it.
 
     folder (Path): Of the knowledge base, verified.
-    meta (Dict[str, Any]): Its meta.json.
+    meta (dict[str, Any]): Its meta.json.
     open_index (Callable[[], Index]): Gives the index of what was built.
     open_encoder (Callable[[], NameModel]): Gives the encoder.
     """
@@ -53,7 +47,7 @@ class Contents:
     def __init__(
         self,
         folder: Path,
-        meta: Dict[str, Any],
+        meta: dict[str, Any],
         *,
         open_index: Callable[[], Index],
         open_encoder: "Callable[[], NameModel]",
@@ -68,10 +62,10 @@ class Contents:
         self.layers = [built, *([added] if added else [])]
         self.store = LayeredStore(self.layers)
         self.lock = ProcessLock()
-        self.loaded_ngrams: Optional[NgramLayers] = None
+        self.loaded_ngrams: NgramLayers | None = None
         self.found: Remembered[Any, Any] = Remembered(MENTIONS_KEPT)
         self.facts: Remembered[str, Any] = Remembered(CONCEPTS_KEPT)
-        self.filters: Dict[Filter, Admitted] = {}
+        self.filters: dict[Filter, Admitted] = {}
 
     @property
     def rows(self) -> int:
@@ -83,18 +77,18 @@ class Contents:
         """The encoder of the knowledge base."""
         return self.open_encoder()
 
-    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest rows.
 
         vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
         k (int): How many rows.
-        RETURNS (Tuple[np.ndarray, np.ndarray]): Rows and cosines, the best first.
+        RETURNS (tuple[np.ndarray, np.ndarray]): Rows and cosines, the best first.
             Shape: (n, up to k) each.
         """
         return search_layers(self.layers, vectors, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Give what the index holds.
+        """Return what the index holds.
 
         rows (np.ndarray): Numbers of rows. Shape: (n,).
         RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
@@ -109,8 +103,8 @@ class Contents:
                 found[own] = layer.open_index().vectors(rows[own] - layer.first)
         return found
 
-    def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
-        """Give every alias of every concept on some rows; see `Store.entries`."""
+    def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
+        """Return every alias of every concept on some rows; see `Store.entries`."""
         return self.store.entries(rows)
 
     def admitted(self, wanted: Filter) -> Admitted:
@@ -154,18 +148,18 @@ class Contents:
         vectors: np.ndarray,
         rows: np.ndarray,
         scores: np.ndarray,
-        admitted: Optional[Admitted],
+        admitted: Admitted | None,
         options: LinkOptions,
-    ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Search by the likeness of characters too; see `hybrid.unite_searches`.
 
         texts (Sequence[str]): Mentions.
         vectors (np.ndarray): Their unit vectors in float32. Shape: (n, width).
         rows (np.ndarray): Rows that were found by them. Shape: (n, m).
         scores (np.ndarray): Their cosines. Shape: (n, m).
-        admitted (Optional[Admitted]): What may be found; None = everything.
+        admitted (Admitted | None): What may be found; None = everything.
         options (LinkOptions): How the two are put together.
-        RETURNS (Tuple[np.ndarray, np.ndarray, np.ndarray]): Rows, cosines, and what to
+        RETURNS (tuple[np.ndarray, np.ndarray, np.ndarray]): Rows, cosines, and what to
             order them by, in any order; row −1 is none. Shape: (n, k) each.
         RAISES (SapbertError): If the knowledge base was built without.
         """

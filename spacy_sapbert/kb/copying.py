@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Dict, List, Set
 
 from ..system.forks import OwnFolder
 from ..system.writing import write_folder_atomically
@@ -32,7 +31,7 @@ def copy_files(source: Path, target: Path) -> None:
     """
     overlay = overlay_folder(source, read_meta(source))
 
-    def find_leftovers(place: str, names: List[str]) -> Set[str]:
+    def find_leftovers(place: str, names: list[str]) -> set[str]:
         if Path(place) != source:
             return set()
         old = {n for n in names if OVERLAY_FOLDER.fullmatch(n)}
@@ -42,21 +41,21 @@ def copy_files(source: Path, target: Path) -> None:
     shutil.copytree(source, target, ignore=find_leftovers, dirs_exist_ok=True)
 
 
-def kb_to_files(kb: KnowledgeBase) -> Dict[str, bytes]:
+def kb_to_files(kb: KnowledgeBase) -> dict[str, bytes]:
     """Read all files of a knowledge base into memory.
 
     kb (KnowledgeBase): The knowledge base.
-    RETURNS (Dict[str, bytes]): By relative path.
+    RETURNS (dict[str, bytes]): By relative path.
     """
     # What lies there now, which may be newer than what is open.
     names = read_meta(kb.folder)["files"]
     return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
 
 
-def unpack_kb(files: Dict[str, bytes]) -> OwnFolder:
+def unpack_kb(files: dict[str, bytes]) -> OwnFolder:
     """Write the files of a knowledge base into a temporary folder.
 
-    files (Dict[str, bytes]): From `kb_to_files`; what meta.json does not name is left
+    files (dict[str, bytes]): From `kb_to_files`; what meta.json does not name is left
         out, and it names no place outside of the folder.
     RETURNS (OwnFolder): The folder, which lasts as long as this object.
     RAISES (SapbertError): If meta.json is missing or damaged.

@@ -1,9 +1,10 @@
 """What a filter leaves of one concepts.db."""
 
 import json
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import List, Mapping, NamedTuple, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,12 +26,12 @@ class Allowed(NamedTuple):
     origins: np.ndarray
 
     def admits(self, entry: Entry) -> bool:
-        """Tell whether a name is left."""
+        """Return whether a name is left."""
         return bool(self.concepts[entry.concept] and self.origins[entry.origin])
 
 
 def check_known(stores: Sequence[Store], wanted: Filter) -> None:
-    """Make sure that a knowledge base has what a filter names.
+    """Check that a knowledge base has what a filter names.
 
     stores (Sequence[Store]): Its concepts.
     wanted (Filter): The filter.
@@ -71,8 +72,8 @@ def apply_filter(
         whether they are left.
     RETURNS (Allowed): What is left.
     """
-    conditions: List[str] = []
-    values: List[str] = []
+    conditions: list[str] = []
+    values: list[str] = []
     cuis = "SELECT value FROM json_each(?)"
     for types in (wanted.types, wanted.label_types):
         if types:

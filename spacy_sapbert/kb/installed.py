@@ -2,25 +2,25 @@
 
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Dict, Union
+from typing import Any
 
 from ..errors import Errors, SapbertError
 
 ENTRY_POINTS = "spacy_sapbert_kbs"
 
 
-def installed_kbs() -> Dict[str, Any]:
+def installed_kbs() -> dict[str, Any]:
     """Find the knowledge bases that are installed as packages.
 
-    RETURNS (Dict[str, EntryPoint]): By name.
+    RETURNS (dict[str, EntryPoint]): By name.
     """
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-def find_kb(name: Union[str, Path, None] = None) -> Path:
+def find_kb(name: str | Path | None = None) -> Path:
     """Find the folder of a knowledge base.
 
-    name (Union[str, Path, None]): A folder, or the name of an installed knowledge
+    name (str | Path | None): A folder, or the name of an installed knowledge
         base; None for the only one that is installed.
     RETURNS (Path): The folder.
     RAISES (SapbertError): If there is none, or None could mean several.

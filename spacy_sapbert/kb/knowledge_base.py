@@ -1,18 +1,11 @@
 """KnowledgeBase: a folder of concepts, index and encoder, verified and searched."""
 
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
 )
 
 import numpy as np
@@ -37,12 +30,12 @@ if TYPE_CHECKING:
 
 
 def load_kb(
-    name: Union[str, Path, None] = None, *, encoder: "Optional[NameModel]" = None
+    name: str | Path | None = None, *, encoder: "NameModel | None" = None
 ) -> "KnowledgeBase":
     """Open a knowledge base, after every file in it has been checked.
 
-    name (Union[str, Path, None]): See `find_kb`.
-    encoder (Optional[Model[List[str], Floats2d]]): How to run its encoder; None = the
+    name (str | Path | None): See `find_kb`.
+    encoder (Model[list[str], Floats2d] | None): How to run its encoder; None = the
         defaults of `create_encoder`.
     RETURNS (KnowledgeBase): Ready to be asked; index and encoder are loaded when
         first used.
@@ -58,28 +51,28 @@ class KnowledgeBase:
     """Concepts, the index of their names, and the encoder that made it.
 
     folder (Path): Where it lies, verified.
-    meta (Dict[str, Any]): Its meta.json.
-    encoder (Optional[Model[List[str], Floats2d]]): See `load_kb`.
+    meta (dict[str, Any]): Its meta.json.
+    encoder (Model[list[str], Floats2d] | None): See `load_kb`.
     """
 
     def __init__(
         self,
         folder: Path,
-        meta: Dict[str, Any],
+        meta: dict[str, Any],
         *,
-        encoder: "Optional[NameModel]" = None,
+        encoder: "NameModel | None" = None,
     ) -> None:
         self.folder = folder
         self.lock = ProcessLock()  # while index or encoder are loaded
         self.given_encoder = encoder
-        self.loaded_encoder: Optional[NameModel] = None
-        self.loaded_index: Optional[Index] = None
+        self.loaded_encoder: NameModel | None = None
+        self.loaded_index: Index | None = None
         self.read_layers(meta)
 
-    def read_layers(self, meta: Dict[str, Any]) -> None:
+    def read_layers(self, meta: dict[str, Any]) -> None:
         """Take over what a meta.json says; index and encoder stay as they are.
 
-        meta (Dict[str, Any]): Of this folder, verified.
+        meta (dict[str, Any]): Of this folder, verified.
         """
         self.contents = Contents(
             self.folder,
@@ -89,12 +82,12 @@ class KnowledgeBase:
         )
 
     @property
-    def meta(self) -> Dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
         """What meta.json says."""
         return self.contents.meta
 
     @property
-    def layers(self) -> List[Layer]:
+    def layers(self) -> list[Layer]:
         """What was built, and what was added since."""
         return self.contents.layers
 
@@ -103,7 +96,7 @@ class KnowledgeBase:
         """The concepts of all layers."""
         return self.contents.store
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # A process that gets it opens the same folder; nothing native is copied.
         return load_kb, (self.folder,)
 
@@ -132,7 +125,7 @@ class KnowledgeBase:
     def load_encoder(self) -> "NameModel":
         """Open the encoder that lies in the folder.
 
-        RETURNS (Model[List[str], Floats2d]): The model that runs it.
+        RETURNS (Model[list[str], Floats2d]): The model that runs it.
         RAISES (SapbertError): If its vectors are not as wide as those of the index, or
             it is not there for the engine that is to run it.
         """
@@ -167,67 +160,67 @@ class KnowledgeBase:
         """How many rows there are to search."""
         return self.contents.rows
 
-    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest rows; see `Contents.search`."""
         return self.contents.search(vectors, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Give what the index holds; see `Contents.vectors`."""
+        """Return what the index holds; see `Contents.vectors`."""
         return self.contents.vectors(rows)
 
-    def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
-        """Give every alias of every concept on some rows; see `Store.entries`."""
+    def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
+        """Return every alias of every concept on some rows; see `Store.entries`."""
         return self.store.entries(rows)
 
     def embed(self, pieces: Sequence["Wordpieces"]) -> np.ndarray:
         """Embed tokenised names; see `Contents.embed`."""
         return self.contents.embed(pieces)
 
-    def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
+    def spellings(self, forms: Iterable[str]) -> dict[str, list[str]]:
         """Find which normalised forms are names; see `Store.spellings`."""
         return self.store.spellings(forms)
 
-    def concept(self, cui: str) -> Optional[Concept]:
+    def concept(self, cui: str) -> Concept | None:
         """Look a concept up, None if there is none; see `LayeredStore.concept`."""
         return self.store.concept(cui)
 
     def concepts(self) -> Iterator[Concept]:
-        """Give all concepts; see `LayeredStore.concepts`."""
+        """Return all concepts; see `LayeredStore.concepts`."""
         return self.store.concepts()
 
-    def children(self, cui: str) -> List[str]:
-        """Give the ids one step down in the hierarchy, sorted."""
+    def children(self, cui: str) -> list[str]:
+        """Return the ids one step down in the hierarchy, sorted."""
         return self.store.children(cui)
 
-    def related(self, cui: str, k: int = 10) -> List[RelatedConcept]:
+    def related(self, cui: str, k: int = 10) -> list[RelatedConcept]:
         """Find the concepts nearest to a concept by the vectors of their names.
 
         Nothing is encoded: the vectors are those of the index.
 
         cui (str): Id of the concept, or one that was retired for it.
         k (int): How many, 1 to 1000.
-        RETURNS (List[RelatedConcept]): The others, the nearest first, each with what
+        RETURNS (list[RelatedConcept]): The others, the nearest first, each with what
             it is to the concept: "parent", "child", "sibling" or None.
         RAISES (SapbertError): If there is no such concept, or `k` is not possible.
         """
         k = change_options(DEFAULT_OPTIONS, {"k": k}).k
         return find_related(self.contents, self[cui].cui, k=k)
 
-    def cuis(self, source: str, code: str) -> List[str]:
+    def cuis(self, source: str, code: str) -> list[str]:
         """Find the concepts that a code of a source means; the way back is `codes`.
 
         source (str): The source, e.g. "ICD10CM".
         code (str): The code, e.g. "E11.9".
-        RETURNS (List[str]): Their ids, sorted.
+        RETURNS (list[str]): Their ids, sorted.
         """
         return self.store.cuis(source, code)
 
-    def codes(self, cui: str, source: str) -> List[str]:
-        """Give the codes that a concept has in a source.
+    def codes(self, cui: str, source: str) -> list[str]:
+        """Return the codes that a concept has in a source.
 
         cui (str): Id of the concept, or one that was retired for it.
         source (str): The source, e.g. "ICD10CM".
-        RETURNS (List[str]): The codes, none if it has none there.
+        RETURNS (list[str]): The codes, none if it has none there.
         RAISES (SapbertError): If there is no such concept.
         """
         return list(self[cui].codes.get(source, ()))
@@ -255,20 +248,20 @@ class KnowledgeBase:
         self,
         mentions: Sequence[str],
         *,
-        labels: Optional[Sequence[str]] = None,
-        documents: Optional[Sequence[int]] = None,
+        labels: Sequence[str] | None = None,
+        documents: Sequence[int] | None = None,
         options: LinkOptions = DEFAULT_OPTIONS,
         **settings: Any,
-    ) -> List[Linked]:
+    ) -> list[Linked]:
         """Find the concepts that mentions may mean.
 
         mentions (Sequence[str]): Their texts; equal ones are looked up once.
-        labels (Optional[Sequence[str]]): Of their entities, for `label_types`.
-        documents (Optional[Sequence[int]]): The number of each one's document, for the
+        labels (Sequence[str] | None): Of their entities, for `label_types`.
+        documents (Sequence[int] | None): The number of each one's document, for the
             evidence "coherence"; None = each mention is alone.
         options (LinkOptions): How to look them up.
         settings (Any): Fields of `LinkOptions` that differ: `k`, `threshold`, …
-        RETURNS (List[Linked]): One for each mention. The candidates are there also
+        RETURNS (list[Linked]): One for each mention. The candidates are there also
             where there is no concept; the note tells why.
         RAISES (SapbertError): If a setting is not possible.
         """

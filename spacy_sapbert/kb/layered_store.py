@@ -1,6 +1,7 @@
 """The concepts of all layers of a knowledge base, asked as one concepts.db."""
 
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from ..vocabularies.concepts import Concept
 from ..vocabularies.merge import unite_concepts
@@ -10,14 +11,14 @@ from .store import Entry, Store
 Value = TypeVar("Value")
 
 
-def unite_lists(first: List[str], second: List[str]) -> List[str]:
+def unite_lists(first: list[str], second: list[str]) -> list[str]:
     """Put two lists together, sorted."""
     return sorted({*first, *second})
 
 
 def unite_codes(
-    first: Dict[str, List[str]], second: Dict[str, List[str]]
-) -> Dict[str, List[str]]:
+    first: dict[str, list[str]], second: dict[str, list[str]]
+) -> dict[str, list[str]]:
     """Put the codes of two layers together, by source."""
     return {
         source: unite_lists(first.get(source, []), second.get(source, []))
@@ -33,10 +34,10 @@ class LayeredStore:
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.layers = layers
-        self.name_sources: List[Dict[int, List[str]]] = []
+        self.name_sources: list[dict[int, list[str]]] = []
 
-    def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
-        """Give every alias of every concept on some rows; see `Store.entries`."""
+    def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
+        """Return every alias of every concept on some rows; see `Store.entries`."""
         rows = list(rows)
         return {
             row: entries
@@ -44,11 +45,11 @@ class LayeredStore:
             for row, entries in layer.entries(rows).items()
         }
 
-    def entries_of(self, cui: str) -> List[Entry]:
-        """Give the names of a concept that are rows of the index.
+    def entries_of(self, cui: str) -> list[Entry]:
+        """Return the names of a concept that are rows of the index.
 
         cui (str): Id of the concept.
-        RETURNS (List[Entry]): Without those that were removed.
+        RETURNS (list[Entry]): Without those that were removed.
         """
         rows = [
             row + layer.first
@@ -62,37 +63,37 @@ class LayeredStore:
             if entry.cui == cui
         ]
 
-    def rows_of_keys(self, keys: Iterable[bytes]) -> Dict[bytes, int]:
+    def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Find which tokenised names are rows.
 
         keys (Iterable[bytes]): From `name_key`.
-        RETURNS (Dict[bytes, int]): Those that are.
+        RETURNS (dict[bytes, int]): Those that are.
         """
         keys = list(keys)
-        found: Dict[bytes, int] = {}
+        found: dict[bytes, int] = {}
         for layer in reversed(self.layers):
             for key, row in layer.store.rows_of_keys(keys).items():
                 found[key] = row + layer.first
         return found
 
-    def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
+    def spellings(self, forms: Iterable[str]) -> dict[str, list[str]]:
         """Find which normalised forms are names, and how these are written.
 
         forms (Iterable[str]): From `forms.name_form`.
-        RETURNS (Dict[str, List[str]]): The aliases of each form that is a name, sorted.
+        RETURNS (dict[str, list[str]]): The aliases of each form that is a name, sorted.
         """
         forms = list(forms)
-        found: Dict[str, List[str]] = {}
+        found: dict[str, list[str]] = {}
         for layer in self.layers:
             for form, aliases in layer.spellings(forms).items():
                 found[form] = sorted({*found.get(form, ()), *aliases})
         return found
 
-    def concept(self, cui: str) -> Optional[Concept]:
+    def concept(self, cui: str) -> Concept | None:
         """Look a concept up by its id, or by one that was retired for it.
 
         cui (str): The id.
-        RETURNS (Optional[Concept]): The concept with all that was added to it, if
+        RETURNS (Concept | None): The concept with all that was added to it, if
             there is one.
         """
         found = [layer.concept(cui) for layer in self.layers]
@@ -105,7 +106,7 @@ class LayeredStore:
         return unite_concepts([concept for concept in known if concept.cui == cui])
 
     def concepts(self) -> Iterator[Concept]:
-        """Give all concepts: those that were built in the order of their ids, then
+        """Return all concepts: those that were built in the order of their ids, then
         those that were added since.
 
         YIELDS (Concept): Each concept, with all that was added to it.
@@ -119,44 +120,44 @@ class LayeredStore:
             if layer is not self.layers[-1]:
                 seen = {*layer.cuis()}
 
-    def children(self, cui: str) -> List[str]:
-        """Give the ids of the concepts one step down in the hierarchy, sorted.
+    def children(self, cui: str) -> list[str]:
+        """Return the ids of the concepts one step down in the hierarchy, sorted.
 
         cui (str): Id of the concept.
-        RETURNS (List[str]): Their ids.
+        RETURNS (list[str]): Their ids.
         """
         return sorted({c for layer in self.layers for c in layer.children(cui)})
 
-    def cuis(self, source: str, code: str) -> List[str]:
+    def cuis(self, source: str, code: str) -> list[str]:
         """Find the concepts that a code of a source means.
 
         source (str): The source, e.g. "ICD10CM".
         code (str): The code, e.g. "E11.9".
-        RETURNS (List[str]): Their ids, sorted.
+        RETURNS (list[str]): Their ids, sorted.
         """
         found = {
             cui for layer in self.layers for cui in layer.cuis_of_code(source, code)
         }
         return sorted(found)
 
-    def types(self, cuis: Sequence[str]) -> Dict[str, List[str]]:
-        """Give the semantic types of concepts; without those that have none."""
+    def types(self, cuis: Sequence[str]) -> dict[str, list[str]]:
+        """Return the semantic types of concepts; without those that have none."""
         return self.gather(cuis, Store.types, unite_lists)
 
-    def parents(self, cuis: Sequence[str]) -> Dict[str, List[str]]:
-        """Give the ids one step up of concepts; without those that have none."""
+    def parents(self, cuis: Sequence[str]) -> dict[str, list[str]]:
+        """Return the ids one step up of concepts; without those that have none."""
         return self.gather(cuis, Store.parents, unite_lists)
 
-    def codes(self, cuis: Sequence[str]) -> Dict[str, Dict[str, List[str]]]:
-        """Give the codes of concepts by source; without those that have none."""
+    def codes(self, cuis: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+        """Return the codes of concepts by source; without those that have none."""
         return self.gather(cuis, Store.codes, unite_codes)
 
     def gather(
         self,
         cuis: Sequence[str],
-        ask: Callable[[Store, Iterable[str]], Dict[str, Value]],
+        ask: Callable[[Store, Iterable[str]], dict[str, Value]],
         unite: Callable[[Value, Value], Value],
-    ) -> Dict[str, Value]:
+    ) -> dict[str, Value]:
         """Ask all layers the same, and put their answers together by concept."""
         first, *others = (
             ask(layer.store, [cui for cui in cuis if layer.is_left(cui)])
@@ -167,11 +168,11 @@ class LayeredStore:
                 first[cui] = unite(first[cui], value) if cui in first else value
         return first
 
-    def sources_of(self, entry: Entry) -> List[str]:
-        """Give the vocabularies that a name comes from.
+    def sources_of(self, entry: Entry) -> list[str]:
+        """Return the vocabularies that a name comes from.
 
         entry (Entry): The name.
-        RETURNS (List[str]): Their names; none if they are not known.
+        RETURNS (list[str]): Their names; none if they are not known.
         """
         if not self.name_sources:
             self.name_sources = [layer.store.origins("source") for layer in self.layers]

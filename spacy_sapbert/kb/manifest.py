@@ -5,9 +5,10 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import file_digest
@@ -22,7 +23,7 @@ OVERLAY_FOLDER = re.compile(r"overlay-\d+")
 LARGEST_META = 1 << 24  # bytes; a real one has a few thousand
 
 # What a meta.json must say, and of which type.
-FIELDS: Dict[str, type] = {
+FIELDS: dict[str, type] = {
     "format": int,
     "package_version": str,
     "encoder": dict,
@@ -32,7 +33,7 @@ FIELDS: Dict[str, type] = {
     "threshold": (float, int, type(None)),  # type: ignore[dict-item]
     "files": dict,
 }
-ENCODER_FIELDS: Dict[str, type] = {
+ENCODER_FIELDS: dict[str, type] = {
     "base": str,
     "fingerprint": str,
     "width": int,
@@ -40,17 +41,17 @@ ENCODER_FIELDS: Dict[str, type] = {
     "max_length": int,
     "lowercase": bool,
 }
-INDEX_FIELDS: Dict[str, type] = {"backend": str, "settings": dict}
-OVERLAY_FIELDS: Dict[str, type] = {
+INDEX_FIELDS: dict[str, type] = {"backend": str, "settings": dict}
+OVERLAY_FIELDS: dict[str, type] = {
     "folder": str,
     "concepts": int,
     "rows": int,
     "removed": int,
 }
-COUNT_FIELDS: Dict[str, type] = {"concepts": int, "aliases": int, "rows": int}
+COUNT_FIELDS: dict[str, type] = {"concepts": int, "aliases": int, "rows": int}
 
 # What `calibration` must say, if it is there.
-CALIBRATION_FIELDS: Dict[str, type] = {
+CALIBRATION_FIELDS: dict[str, type] = {
     "criterion": str,
     "threshold": (float, int),  # type: ignore[dict-item]
     "mentions": int,
@@ -64,17 +65,17 @@ CALIBRATION_FIELDS: Dict[str, type] = {
     "date": str,
     "package_version": str,
 }
-LOGISTIC_FIELDS: Dict[str, type] = {
+LOGISTIC_FIELDS: dict[str, type] = {
     "slope": (float, int),  # type: ignore[dict-item]
     "intercept": (float, int),  # type: ignore[dict-item]
 }
 
 
-def describe_files(folder: Path) -> Dict[str, Dict[str, Any]]:
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
     """Measure every file of a folder but meta.json.
 
     folder (Path): The folder.
-    RETURNS (Dict[str, Dict[str, Any]]): By relative path, size and sha256.
+    RETURNS (dict[str, dict[str, Any]]): By relative path, size and sha256.
     """
     return {
         path.relative_to(folder).as_posix(): {
@@ -86,32 +87,32 @@ def describe_files(folder: Path) -> Dict[str, Dict[str, Any]]:
     }
 
 
-def encoder_fingerprint(files: Dict[str, Dict[str, Any]]) -> str:
+def encoder_fingerprint(files: dict[str, dict[str, Any]]) -> str:
     """Name an encoder by all its files.
 
-    files (Dict[str, Dict[str, Any]]): From `describe_files`, of its folder.
+    files (dict[str, dict[str, Any]]): From `describe_files`, of its folder.
     RETURNS (str): Equal for equal files, 16 hexadecimal digits.
     """
     lines = (f"{name} {entry['sha256']}\n" for name, entry in sorted(files.items()))
     return hashlib.sha256("".join(lines).encode("utf8")).hexdigest()[:16]
 
 
-def write_meta(folder: Path, meta: Dict[str, Any]) -> None:
+def write_meta(folder: Path, meta: dict[str, Any]) -> None:
     """Write meta.json, with the checksums of the files that are there.
 
     folder (Path): Of the knowledge base.
-    meta (Dict[str, Any]): Everything but `format` and `files`.
+    meta (dict[str, Any]): Everything but `format` and `files`.
     """
     whole = {"format": FORMAT, **meta, "files": describe_files(folder)}
     text = json.dumps(whole, indent=2, ensure_ascii=False)
     (folder / FILE).write_text(text + "\n", "utf8")
 
 
-def read_meta(folder: Path) -> Dict[str, Any]:
+def read_meta(folder: Path) -> dict[str, Any]:
     """Read meta.json and check that it says what it has to.
 
     folder (Path): Of the knowledge base.
-    RETURNS (Dict[str, Any]): The parsed file.
+    RETURNS (dict[str, Any]): The parsed file.
     RAISES (SapbertError): If it is missing, damaged or of another format.
     """
     path = folder / FILE
@@ -153,11 +154,11 @@ def read_meta(folder: Path) -> Dict[str, Any]:
     return dict(meta)
 
 
-def check_fields(data: Any, fields: Dict[str, type], place: str) -> None:
-    """Make sure that a JSON object has some fields of some types.
+def check_fields(data: Any, fields: dict[str, type], place: str) -> None:
+    """Check that a JSON object has some fields of some types.
 
     data (Any): The object.
-    fields (Dict[str, type]): The type of each.
+    fields (dict[str, type]): The type of each.
     place (str): What the object is called, for the error.
     RAISES (ValueError): If one is missing or of another type.
     """
@@ -169,7 +170,7 @@ def check_fields(data: Any, fields: Dict[str, type], place: str) -> None:
 
 
 def check_calibration(calibration: Any) -> None:
-    """Make sure that a calibration says what those who use it need.
+    """Check that a calibration says what those who use it need.
 
     calibration (Any): What meta.json has under `calibration`.
     RAISES (ValueError): If something is missing, of another type or not finite.
@@ -184,7 +185,7 @@ def check_calibration(calibration: Any) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Make sure that meta.json can be written anew, before anything takes long.
+    """Check that meta.json can be written anew, before anything takes long.
 
     folder (Path): Of the knowledge base.
     RAISES (SapbertError): If it is read-only.
@@ -212,12 +213,12 @@ def hold_kb(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def write_calibration(folder: Path, calibration: Dict[str, Any]) -> Dict[str, Any]:
+def write_calibration(folder: Path, calibration: dict[str, Any]) -> dict[str, Any]:
     """Put a threshold and its evidence into meta.json; other files stay as they are.
 
     folder (Path): Of the knowledge base.
-    calibration (Dict[str, Any]): With the fields of `CALIBRATION_FIELDS`.
-    RETURNS (Dict[str, Any]): What meta.json says now.
+    calibration (dict[str, Any]): With the fields of `CALIBRATION_FIELDS`.
+    RETURNS (dict[str, Any]): What meta.json says now.
     RAISES (SapbertError): If the knowledge base is read-only or damaged, somebody else
         is changing it, or the system refuses. Then meta.json is as it was.
     """
@@ -231,11 +232,11 @@ def write_calibration(folder: Path, calibration: Dict[str, Any]) -> Dict[str, An
         return read_meta(folder)
 
 
-def verify_files(folder: Path, meta: Dict[str, Any]) -> None:
+def verify_files(folder: Path, meta: dict[str, Any]) -> None:
     """Hold every file against meta.json, before anything else opens it.
 
     folder (Path): Of the knowledge base.
-    meta (Dict[str, Any]): From `read_meta`.
+    meta (dict[str, Any]): From `read_meta`.
     RAISES (SapbertError): At the first file that is missing, unknown or different.
     """
     present = {
@@ -254,11 +255,11 @@ def verify_files(folder: Path, meta: Dict[str, Any]) -> None:
             raise SapbertError(Errors.E306.format(path=folder / name, reason=reason))
 
 
-def find_damage(path: "Path | None", entry: Dict[str, Any]) -> str:
+def find_damage(path: "Path | None", entry: dict[str, Any]) -> str:
     """Compare one file with its description.
 
     path (Path | None): The file; None if it is not there.
-    entry (Dict[str, Any]): Its size and sha256.
+    entry (dict[str, Any]): Its size and sha256.
     RETURNS (str): What differs; empty if nothing does.
     """
     if path is None or not path.is_file():
@@ -271,21 +272,21 @@ def find_damage(path: "Path | None", entry: Dict[str, Any]) -> str:
     return ""
 
 
-def list_engines(meta: Dict[str, Any]) -> List[str]:
+def list_engines(meta: dict[str, Any]) -> list[str]:
     """Tell what can run the encoder of a knowledge base.
 
-    meta (Dict[str, Any]): From `read_meta`.
-    RETURNS (List[str]): Names of engines; PyTorch can in any case.
+    meta (dict[str, Any]): From `read_meta`.
+    RETURNS (list[str]): Names of engines; PyTorch can in any case.
     """
     exported = any(name.startswith(f"{EXPORTED}/") for name in meta["files"])
     return ["torch", *(["openvino"] if exported else [])]
 
 
-def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
-    """Give what people want to know of a knowledge base, line by line.
+def describe_meta(meta: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return what people want to know of a knowledge base, line by line.
 
-    meta (Dict[str, Any]): From `read_meta`.
-    RETURNS (List[Tuple[str, Any]]): What, and its value.
+    meta (dict[str, Any]): From `read_meta`.
+    RETURNS (list[tuple[str, Any]]): What, and its value.
     """
     counts, encoder, index = meta["counts"], meta["encoder"], meta["index"]
     size = sum(entry["size"] for entry in meta["files"].values())
@@ -312,12 +313,12 @@ def describe_meta(meta: Dict[str, Any]) -> List[Tuple[str, Any]]:
 
 
 def describe_calibration(
-    calibration: "Dict[str, Any] | None",
-) -> List[Tuple[str, Any]]:
+    calibration: "dict[str, Any] | None",
+) -> list[tuple[str, Any]]:
     """Say how a threshold was found, in a line.
 
-    calibration (Dict[str, Any] | None): What meta.json has under `calibration`.
-    RETURNS (List[Tuple[str, Any]]): What, and its value; empty for None.
+    calibration (dict[str, Any] | None): What meta.json has under `calibration`.
+    RETURNS (list[tuple[str, Any]]): What, and its value; empty for None.
     """
     if calibration is None:
         return []

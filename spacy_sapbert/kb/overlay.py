@@ -1,9 +1,10 @@
 """Local concepts: added to a knowledge base, or removed, at once and for good."""
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -63,13 +64,13 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> int:
 
 
 def remove_concepts(
-    kb: KnowledgeBase, cuis: Iterable[str], *, alias: Optional[str] = None
+    kb: KnowledgeBase, cuis: Iterable[str], *, alias: str | None = None
 ) -> int:
     """Remove concepts, or one name of each; at once, and for good.
 
     kb (KnowledgeBase): Its folder is changed, and what is open sees it.
     cuis (Iterable[str]): Ids of the concepts.
-    alias (Optional[str]): The name to remove; None = the whole concept.
+    alias (str | None): The name to remove; None = the whole concept.
     RETURNS (int): How many there were.
     RAISES (SapbertError): If there is no such concept or name, or it is the only one.
     """
@@ -96,11 +97,11 @@ def remove_concepts(
     return count
 
 
-def write_overlay(kb: KnowledgeBase, concepts: List[Concept], removed: Removed) -> None:
+def write_overlay(kb: KnowledgeBase, concepts: list[Concept], removed: Removed) -> None:
     """Write an overlay beside the one that is there, and then name it in meta.json.
 
     kb (KnowledgeBase): The knowledge base.
-    concepts (List[Concept]): What is added, sorted by id.
+    concepts (list[Concept]): What is added, sorted by id.
     removed (Removed): What is gone of what was built.
     RAISES (SapbertError): If somebody changed the knowledge base meanwhile or is
         changing it, or the folder cannot be written.
@@ -140,7 +141,7 @@ def write_overlay(kb: KnowledgeBase, concepts: List[Concept], removed: Removed) 
 
 
 def name_again(known: Concept, added: Concept) -> Concept:
-    """Give what a filter has to know of a concept where names are added to it.
+    """Return what a filter has to know of a concept where names are added to it.
 
     known (Concept): As it was built.
     added (Concept): What is added.
@@ -153,12 +154,12 @@ def name_again(known: Concept, added: Concept) -> Concept:
 
 
 def write_layer(
-    kb: KnowledgeBase, concepts: List[Concept], folder: Path, removed: Removed
+    kb: KnowledgeBase, concepts: list[Concept], folder: Path, removed: Removed
 ) -> int:
     """Write concepts.db and the index of what is added.
 
     kb (KnowledgeBase): With what was built, and its encoder.
-    concepts (List[Concept]): What is added.
+    concepts (list[Concept]): What is added.
     folder (Path): Where to.
     removed (Removed): What is gone of what was built.
     RETURNS (int): How many rows the index has.
@@ -168,13 +169,13 @@ def write_layer(
     built = Layer(
         base.folder, base.open_index, first=0, rows=base.rows, removed=removed
     )
-    rows: Dict[bytes, int] = {}
-    names: List[Tuple[int, ...]] = []
-    origins: Dict[Any, int] = {}
+    rows: dict[bytes, int] = {}
+    names: list[tuple[int, ...]] = []
+    origins: dict[Any, int] = {}
     with create_store(folder / STORE_FILE) as connection:
         for number, concept in enumerate(concepts):
             pieces, _ = tokenize_names(kb.encoder, concept.aliases)
-            taken: List[Optional[int]] = []
+            taken: list[int | None] = []
             for ids in pieces:
                 if ids and name_key(ids) not in rows:
                     rows[name_key(ids)] = len(names)

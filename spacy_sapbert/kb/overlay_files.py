@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any
 
 from ..vocabularies.concepts import Concept, read_concepts
 from .indexes.registry import load_index
@@ -11,25 +11,25 @@ from .layers import Layer
 CONCEPTS_FILE = "concepts.jsonl"
 REMOVED_FILE = "removed.json"
 
-Removed = Dict[str, Set[str]]  # names by concept; an empty set is the whole concept
+Removed = dict[str, set[str]]  # names by concept; an empty set is the whole concept
 
 
-def overlay_folder(folder: Path, meta: Dict[str, Any]) -> Optional[Path]:
+def overlay_folder(folder: Path, meta: dict[str, Any]) -> Path | None:
     """Find what was added to a knowledge base.
 
     folder (Path): Of the knowledge base.
-    meta (Dict[str, Any]): Its meta.json.
-    RETURNS (Optional[Path]): The folder of the overlay, if there is one.
+    meta (dict[str, Any]): Its meta.json.
+    RETURNS (Path | None): The folder of the overlay, if there is one.
     """
     overlay = meta.get("overlay")
     return None if overlay is None else folder / overlay["folder"]
 
 
-def read_removed(folder: Path, meta: Dict[str, Any]) -> Removed:
+def read_removed(folder: Path, meta: dict[str, Any]) -> Removed:
     """Read what is gone from what was built.
 
     folder (Path): Of the knowledge base, verified.
-    meta (Dict[str, Any]): Its meta.json.
+    meta (dict[str, Any]): Its meta.json.
     RETURNS (Removed): By concept; an empty set is the whole concept.
     """
     path = overlay_folder(folder, meta)
@@ -39,13 +39,13 @@ def read_removed(folder: Path, meta: Dict[str, Any]) -> Removed:
     return {cui: set(aliases) for cui, aliases in data.items()}
 
 
-def open_overlay(folder: Path, meta: Dict[str, Any], *, first: int) -> Optional[Layer]:
+def open_overlay(folder: Path, meta: dict[str, Any], *, first: int) -> Layer | None:
     """Open what was added to a knowledge base.
 
     folder (Path): Of the knowledge base, verified.
-    meta (Dict[str, Any]): Its meta.json.
+    meta (dict[str, Any]): Its meta.json.
     first (int): The number that its row 0 gets.
-    RETURNS (Optional[Layer]): Its concepts, if there are any.
+    RETURNS (Layer | None): Its concepts, if there are any.
     """
     path = overlay_folder(folder, meta)
     if path is None or not meta["overlay"]["rows"]:
@@ -55,12 +55,12 @@ def open_overlay(folder: Path, meta: Dict[str, Any], *, first: int) -> Optional[
     return Layer(path, lambda: index, first=first, rows=rows, removed={})
 
 
-def read_overlay(folder: Path, meta: Dict[str, Any]) -> Tuple[List[Concept], Removed]:
+def read_overlay(folder: Path, meta: dict[str, Any]) -> tuple[list[Concept], Removed]:
     """Read what was added and removed, as people gave it.
 
     folder (Path): Of the knowledge base, verified.
-    meta (Dict[str, Any]): Its meta.json.
-    RETURNS (Tuple[List[Concept], Removed]): Both empty where there is no overlay.
+    meta (dict[str, Any]): Its meta.json.
+    RETURNS (tuple[list[Concept], Removed]): Both empty where there is no overlay.
     """
     path = overlay_folder(folder, meta)
     if path is None:

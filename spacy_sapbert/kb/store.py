@@ -6,17 +6,11 @@ import sqlite3
 import threading
 from array import array
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import (
     Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
 )
 from urllib.parse import quote
 
@@ -85,13 +79,13 @@ class Store:
             part = distinct[start : start + ASKED_AT_ONCE]
             yield from self.query(sql.format(", ".join("?" * len(part))), part)
 
-    def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]:
-        """Give every alias of every concept on some rows.
+    def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
+        """Return every alias of every concept on some rows.
 
         rows (Iterable[int]): The rows.
-        RETURNS (Dict[int, List[Entry]]): By row, in the order of CUI and alias.
+        RETURNS (dict[int, list[Entry]]): By row, in the order of CUI and alias.
         """
-        found: Dict[int, List[Entry]] = defaultdict(list)
+        found: dict[int, list[Entry]] = defaultdict(list)
         for row, cui, name, alias, place, concept, origin in self.query_many(
             "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
             "JOIN concepts ON concepts.id = aliases.concept WHERE row IN ({})",
@@ -103,30 +97,30 @@ class Store:
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(found)
 
-    def rows_of(self, cui: str) -> List[int]:
-        """Give the rows of the names of a concept, ascending."""
+    def rows_of(self, cui: str) -> list[int]:
+        """Return the rows of the names of a concept, ascending."""
         sql = (
             "SELECT DISTINCT row FROM aliases JOIN concepts ON id = concept "
             "WHERE cui = ? AND row IS NOT NULL ORDER BY row"
         )
         return [row for (row,) in self.query(sql, [cui])]
 
-    def rows_of_keys(self, keys: Iterable[bytes]) -> Dict[bytes, int]:
+    def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Find which tokenised names are rows.
 
         keys (Iterable[bytes]): From `build.name_key`.
-        RETURNS (Dict[bytes, int]): Those that are.
+        RETURNS (dict[bytes, int]): Those that are.
         """
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
         return dict(self.query_many(sql, keys))
 
-    def types(self, cuis: Iterable[str]) -> Dict[str, List[str]]:
-        """Give the semantic types of some concepts.
+    def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
+        """Return the semantic types of some concepts.
 
         cuis (Iterable[str]): Their ids.
-        RETURNS (Dict[str, List[str]]): By id; without those that have none.
+        RETURNS (dict[str, list[str]]): By id; without those that have none.
         """
-        found: Dict[str, List[str]] = defaultdict(list)
+        found: dict[str, list[str]] = defaultdict(list)
         for cui, kind in self.query_many(
             "SELECT cui, type FROM types JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY type",
@@ -135,14 +129,14 @@ class Store:
             found[cui].append(kind)
         return dict(found)
 
-    def codes(self, cuis: Iterable[str]) -> Dict[str, Dict[str, List[str]]]:
-        """Give the codes of some concepts.
+    def codes(self, cuis: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+        """Return the codes of some concepts.
 
         cuis (Iterable[str]): Their ids.
-        RETURNS (Dict[str, Dict[str, List[str]]]): By id and source; without those that
+        RETURNS (dict[str, dict[str, list[str]]]): By id and source; without those that
             have none.
         """
-        found: Dict[str, Dict[str, List[str]]] = defaultdict(dict)
+        found: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for cui, source, code in self.query_many(
             "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY source, code",
@@ -151,7 +145,7 @@ class Store:
             found[cui].setdefault(source, []).append(code)
         return dict(found)
 
-    def cuis_of_code(self, source: str, code: str) -> List[str]:
+    def cuis_of_code(self, source: str, code: str) -> list[str]:
         """Find the concepts that a code of a source means, sorted by id."""
         sql = (
             "SELECT cui FROM codes JOIN concepts ON id = concept "
@@ -159,9 +153,9 @@ class Store:
         )
         return [cui for (cui,) in self.query(sql, [source, code])]
 
-    def parents(self, cuis: Iterable[str]) -> Dict[str, List[str]]:
-        """Give the ids one step up of some concepts; without those that have none."""
-        found: Dict[str, List[str]] = defaultdict(list)
+    def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
+        """Return the ids one step up of some concepts; without those that have none."""
+        found: dict[str, list[str]] = defaultdict(list)
         for cui, parent in self.query_many(
             "SELECT cui, parent FROM parents JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY parent",
@@ -170,40 +164,40 @@ class Store:
             found[cui].append(parent)
         return dict(found)
 
-    def children(self, cui: str) -> List[str]:
-        """Give the ids one step down of a concept, sorted."""
+    def children(self, cui: str) -> list[str]:
+        """Return the ids one step down of a concept, sorted."""
         sql = (
             "SELECT cui FROM parents JOIN concepts ON id = concept "
             "WHERE parent = ? ORDER BY cui"
         )
         return [child for (child,) in self.query(sql, [cui])]
 
-    def origins(self, kind: str) -> Dict[int, List[str]]:
-        """Give the languages, or the sources, of each origin of names.
+    def origins(self, kind: str) -> dict[int, list[str]]:
+        """Return the languages, or the sources, of each origin of names.
 
         kind (str): One of `KINDS`.
-        RETURNS (Dict[int, List[str]]): By number of the origin.
+        RETURNS (dict[int, list[str]]): By number of the origin.
         """
-        found: Dict[int, List[str]] = defaultdict(list)
+        found: dict[int, list[str]] = defaultdict(list)
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
         for origin, value in self.query(sql, [kind]):
             found[origin].append(value)
         return dict(found)
 
-    def spellings(self, forms: Iterable[str]) -> Dict[str, List[str]]:
+    def spellings(self, forms: Iterable[str]) -> dict[str, list[str]]:
         """Find which normalised forms are names, and how these are written.
 
         forms (Iterable[str]): From `forms.name_form`.
-        RETURNS (Dict[str, List[str]]): The aliases of each form that is a name, sorted.
+        RETURNS (dict[str, list[str]]): The aliases of each form that is a name, sorted.
         """
-        found: Dict[str, set] = defaultdict(set)
+        found: dict[str, set] = defaultdict(set)
         sql = "SELECT form, alias FROM aliases WHERE form IN ({})"
         for form, alias in self.query_many(sql, forms):
             found[form].add(alias)
         return {form: sorted(aliases) for form, aliases in found.items()}
 
-    def bearers(self, form: str) -> List[Tuple[str, str]]:
-        """Give the concepts whose names have a form, and these names."""
+    def bearers(self, form: str) -> list[tuple[str, str]]:
+        """Return the concepts whose names have a form, and these names."""
         sql = (
             "SELECT cui, alias FROM aliases JOIN concepts ON id = concept "
             "WHERE form = ? ORDER BY cui, alias"
@@ -211,15 +205,15 @@ class Store:
         return list(self.query(sql, [form]))
 
     def cuis(self) -> Iterator[str]:
-        """Give the ids of all concepts, in the order in which they were added."""
+        """Return the ids of all concepts, in the order in which they were added."""
         for (cui,) in self.query("SELECT cui FROM concepts ORDER BY id").fetchall():
             yield cui
 
-    def concept(self, cui: str) -> Optional[Concept]:
+    def concept(self, cui: str) -> Concept | None:
         """Look a concept up by its id, or by one that was retired for it.
 
         cui (str): The id.
-        RETURNS (Optional[Concept]): The concept, if there is one.
+        RETURNS (Concept | None): The concept, if there is one.
         """
         row = self.query("SELECT id FROM concepts WHERE cui = ?", [cui]).fetchone()
         if row is None:
@@ -227,7 +221,7 @@ class Store:
             row = self.query(sql, [cui]).fetchone()
         return None if row is None else self.numbered_concept(row[0])
 
-    def current_cuis(self, cuis: Iterable[str]) -> Dict[str, str]:
+    def current_cuis(self, cuis: Iterable[str]) -> dict[str, str]:
         """Find which ids were retired, and for which concepts."""
         sql = (
             "SELECT retired.cui, concepts.cui FROM retired "
@@ -236,7 +230,7 @@ class Store:
         return dict(self.query_many(sql, cuis))
 
     def concepts(self) -> Iterator[Concept]:
-        """Give all concepts, in the order in which they were added."""
+        """Return all concepts, in the order in which they were added."""
         for (number,) in self.query("SELECT id FROM concepts ORDER BY id").fetchall():
             yield self.numbered_concept(number)
 
@@ -247,13 +241,13 @@ class Store:
         RETURNS (Concept): The concept.
         """
 
-        def column(sql: str) -> List[str]:
+        def column(sql: str) -> list[str]:
             return [value for (value,) in self.query(sql, [number])]
 
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
         cui, definition = self.query(sql, [number]).fetchone()
-        codes: Dict[str, List[str]] = defaultdict(list)
-        places: Dict[str, Dict[str, List[int]]] = {kind: {} for kind in KINDS}
+        codes: dict[str, list[str]] = defaultdict(list)
+        places: dict[str, dict[str, list[int]]] = {kind: {} for kind in KINDS}
         for kind, value, place in self.query(
             "SELECT kind, value, place FROM aliases "
             "JOIN origins ON origins.origin = aliases.origin "

@@ -1,9 +1,9 @@
 """concepts.db, written: from an empty file to one that is only read from then on."""
 
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import Errors, SapbertError
 from ..vocabularies.concepts import Concept
@@ -49,18 +49,18 @@ CREATE INDEX concepts_by_parent ON parents (parent);
 
 # Languages and sources that a name has → the number of that combination: there are few
 # of them, also where there are millions of names.
-Origin = Tuple[Tuple[str, ...], Tuple[str, ...]]
-Origins = Dict[Origin, int]
+Origin = tuple[tuple[str, ...], tuple[str, ...]]
+Origins = dict[Origin, int]
 
 
-def number_origins(concept: Concept, origins: Origins) -> List[int]:
+def number_origins(concept: Concept, origins: Origins) -> list[int]:
     """Number the languages and sources of each name of a concept.
 
     concept (Concept): The concept.
     origins (Origins): The numbers so far; new ones are added.
-    RETURNS (List[int]): A number for each alias.
+    RETURNS (list[int]): A number for each alias.
     """
-    found: List[Tuple[List[str], List[str]]] = [([], []) for _ in concept.aliases]
+    found: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
     for kind, values in enumerate((concept.languages, concept.sources)):
         for value, places in values.items():
             for place in places:
@@ -99,7 +99,7 @@ def add_concept(
     connection: sqlite3.Connection,
     number: int,
     concept: Concept,
-    rows: Sequence[Optional[int]],
+    rows: Sequence[int | None],
     origins: Origins,
 ) -> None:
     """Write one concept.
@@ -107,7 +107,7 @@ def add_concept(
     connection (sqlite3.Connection): From `create_store`.
     number (int): Of the concept, from 0.
     concept (Concept): The concept.
-    rows (Sequence[Optional[int]]): The row of each alias; None if it has none.
+    rows (Sequence[int | None]): The row of each alias; None if it has none.
     origins (Origins): Of the names so far; those of this concept are added.
     RAISES (SapbertError): If the concept is there already.
     """

@@ -1,7 +1,7 @@
 """The normalised form of a name, by which mentions are found without an encoder."""
 
 import re
-from typing import Iterable, Iterator, Tuple
+from collections.abc import Iterable, Iterator
 from unicodedata import is_normalized, normalize
 
 # A letter keeps the combining accents after it, so that NFC and NFD give equal pieces.
@@ -9,14 +9,14 @@ PIECE = re.compile(r"\w[\w\u0300-\u036f]*|[^\w\s]")
 LONGEST_ABBREVIATION = 4  # letters
 
 # A form, and where its words start and end in the text, in characters.
-Window = Tuple[str, int, int]
+Window = tuple[str, int, int]
 
 
-def split_name(text: str) -> Iterator[Tuple[str, int, int]]:
+def split_name(text: str) -> Iterator[tuple[str, int, int]]:
     """Split a text into words and single other characters, normalised.
 
     text (str): Any text.
-    YIELDS (Tuple[str, int, int]): The piece in lower case, and where it starts and
+    YIELDS (tuple[str, int, int]): The piece in lower case, and where it starts and
         ends in the text, in characters.
     """
     plain = is_normalized("NFC", text)
@@ -30,7 +30,7 @@ def split_name(text: str) -> Iterator[Tuple[str, int, int]]:
 
 
 def name_form(text: str) -> str:
-    """Give the form under which a name is looked up.
+    """Return the form under which a name is looked up.
 
     text (str): A name, or a part of a text that may be one.
     RETURNS (str): Its pieces in lower case, with single blanks between them.
@@ -39,7 +39,7 @@ def name_form(text: str) -> str:
 
 
 def is_abbreviation(name: str) -> bool:
-    """Tell whether a name means what it does by its capitals: "AIDS", "MI", "mRNA".
+    """Return whether a name means what it does by its capitals: "AIDS", "MI", "mRNA".
 
     name (str): A name as it is written.
     RETURNS (bool): Whether it has two to four letters and a capital after the first
@@ -75,7 +75,7 @@ def list_windows(text: str, max_tokens: int) -> Iterator[Window]:
 
 
 def means_name(mention: str, spellings: Iterable[str], *, min_length: int) -> bool:
-    """Tell whether a mention means one of the names that it equals but for case.
+    """Return whether a mention means one of the names that it equals but for case.
 
     mention (str): The mention.
     spellings (Iterable[str]): How the knowledge base writes names of the same form.

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
 
 from .candidates import SCORE_DIGITS, Candidate
 from .filters import Filter
@@ -18,7 +18,7 @@ def rank_parents(
     parents: Mapping[str, Sequence[str]],
     *,
     softness: float = SOFTNESS,
-) -> List[str]:
+) -> list[str]:
     """Order the parents of candidates by how much speaks for each.
 
     Each candidate weighs exp((score − best score) / `softness`), and gives its weight
@@ -27,12 +27,12 @@ def rank_parents(
     scores (Mapping[str, float]): Cosine of each candidate, by its id.
     parents (Mapping[str, Sequence[str]]): The ids one step up of each that has any.
     softness (float): How slowly the weight falls, above 0.
-    RETURNS (List[str]): The one with the most weight first; of equal ones that with
+    RETURNS (list[str]): The one with the most weight first; of equal ones that with
         the best child, then the one that is itself the best candidate, then by id.
     """
     best = max(scores.values(), default=0.0)
-    weights: Dict[str, float] = defaultdict(float)
-    nearest: Dict[str, float] = {}
+    weights: dict[str, float] = defaultdict(float)
+    nearest: dict[str, float] = {}
     for cui, score in scores.items():
         for parent in parents.get(cui, ()):
             weights[parent] += math.exp((score - best) / softness)
@@ -41,7 +41,7 @@ def rank_parents(
         if cui in weights:
             weights[cui] += math.exp((score - best) / softness)
 
-    def order(parent: str) -> Tuple[float, float, float, str]:
+    def order(parent: str) -> tuple[float, float, float, str]:
         weight = round(weights[parent], SCORE_DIGITS)
         return -weight, -nearest[parent], -scores.get(parent, -1.0), parent
 
@@ -53,14 +53,14 @@ def find_broader(
     candidates: Sequence[Candidate],
     parents: Mapping[str, Sequence[str]],
     wanted: Filter,
-) -> Optional[str]:
+) -> str | None:
     """Choose the concept that a mention is linked to, since no candidate counts.
 
     kb (Searched): Where.
     candidates (Sequence[Candidate]): Of the mention.
     parents (Mapping[str, Sequence[str]]): The ids one step up of each that has any.
     wanted (Filter): What the mention may find.
-    RETURNS (Optional[str]): Id of the concept; None if no candidate has a parent that
+    RETURNS (str | None): Id of the concept; None if no candidate has a parent that
         is in the knowledge base and may be found.
     """
     scores = {candidate["cui"]: candidate["score"] for candidate in candidates}
@@ -73,7 +73,7 @@ def find_broader(
 
 
 def may_be_found(kb: Searched, cui: str, wanted: Filter) -> bool:
-    """Tell whether a filter leaves a name of a concept.
+    """Return whether a filter leaves a name of a concept.
 
     kb (Searched): Where.
     cui (str): The concept.

@@ -1,27 +1,20 @@
 """Rows of the index → ranked concepts."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import (
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
 )
 
 from ..kb.store import Entry
 
 # cui, name, alias, score, rank, types, codes, tie, probability: plain JSON types only,
 # so that Docs can be saved.
-Candidate = Dict[str, Any]
+Candidate = dict[str, Any]
 # What orders concepts with equal scores: its name, and a value of an entry, the
 # smallest first.
-Evidence = Sequence[Tuple[str, Callable[[Entry], Any]]]
+Evidence = Sequence[tuple[str, Callable[[Entry], Any]]]
 
 SCORE_DIGITS = 6  # float32 sums differ behind that with the size of a batch
 BY_ID = "id"  # the tie was decided by nothing but the order of the ids
@@ -43,16 +36,16 @@ class Hit(NamedTuple):
 def iterate_hits(
     rows: Sequence[int],
     scores: Sequence[float],
-    entries: Dict[int, List[Entry]],
+    entries: dict[int, list[Entry]],
     *,
-    orders: Optional[Sequence[float]] = None,
+    orders: Sequence[float] | None = None,
 ) -> Iterator[Hit]:
     """Order the aliases of some rows, the best first, so that no tie is left to chance.
 
     rows (Sequence[int]): Rows of the index. Shape: (n,).
     scores (Sequence[float]): Their cosines. Shape: (n,).
-    entries (Dict[int, List[Entry]]): The aliases on each row.
-    orders (Optional[Sequence[float]]): What to order them by; None = the cosines.
+    entries (dict[int, list[Entry]]): The aliases on each row.
+    orders (Sequence[float] | None): What to order them by; None = the cosines.
         Shape: (n,).
     YIELDS (Hit): In that order; among equal ones by cosine, then preferred names before
         other aliases, then by smaller CUI, then by alias.
@@ -83,16 +76,16 @@ def iterate_hits(
         yield from hits
 
 
-def rank_concepts(ranked: Iterable[Hit], *, k: Optional[int] = None) -> List[Hit]:
+def rank_concepts(ranked: Iterable[Hit], *, k: int | None = None) -> list[Hit]:
     """Keep the best alias of each concept.
 
     ranked (Iterable[Hit]): From `iterate_hits`; looked at no farther than needed.
-    k (Optional[int]): How many concepts, and all that equal the last of them; None =
+    k (int | None): How many concepts, and all that equal the last of them; None =
         all.
-    RETURNS (List[Hit]): The first hit of each concept, in the same order.
+    RETURNS (list[Hit]): The first hit of each concept, in the same order.
     """
-    best: Dict[str, Hit] = {}
-    last: Optional[float] = None
+    best: dict[str, Hit] = {}
+    last: float | None = None
     for hit in ranked:
         if last is not None and hit.order < last:
             break
@@ -104,16 +97,16 @@ def rank_concepts(ranked: Iterable[Hit], *, k: Optional[int] = None) -> List[Hit
 
 def settle_ties(
     hits: Sequence[Hit], evidence: Evidence
-) -> List[Tuple[Hit, Optional[str]]]:
+) -> list[tuple[Hit, str | None]]:
     """Order concepts with equal scores by what speaks for each.
 
     hits (Sequence[Hit]): From `rank_concepts`.
     evidence (Evidence): What counts, the most important first.
-    RETURNS (List[Tuple[Hit, Optional[str]]]): In the new order, and for each what put
+    RETURNS (list[tuple[Hit, str | None]]): In the new order, and for each what put
         it before the next, or for the last after the one before: the name of the
         evidence, or "id"; None for a concept whose score no other has.
     """
-    settled: List[Tuple[Hit, Optional[str]]] = []
+    settled: list[tuple[Hit, str | None]] = []
     # Fused, two may share their order and not their cosine, which then decides.
     for _, group in groupby(hits, key=lambda hit: (hit.order, hit.score)):
         tied = [
@@ -139,19 +132,19 @@ def make_candidate(
     rank: int,
     hit: Hit,
     *,
-    types: List[str],
-    codes: Dict[str, List[str]],
-    tie: Optional[str] = None,
-    probability: Optional[float] = None,
+    types: list[str],
+    codes: dict[str, list[str]],
+    tie: str | None = None,
+    probability: float | None = None,
 ) -> Candidate:
     """Write a concept down as a candidate.
 
     rank (int): Its place, from 1.
     hit (Hit): The concept, and the alias that matched.
-    types (List[str]): Its semantic types.
-    codes (Dict[str, List[str]]): Its codes, by source.
-    tie (Optional[str]): See `settle_ties`.
-    probability (Optional[float]): That it is right, if somebody knows.
+    types (list[str]): Its semantic types.
+    codes (dict[str, list[str]]): Its codes, by source.
+    tie (str | None): See `settle_ties`.
+    probability (float | None): That it is right, if somebody knows.
     RETURNS (Candidate): Plain JSON types.
     """
     return {
@@ -168,7 +161,7 @@ def make_candidate(
 
 
 def has_text(text: str) -> bool:
-    """Tell whether a mention can be looked up.
+    """Return whether a mention can be looked up.
 
     text (str): The mention.
     RETURNS (bool): Whether it has a letter or digit.

@@ -1,14 +1,15 @@
 """Which names a search may find: by type, source, language and concept."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 
 # The semantic groups of UMLS and the types in each.
 # SOURCE: McCray et al. (2001), Aggregating UMLS semantic types for reducing conceptual
 # complexity; the last types of CHEM and LIVB are those that UMLS has since retired.
-GROUPS: Dict[str, str] = {
+GROUPS: dict[str, str] = {
     "ACTI": "T051 T052 T053 T054 T055 T056 T057 T064 T066",
     "ANAT": "T017 T018 T021 T022 T023 T024 T025 T026 T029 T030 T031",
     "CHEM": "T103 T104 T109 T114 T116 T120 T121 T122 T123 T125 T126 T127 T129 T130 "
@@ -35,31 +36,31 @@ UNTYPED = "untyped"  # among types: concepts of which nobody has said a type
 class Filter:
     """What a search may find; an empty field allows everything.
 
-    types (Tuple[str, ...]): Semantic types, or groups of `GROUPS`, that a concept has;
+    types (tuple[str, ...]): Semantic types, or groups of `GROUPS`, that a concept has;
         `UNTYPED` for those that have none.
-    sources (Tuple[str, ...]): Vocabularies that the name comes from.
-    languages (Tuple[str, ...]): Languages that the name is in.
-    allow (Tuple[str, ...]): Ids of concepts; no other is found.
-    deny (Tuple[str, ...]): Ids of concepts that are never found.
-    label_types (Tuple[str, ...]): Types or groups that a concept has besides, because
+    sources (tuple[str, ...]): Vocabularies that the name comes from.
+    languages (tuple[str, ...]): Languages that the name is in.
+    allow (tuple[str, ...]): Ids of concepts; no other is found.
+    deny (tuple[str, ...]): Ids of concepts that are never found.
+    label_types (tuple[str, ...]): Types or groups that a concept has besides, because
         of the label of an entity; a filter that people give has none.
     """
 
-    types: Tuple[str, ...] = ()
-    sources: Tuple[str, ...] = ()
-    languages: Tuple[str, ...] = ()
-    allow: Tuple[str, ...] = ()
-    deny: Tuple[str, ...] = ()
-    label_types: Tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    label_types: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
 
-def make_filter(data: "Optional[Mapping[str, Any] | Filter]") -> Filter:
+def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
     """Check what a config, a call or a command line says.
 
-    data (Optional[Mapping[str, Any] | Filter]): Lists of texts by the names of the
+    data (Mapping[str, Any] | Filter | None): Lists of texts by the names of the
         fields; None = everything is allowed.
     RETURNS (Filter): Each list without repetitions, sorted, so that equal filters are
         equal.
@@ -73,7 +74,7 @@ def make_filter(data: "Optional[Mapping[str, Any] | Filter]") -> Filter:
     known = [name for name in names if name != "label_types"]
     if not isinstance(data, (Mapping, type(None))):
         raise SapbertError(Errors.E330.format(known=known, got=type(data).__name__))
-    clean: Dict[str, Tuple[str, ...]] = {}
+    clean: dict[str, tuple[str, ...]] = {}
     for key, values in (data or {}).items():
         if key not in known:
             raise SapbertError(Errors.E330.format(known=known, got=repr(key)))
@@ -81,12 +82,12 @@ def make_filter(data: "Optional[Mapping[str, Any] | Filter]") -> Filter:
     return Filter(**clean)
 
 
-def check_texts(setting: str, values: Any) -> Tuple[str, ...]:
-    """Make sure that a setting is a list of texts.
+def check_texts(setting: str, values: Any) -> tuple[str, ...]:
+    """Check that a setting is a list of texts.
 
     setting (str): Its name, for the error.
     values (Any): What was given.
-    RETURNS (Tuple[str, ...]): Distinct and sorted.
+    RETURNS (tuple[str, ...]): Distinct and sorted.
     RAISES (SapbertError): If it is something else.
     """
     listed = isinstance(values, (list, tuple, set, frozenset))
@@ -95,12 +96,12 @@ def check_texts(setting: str, values: Any) -> Tuple[str, ...]:
     return tuple(sorted(set(values)))
 
 
-def expand_types(types: Iterable[str]) -> Set[str]:
+def expand_types(types: Iterable[str]) -> set[str]:
     """Add the types of semantic groups.
 
     types (Iterable[str]): Types and groups. Another vocabulary than UMLS may have
         types that are called like a group, or that have a blank in them.
-    RETURNS (Set[str]): The same, and the types of each group.
+    RETURNS (set[str]): The same, and the types of each group.
     """
     found = {*types}
     for name in found & GROUPS.keys():

@@ -1,6 +1,7 @@
 """Rows found by vectors and rows found by 3-grams → one order."""
 
-from typing import List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Vectors(Protocol):
     """What holds the vectors of the rows: an index, or a knowledge base."""
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Give the vectors of some rows. Shape: (n,) → (n, width)."""
+        """Return the vectors of some rows. Shape: (n,) → (n, width)."""
 
 
 class Found(NamedTuple):
@@ -36,7 +37,7 @@ class Found(NamedTuple):
 
 
 def check_fusion(fusion: str, weight: float) -> None:
-    """Make sure that there is such a fusion.
+    """Check that there is such a fusion.
 
     fusion (str): One of `FUSIONS`.
     weight (float): Of the 3-grams, 0 to 1.
@@ -93,29 +94,29 @@ def fuse_scores(
 def unite_searches(
     texts: Sequence[str],
     vectors: np.ndarray,
-    near: Tuple[np.ndarray, np.ndarray],
+    near: tuple[np.ndarray, np.ndarray],
     index: Vectors,
-    ngrams: Union[NgramIndex, NgramLayers],
+    ngrams: NgramIndex | NgramLayers,
     *,
     k: int,
-    allowed: Optional[np.ndarray] = None,
-) -> List[Found]:
+    allowed: np.ndarray | None = None,
+) -> list[Found]:
     """Search by 3-grams too, and give both scores of what either search found.
 
     texts (Sequence[str]): Mentions.
     vectors (np.ndarray): Their unit vectors in float32. Shape: (n, width).
-    near (Tuple[np.ndarray, np.ndarray]): Rows and cosines that the index found for
+    near (tuple[np.ndarray, np.ndarray]): Rows and cosines that the index found for
         them; a row below 0 is none. Shape: (n, m) each.
     index (Vectors): Holds the vectors of all rows.
     ngrams (NgramIndex): Of the same names.
     k (int): Rows that the 3-grams add at the most.
-    allowed (Optional[np.ndarray]): Which rows they may add, bool; None = all.
+    allowed (np.ndarray | None): Which rows they may add, bool; None = all.
         Shape: (rows,).
-    RETURNS (List[Found]): One for each mention.
+    RETURNS (list[Found]): One for each mention.
     """
     like, _ = ngrams.search(texts, k, allowed=allowed)
-    wanted: List[np.ndarray] = []
-    cosines: List[np.ndarray] = []
+    wanted: list[np.ndarray] = []
+    cosines: list[np.ndarray] = []
     for found, scores, more in zip(*near, like, strict=True):
         rows = np.union1d(found[found >= 0], more[more >= 0]).astype(np.int64)
         both = np.full(len(rows), np.nan, dtype=np.float32)
@@ -134,13 +135,13 @@ def unite_searches(
 
 def order_found(
     found: Sequence[Found], *, fusion: str, weight: float
-) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lay out what both searches found for some mentions.
 
     found (Sequence[Found]): From `unite_searches`.
     fusion (str): See `fuse_scores`.
     weight (float): See `fuse_scores`.
-    RETURNS (Tuple[np.ndarray, np.ndarray, np.ndarray]): Rows, cosines, and what to
+    RETURNS (tuple[np.ndarray, np.ndarray, np.ndarray]): Rows, cosines, and what to
         order them by; where a mention has fewer rows, the rest is row −1.
         Shape: (n, most rows) each.
     """

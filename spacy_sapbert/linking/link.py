@@ -1,7 +1,8 @@
 """Mentions → candidates: what is looked up, ties settled, reasons given."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, NamedTuple
 
 from ..evaluation.calibration import score_probability
 from ..kb.store import Entry
@@ -21,20 +22,20 @@ FARTHEST = 3  # distance of concepts that are not close in the hierarchy
 class Linked(NamedTuple):
     """What the search says of one mention.
 
-    candidates (List[Candidate]): Concepts, the best first.
-    note (Optional[str]): Why there is none ("empty", "no_vector", "filtered",
+    candidates (list[Candidate]): Concepts, the best first.
+    note (str | None): Why there is none ("empty", "no_vector", "filtered",
         "below_threshold", "ambiguous"), that it is a broader one ("broader"), or that
         the mention was cut ("cut").
-    cui (Optional[str]): Its concept: the best candidate's, if that counts; or the
+    cui (str | None): Its concept: the best candidate's, if that counts; or the
         broader one, which need not be a candidate.
     """
 
-    candidates: List[Candidate]
-    note: Optional[str]
-    cui: Optional[str]
+    candidates: list[Candidate]
+    note: str | None
+    cui: str | None
 
     @property
-    def counted(self) -> List[Candidate]:
+    def counted(self) -> list[Candidate]:
         """The candidates, where the best of them is what the mention means."""
         return self.candidates if self.cui and self.note != BROADER else []
 
@@ -44,9 +45,9 @@ def link_mentions(
     mentions: Sequence[str],
     options: LinkOptions,
     *,
-    labels: Optional[Sequence[str]] = None,
-    documents: Optional[Sequence[int]] = None,
-) -> List[Linked]:
+    labels: Sequence[str] | None = None,
+    documents: Sequence[int] | None = None,
+) -> list[Linked]:
     """Find the concepts that mentions may mean; see `KnowledgeBase.link`."""
     labels = labels or [""] * len(mentions)
     documents = documents or list(range(len(mentions)))
@@ -56,9 +57,9 @@ def link_mentions(
     ]
     found = find_concepts(kb, asked, options)
     facts = Facts(kb, [hit.entry for one in found.values() for hit in one.hits])
-    settled: Dict[Any, List[Tuple[Hit, Optional[str]]]] = {}
+    settled: dict[Any, list[tuple[Hit, str | None]]] = {}
 
-    def settle(key: Asked, label: str, close: Optional[Set[str]]) -> Any:
+    def settle(key: Asked, label: str, close: set[str] | None) -> Any:
         named = (key, label, None if close is None else frozenset(close))
         if named not in settled:
             evidence = facts.evidence(options, label, close)
@@ -94,26 +95,26 @@ def mention_filter(label: str, options: LinkOptions) -> Filter:
     return options.filter
 
 
-def is_tie(result: Sequence[Tuple[Hit, Optional[str]]]) -> bool:
-    """Tell whether the best concept shares its score with another."""
+def is_tie(result: Sequence[tuple[Hit, str | None]]) -> bool:
+    """Return whether the best concept shares its score with another."""
     return bool(result) and result[0][1] is not None
 
 
 def doubtless_concepts(
-    results: Sequence[Sequence[Tuple[Hit, Optional[str]]]],
+    results: Sequence[Sequence[tuple[Hit, str | None]]],
     asked: Sequence[Asked],
-    found: Dict[Asked, Found],
+    found: dict[Asked, Found],
     documents: Sequence[int],
-) -> Dict[int, Set[str]]:
+) -> dict[int, set[str]]:
     """Collect the concepts of each document that no other equals.
 
-    results (Sequence[Sequence[Tuple[Hit, Optional[str]]]]): Of each mention.
+    results (Sequence[Sequence[tuple[Hit, str | None]]]): Of each mention.
     asked (Sequence[Asked]): What was looked up.
-    found (Dict[Asked, Found]): What was found.
+    found (dict[Asked, Found]): What was found.
     documents (Sequence[int]): The document of each mention.
-    RETURNS (Dict[int, Set[str]]): Their ids, by document.
+    RETURNS (dict[int, set[str]]): Their ids, by document.
     """
-    sure: Dict[int, Set[str]] = {document: set() for document in documents}
+    sure: dict[int, set[str]] = {document: set() for document in documents}
     for result, key, document in zip(results, asked, documents, strict=True):
         if result and not is_tie(result) and found[key].note in (None, "cut"):
             sure[document].add(result[0][0].entry.cui)
@@ -122,7 +123,7 @@ def doubtless_concepts(
 
 def describe(
     found: Found,
-    result: Sequence[Tuple[Hit, Optional[str]]],
+    result: Sequence[tuple[Hit, str | None]],
     facts: "Facts",
     options: LinkOptions,
     wanted: Filter,
@@ -130,7 +131,7 @@ def describe(
     """Write down what was found for a mention.
 
     found (Found): Before ties were settled.
-    result (Sequence[Tuple[Hit, Optional[str]]]): From `settle_ties`.
+    result (Sequence[tuple[Hit, str | None]]): From `settle_ties`.
     facts (Facts): Of the concepts.
     options (LinkOptions): The options.
     wanted (Filter): What it may find.
@@ -175,22 +176,22 @@ class Facts:
             facts.update(read)
         self.types = {cui: types for cui, (types, _) in facts.items() if types}
         self.codes = {cui: codes for cui, (_, codes) in facts.items()}
-        self.loaded_parents: Optional[Dict[str, List[str]]] = None
+        self.loaded_parents: dict[str, list[str]] | None = None
         self.cuis = cuis
 
     @property
-    def parents(self) -> Dict[str, List[str]]:
+    def parents(self) -> dict[str, list[str]]:
         """The ids one step up of each that has any, read when first asked for."""
         if self.loaded_parents is None:
             self.loaded_parents = self.kb.store.parents(self.cuis)
         return self.loaded_parents
 
-    def probability(self, score: float, options: LinkOptions) -> Optional[float]:
-        """Give the probability that a best concept of this score is right.
+    def probability(self, score: float, options: LinkOptions) -> float | None:
+        """Return the probability that a best concept of this score is right.
 
         score (float): Its cosine.
         options (LinkOptions): How it was found.
-        RETURNS (Optional[float]): None if nobody calibrated the knowledge base, which
+        RETURNS (float | None): None if nobody calibrated the knowledge base, which
             is done by cosines alone.
         """
         calibration = self.kb.meta.get("calibration")
@@ -199,13 +200,13 @@ class Facts:
         return score_probability(calibration, score)
 
     def evidence(
-        self, options: LinkOptions, label: str, close: Optional[Set[str]]
+        self, options: LinkOptions, label: str, close: set[str] | None
     ) -> Evidence:
-        """Give what orders concepts with equal scores.
+        """Return what orders concepts with equal scores.
 
         options (LinkOptions): Which, and in which order.
         label (str): Of the entity.
-        close (Optional[Set[str]]): The concepts that the document has without doubt;
+        close (set[str] | None): The concepts that the document has without doubt;
             None = not yet known, so that coherence does not count.
         RETURNS (Evidence): For `settle_ties`.
         """
@@ -216,7 +217,7 @@ class Facts:
             sources = self.kb.store.sources_of(entry)
             return min((ranks.get(s, len(ranks)) for s in sources), default=len(ranks))
 
-        values: Dict[str, Callable[[Entry], Any]] = {
+        values: dict[str, Callable[[Entry], Any]] = {
             "label": lambda entry: wanted.isdisjoint(
                 self.types.get(entry.cui, (UNTYPED,))
             ),
@@ -232,11 +233,11 @@ class Facts:
             del values["coherence"]
         return [(n, values[n]) for n in options.tie_evidence if n in values]
 
-    def distance(self, cui: str, others: Set[str]) -> int:
+    def distance(self, cui: str, others: set[str]) -> int:
         """Tell how close a concept is to the nearest of others.
 
         cui (str): The concept.
-        others (Set[str]): The others.
+        others (set[str]): The others.
         RETURNS (int): 0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
         SOURCE: the distances of HiPrBERT (2023).
         """

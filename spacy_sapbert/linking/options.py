@@ -1,14 +1,15 @@
 """How mentions are looked up: what the linker, the command line and Python all set."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from .filters import Filter, check_texts, make_filter
 from .fusion import FUSIONS, WEIGHT
 
 EVIDENCE = ("label", "preferred", "source", "coherence")
-CHOICES: Dict[str, Tuple[Any, ...]] = {
+CHOICES: dict[str, tuple[Any, ...]] = {
     "broader": (False, True),
     "label_types_use": ("filter", "evidence"),
     "ambiguous": ("link", "nil"),
@@ -23,36 +24,36 @@ class LinkOptions:
     """How mentions are looked up.
 
     k (int): Concepts for each at the most, 1 to 1000.
-    threshold (Optional[float]): Cosine under which the best one does not count, −1 to
+    threshold (float | None): Cosine under which the best one does not count, −1 to
         1; None = the one of the knowledge base, if it has one.
     broader (bool): A mention whose best candidate is under the threshold has the
         parent of its candidates for which most speaks, if there is one.
     filter (Filter): What may be found.
-    label_types (Mapping[str, Tuple[str, ...]]): The semantic types or groups that
+    label_types (Mapping[str, tuple[str, ...]]): The semantic types or groups that
         entities with a label can have; a label that is not there can have all.
     label_types_use (str): "filter" = such an entity finds no other concept;
         "evidence" = they only order concepts with equal scores.
-    tie_evidence (Tuple[str, ...]): What orders concepts with equal scores, of
+    tie_evidence (tuple[str, ...]): What orders concepts with equal scores, of
         `EVIDENCE`, the most important first.
-    source_rank (Tuple[str, ...]): For the evidence "source": the vocabularies whose
+    source_rank (tuple[str, ...]): For the evidence "source": the vocabularies whose
         names count most, the best first.
     ambiguous (str): What becomes of a tie that only the order of the ids decides:
         "link" = the first of them, "nil" = no concept.
-    fusion (Optional[str]): How cosine and likeness of characters are put together:
+    fusion (str | None): How cosine and likeness of characters are put together:
         "weighted", or "rrf" by their ranks; None = the cosine alone.
     ngram_weight (float): For the fusion "weighted": the share of the characters.
     """
 
     k: int = 10
-    threshold: Optional[float] = None
+    threshold: float | None = None
     broader: bool = False
     filter: Filter = Filter()
-    label_types: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    label_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     label_types_use: str = "filter"
-    tie_evidence: Tuple[str, ...] = ("label", "preferred", "source")
-    source_rank: Tuple[str, ...] = ()
+    tie_evidence: tuple[str, ...] = ("label", "preferred", "source")
+    source_rank: tuple[str, ...] = ()
     ambiguous: str = "link"
-    fusion: Optional[str] = None
+    fusion: str | None = None
     ngram_weight: float = WEIGHT
 
 
@@ -68,7 +69,7 @@ def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions
     RETURNS (LinkOptions): The options.
     RAISES (SapbertError): If a name is unknown or a value not possible.
     """
-    clean: Dict[str, Any] = {}
+    clean: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in OPTION_NAMES:
             raise SapbertError(Errors.E333.format(known=OPTION_NAMES, got=repr(name)))

@@ -1,7 +1,8 @@
 """Vectors → ranked concepts, as if the index held only what may be found."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,29 +18,29 @@ MOST_ROWS = 4096
 MENTIONS_AT_ONCE = 256  # compared with the index together: memory, not results
 EXACT_ROWS = 20_000  # a filter that leaves fewer rows is searched exactly
 
-Asked = Tuple[str, Filter]  # mention, and what it may find
+Asked = tuple[str, Filter]  # mention, and what it may find
 
 
 class Found(NamedTuple):
     """The concepts of one text, before ties are settled.
 
-    hits (List[Hit]): The best first, with all that equal the last.
-    note (Optional[str]): None, or why there is none, or that the mention was cut.
+    hits (list[Hit]): The best first, with all that equal the last.
+    note (str | None): None, or why there is none, or that the mention was cut.
     """
 
-    hits: List[Hit]
-    note: Optional[str]
+    hits: list[Hit]
+    note: str | None
 
 
 def find_concepts(
     kb: Searched, asked: Sequence[Asked], options: LinkOptions
-) -> Dict[Asked, Found]:
+) -> dict[Asked, Found]:
     """Look mentions up, equal ones once, and none that was looked up a while ago.
 
     kb (Searched): Where.
     asked (Sequence[Asked]): Mentions, and what each may find.
     options (LinkOptions): How.
-    RETURNS (Dict[Asked, Found]): What was found.
+    RETURNS (dict[Asked, Found]): What was found.
     """
     # All that what is found depends on, besides the knowledge base.
     how = (options.k, options.threshold, options.fusion, options.ngram_weight)
@@ -55,7 +56,7 @@ def find_concepts(
 
 def search_concepts(
     kb: Searched, asked: Sequence[Asked], options: LinkOptions
-) -> Dict[Asked, Found]:
+) -> dict[Asked, Found]:
     """Search for mentions; see `find_concepts`."""
     from ..encoder.name_encoder import tokenize_names
 
@@ -69,7 +70,7 @@ def search_concepts(
     vectors = kb.embed(pieces)
     usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     place = {text: number for number, text in enumerate(texts)}
-    by_filter: Dict[Filter, List[int]] = {}
+    by_filter: dict[Filter, list[int]] = {}
     for text, wanted in found:
         if text in place and pieces[place[text]]:
             found[text, wanted] = Found([], "no_vector")
@@ -84,7 +85,7 @@ def search_concepts(
     for wanted, numbers in parts:
         some = [texts[number] for number in numbers]
         ranked = rank_vectors(kb, some, vectors[numbers], options, wanted)
-        missed: List[int] = []
+        missed: list[int] = []
         for number, text, hits in zip(numbers, some, ranked, strict=True):
             note = "cut" if cut[number] else None
             if is_below(hits, threshold):
@@ -103,8 +104,8 @@ def search_concepts(
     return found
 
 
-def is_below(hits: Sequence[Hit], threshold: Optional[float]) -> bool:
-    """Tell whether hits are too far from the mention, or none at all."""
+def is_below(hits: Sequence[Hit], threshold: float | None) -> bool:
+    """Return whether hits are too far from the mention, or none at all."""
     return not hits or (threshold is not None and hits[0].score < threshold)
 
 
@@ -114,7 +115,7 @@ def rank_vectors(
     vectors: np.ndarray,
     options: LinkOptions,
     wanted: Filter,
-) -> List[List[Hit]]:
+) -> list[list[Hit]]:
     """Find the k best concepts of each vector, as if the index held only what it may.
 
     Several rows may belong to one concept, and names may be filtered out, so that more
@@ -126,14 +127,14 @@ def rank_vectors(
     vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
     options (LinkOptions): How many, and how they are ordered.
     wanted (Filter): What they may find.
-    RETURNS (List[List[Hit]]): See `rank_concepts`.
+    RETURNS (list[list[Hit]]): See `rank_concepts`.
     """
     admitted = kb.admitted(wanted) if wanted else None
 
     left = kb.rows if admitted is None else len(admitted.rows)
     exact = admitted is not None and left <= EXACT_ROWS
     most = left if exact else min(kb.rows, MOST_ROWS)
-    results: List[List[Hit]] = [[] for _ in vectors]
+    results: list[list[Hit]] = [[] for _ in vectors]
     pending = np.arange(len(vectors))
     count = max(FEWEST_ROWS, ROWS_PER_CONCEPT * options.k)
     if not exact:

@@ -1,6 +1,7 @@
 """The concepts nearest to a concept, and what the hierarchy says of each."""
 
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,23 +21,23 @@ class RelatedConcept(NamedTuple):
     name (str): Its preferred name.
     score (float): The highest cosine of a name of the one and a name of the other,
         −1 to 1.
-    relation (Optional[str]): What it is to the other: one of `RELATIONS`, the first
+    relation (str | None): What it is to the other: one of `RELATIONS`, the first
         that holds; siblings share a parent. None = the hierarchy says nothing.
     """
 
     cui: str
     name: str
     score: float
-    relation: Optional[str]
+    relation: str | None
 
 
-def find_related(kb: Searched, cui: str, *, k: int) -> List[RelatedConcept]:
+def find_related(kb: Searched, cui: str, *, k: int) -> list[RelatedConcept]:
     """Find the concepts nearest to a concept; see `KnowledgeBase.related`.
 
     kb (Searched): Where.
     cui (str): The concept.
     k (int): How many.
-    RETURNS (List[RelatedConcept]): The nearest first, equal ones by id; none if the
+    RETURNS (list[RelatedConcept]): The nearest first, equal ones by id; none if the
         encoder can read no name of it.
     """
     rows = sorted({entry.row for entry in kb.store.entries_of(cui)})
@@ -45,7 +46,7 @@ def find_related(kb: Searched, cui: str, *, k: int) -> List[RelatedConcept]:
     vectors = kb.vectors(np.array(rows, dtype=np.int64))
     # One more than wanted, since each name is nearest to its own concept.
     options = LinkOptions(k=k + 1)
-    nearest: Dict[str, Hit] = {}
+    nearest: dict[str, Hit] = {}
     for hits in rank_vectors(kb, [""] * len(rows), vectors, options, Filter()):
         for hit in hits:
             best = nearest.get(hit.entry.cui)
@@ -60,19 +61,17 @@ def find_related(kb: Searched, cui: str, *, k: int) -> List[RelatedConcept]:
     ]
 
 
-def relate_concepts(
-    kb: Searched, cui: str, others: Sequence[str]
-) -> List[Optional[str]]:
+def relate_concepts(kb: Searched, cui: str, others: Sequence[str]) -> list[str | None]:
     """Tell what concepts are to another, one step up, down or aside.
 
     kb (Searched): Where.
     cui (str): The other.
     others (Sequence[str]): The concepts.
-    RETURNS (List[Optional[str]]): For each one of `RELATIONS`, or None.
+    RETURNS (list[str | None]): For each one of `RELATIONS`, or None.
     """
     parents = kb.store.parents([cui, *others])
     own = {*parents.get(cui, ())}
-    relations: List[Optional[str]] = []
+    relations: list[str | None] = []
     for other in others:
         theirs = {*parents.get(other, ())}
         holds = (other in own, cui in theirs, not own.isdisjoint(theirs))

@@ -1,6 +1,7 @@
 """What a search asks of a knowledge base."""
 
-from typing import Any, Dict, Iterable, List, Optional, Protocol, Sequence, Tuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .options import LinkOptions
 class Searched(Protocol):
     """A knowledge base; see `contents.Contents` for what each of these does."""
 
-    meta: Dict[str, Any]
+    meta: dict[str, Any]
     store: LayeredStore
     found: Remembered[Any, Any]
     facts: Remembered[str, Any]
@@ -26,13 +27,13 @@ class Searched(Protocol):
     @property
     def encoder(self) -> Any: ...
 
-    def embed(self, pieces: Sequence[Tuple[int, ...]]) -> np.ndarray: ...
+    def embed(self, pieces: Sequence[tuple[int, ...]]) -> np.ndarray: ...
 
-    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]: ...
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]: ...
 
     def vectors(self, rows: np.ndarray) -> np.ndarray: ...
 
-    def entries(self, rows: Iterable[int]) -> Dict[int, List[Entry]]: ...
+    def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]: ...
 
     def admitted(self, wanted: Filter) -> Admitted: ...
 
@@ -42,6 +43,6 @@ class Searched(Protocol):
         vectors: np.ndarray,
         rows: np.ndarray,
         scores: np.ndarray,
-        admitted: Optional[Admitted],
+        admitted: Admitted | None,
         options: LinkOptions,
-    ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

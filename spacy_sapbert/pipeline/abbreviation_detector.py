@@ -1,6 +1,6 @@
 """The component: finds the abbreviations that a document defines."""
 
-from typing import Any, Tuple
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -77,6 +77,6 @@ class SapbertAbbreviations:
                 span._.set(long_form_attr, long)
         return doc
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # in another process, the attributes have to be registered again
         return restore_abbreviations, (self.name, *self.attrs)

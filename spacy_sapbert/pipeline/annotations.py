@@ -1,6 +1,7 @@
 """What the linker writes into a Doc."""
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
@@ -10,18 +11,18 @@ if TYPE_CHECKING:
     from ..linking.link import Linked
 
 NIL = "NIL"  # as spaCy's own entity linker says
-Attrs = Tuple[str, str, str]  # names of the attributes for CUI, candidates and note
+Attrs = tuple[str, str, str]  # names of the attributes for CUI, candidates and note
 
 
-def set_extensions(attrs: Attrs, kb_ents_attr: Optional[str] = None) -> None:
+def set_extensions(attrs: Attrs, kb_ents_attr: str | None = None) -> None:
     """Register the attributes of spans that a linker writes.
 
     attrs (Attrs): Their names.
-    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
+    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score.
     RAISES (SapbertError): If two have one name, or somebody computes one of them.
     """
     names = [name for name in (*attrs, kb_ents_attr) if name is not None]
-    defaults: Tuple[Any, ...] = (None, [], None, [])
+    defaults: tuple[Any, ...] = (None, [], None, [])
     for attr, default in zip(names, defaults, strict=False):
         if names.count(attr) > 1:
             raise SapbertError(Errors.E552.format(attr=attr, reason="named twice"))
@@ -38,8 +39,8 @@ def write_links(
     results: "Sequence[Linked]",
     *,
     attrs: Attrs,
-    spans_key: Optional[str],
-    kb_ents_attr: Optional[str] = None,
+    spans_key: str | None,
+    kb_ents_attr: str | None = None,
 ) -> None:
     """Write what was found for the spans of one Doc.
 
@@ -47,8 +48,8 @@ def write_links(
     spans (Sequence[Span]): Its entities, or those of the group.
     results (Sequence[Linked]): One for each.
     attrs (Attrs): Names of the attributes.
-    spans_key (Optional[str]): Of the group; None for entities.
-    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score;
+    spans_key (str | None): Of the group; None for entities.
+    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score;
         they are there only for mentions whose best candidate counts.
     """
     cui_attr, candidates_attr, note_attr = attrs

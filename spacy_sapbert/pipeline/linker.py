@@ -1,18 +1,10 @@
 """The component: finds the concept of every entity that an earlier one detected."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
 )
 
 import srsly
@@ -40,17 +32,17 @@ class SapbertLinker(Pipe):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
     name (str): Of the component.
-    kb (Optional[Union[str, Path]]): See `linker_factory.DEFAULT_CONFIG`, also for those
+    kb (str | Path | None): See `linker_factory.DEFAULT_CONFIG`, also for those
         that follow.
     options (LinkOptions): How mentions are looked up.
     batch_size (int): At least 1.
-    spans_key (Optional[str]): Of a span group.
+    spans_key (str | None): Of a span group.
     attrs (Attrs): Names of the attributes for CUI, candidates and note.
-    kb_ents_attr (Optional[str]): Name of the attribute for pairs of CUI and score.
-    long_form_attr (Optional[str]): Name of the attribute that says what an
+    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score.
+    long_form_attr (str | None): Name of the attribute that says what an
         abbreviation means.
-    encoder (Model[List[str], Floats2d]): Runs the encoder of the knowledge base.
-    scorer (Optional[Callable]): Scores examples.
+    encoder (Model[list[str], Floats2d]): Runs the encoder of the knowledge base.
+    scorer (Callable | None): Scores examples.
     RAISES (SapbertError): If a number is out of its range.
     """
 
@@ -58,15 +50,15 @@ class SapbertLinker(Pipe):
         self,
         name: str,
         *,
-        kb: Optional[Union[str, Path]],
+        kb: str | Path | None,
         options: LinkOptions,
         batch_size: int,
-        spans_key: Optional[str],
+        spans_key: str | None,
         attrs: Attrs,
-        kb_ents_attr: Optional[str],
-        long_form_attr: Optional[str],
+        kb_ents_attr: str | None,
+        long_form_attr: str | None,
         encoder: Model,
-        scorer: Optional[Callable[..., Dict[str, Any]]],
+        scorer: Callable[..., dict[str, Any]] | None,
     ) -> None:
         if not 1 <= batch_size <= MOST_MENTIONS:
             raise SapbertError(
@@ -84,8 +76,8 @@ class SapbertLinker(Pipe):
         self.long_form_attr = long_form_attr
         self.encoder = encoder
         self.scorer = scorer
-        self.opened: Optional[KnowledgeBase] = None
-        self.unpacked: Optional[OwnFolder] = None
+        self.opened: KnowledgeBase | None = None
+        self.unpacked: OwnFolder | None = None
         set_extensions(self.attrs, self.kb_ents_attr)
 
     @property
@@ -109,20 +101,20 @@ class SapbertLinker(Pipe):
 
     def initialize(
         self,
-        get_examples: Optional[Callable[[], Iterable[Example]]] = None,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
-        nlp: Optional[Language] = None,
+        nlp: Language | None = None,
     ) -> None:
         """Open the knowledge base now, so that what is wrong shows before any text.
 
-        get_examples (Optional[Callable]): Not used.
-        nlp (Optional[Language]): Not used.
+        get_examples (Callable | None): Not used.
+        nlp (Language | None): Not used.
         RAISES (SapbertError): If there is none, or it is damaged.
         """
         self.kb  # noqa: B018
 
-    def spans(self, doc: Doc) -> List[Span]:
-        """Give the spans of a Doc that are to be linked."""
+    def spans(self, doc: Doc) -> list[Span]:
+        """Return the spans of a Doc that are to be linked."""
         if self.spans_key is None:
             return list(doc.ents)
         return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
@@ -165,9 +157,9 @@ class SapbertLinker(Pipe):
             else:
                 yield from docs
 
-    def batches(self, stream: Iterable[Doc], most: int) -> Iterator[List[Doc]]:
+    def batches(self, stream: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
         """Gather Docs until they have `batch_size` mentions, or are `most`."""
-        docs: List[Doc] = []
+        docs: list[Doc] = []
         mentions = 0
         for doc in stream:
             docs.append(doc)
@@ -205,10 +197,10 @@ class SapbertLinker(Pipe):
                 spans_key=self.spans_key,
             )
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component with its whole knowledge base.
 
-        path (Union[str, Path]): A folder.
+        path (str | Path): A folder.
         exclude (Iterable[str]): "kb" to leave the knowledge base out.
         RAISES (SapbertError): If there is no knowledge base.
         """
@@ -219,11 +211,11 @@ class SapbertLinker(Pipe):
             copy_kb(self.kb, Path(path) / "kb")
 
     def from_disk(
-        self, path: Union[str, Path], *, exclude: Iterable[str] = ()
+        self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertLinker":
         """Use the knowledge base in a saved component; it is opened when first used.
 
-        path (Union[str, Path]): The folder.
+        path (str | Path): The folder.
         exclude (Iterable[str]): "kb" to keep the knowledge base that is set.
         RETURNS (SapbertLinker): The component.
         """
@@ -264,18 +256,18 @@ class SapbertLinker(Pipe):
         self.unpacked = unpacked
         return self
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # What is opened stays in this process; the other opens the same folder.
         state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
         return restore_linker, (self.name, state, self.encoder.attrs["run"])
 
 
-def restore_linker(name: str, state: Dict[str, Any], run: Tuple[str, int, str]) -> Any:
+def restore_linker(name: str, state: dict[str, Any], run: tuple[str, int, str]) -> Any:
     """Make a component of what a pickle holds.
 
     name (str): Of the component.
-    state (Dict[str, Any]): Its attributes.
-    run (Tuple[str, int, str]): How its encoder is run; see `create_encoder`.
+    state (dict[str, Any]): Its attributes.
+    run (tuple[str, int, str]): How its encoder is run; see `create_encoder`.
     RETURNS (SapbertLinker): The component.
     """
     from ..encoder.name_encoder import create_encoder

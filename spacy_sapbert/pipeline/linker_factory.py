@@ -1,7 +1,8 @@
 """The settings of the linker, and the factory that spaCy makes it with."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any
 
 from spacy.language import Language
 from thinc.api import Config, Model
@@ -80,27 +81,27 @@ DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
 def make_sapbert_linker(
     nlp: Language,
     name: str,
-    kb: Optional[Union[str, Path]],
+    kb: str | Path | None,
     k: int,
-    threshold: Optional[float],
+    threshold: float | None,
     broader: bool,
     ambiguous: str,
-    tie_evidence: List[str],
-    source_rank: List[str],
+    tie_evidence: list[str],
+    source_rank: list[str],
     label_types_use: str,
-    fusion: Optional[str],
+    fusion: str | None,
     ngram_weight: float,
     batch_size: int,
-    spans_key: Optional[str],
+    spans_key: str | None,
     cui_attr: str,
     candidates_attr: str,
     note_attr: str,
-    kb_ents_attr: Optional[str],
-    long_form_attr: Optional[str],
-    filter: Dict[str, List[str]],
-    label_types: Dict[str, List[str]],
+    kb_ents_attr: str | None,
+    long_form_attr: str | None,
+    filter: dict[str, list[str]],
+    label_types: dict[str, list[str]],
     encoder: Model,
-    scorer: Optional[Callable[..., Dict[str, Any]]],
+    scorer: Callable[..., dict[str, Any]] | None,
 ) -> SapbertLinker:
     """Make the component; see `DEFAULT_CONFIG` for its settings."""
     for label in label_types:

@@ -1,7 +1,7 @@
 """Long forms of abbreviations in a Doc: how they are written, and how they are read."""
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Dict, Iterator, List, Optional, Tuple
 
 from spacy.tokens import Doc, Span
 
@@ -18,7 +18,7 @@ def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     abbreviations_attr (str): Of Docs: the spans that have one.
     RAISES (SapbertError): If the attribute of Docs belongs to another component.
     """
-    attrs: Tuple[str, ...] = (long_form_attr,)
+    attrs: tuple[str, ...] = (long_form_attr,)
     if Doc.has_extension(abbreviations_attr):
         getter = Doc.get_extension(abbreviations_attr)[2]
         if not isinstance(getter, partial) or getter.func is not list_abbreviations:
@@ -30,17 +30,17 @@ def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     Doc.set_extension(abbreviations_attr, getter=getter, force=True)
 
 
-def list_abbreviations(doc: Doc, *, attrs: Tuple[str, ...]) -> List[Span]:
-    """Give the spans of a Doc that have a long form.
+def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
+    """Return the spans of a Doc that have a long form.
 
     They are not stored, since spans cannot be serialised: `span._` keeps its values in
     `doc.user_data`, under the name and the offsets in characters.
 
     doc (Doc): The Doc.
-    attrs (Tuple[str, ...]): The attributes that can hold it.
-    RETURNS (List[Span]): In the order of the text.
+    attrs (tuple[str, ...]): The attributes that can hold it.
+    RETURNS (list[Span]): In the order of the text.
     """
-    places: List[Tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for key, value in doc.user_data.items():
         if isinstance(key, tuple) and key[:1] == ("._.",) and len(key) == 4:
             _, attr, start, end = key
@@ -57,13 +57,13 @@ def singular(short: str) -> str:
 
 
 def find_short_forms(
-    doc: Doc, long_forms: Dict[str, str]
-) -> Iterator[Tuple[Span, str]]:
+    doc: Doc, long_forms: dict[str, str]
+) -> Iterator[tuple[Span, str]]:
     """Find where a Doc has short forms, the longest first; also as plurals, "RCCs".
 
     doc (Doc): The Doc.
-    long_forms (Dict[str, str]): Of each short form, with single blanks.
-    YIELDS (Tuple[Span, str]): The short form, which fits the tokens, and its long form.
+    long_forms (dict[str, str]): Of each short form, with single blanks.
+    YIELDS (tuple[Span, str]): The short form, which fits the tokens, and its long form.
     """
     text = doc.text
     forms = {singular(short): long for short, long in reversed(long_forms.items())}
@@ -85,13 +85,13 @@ def find_short_forms(
                 break
 
 
-def long_form_text(span: Span, attr: Optional[str] = "long_form") -> Optional[str]:
+def long_form_text(span: Span, attr: str | None = "long_form") -> str | None:
     """Read the long form of a span, whichever component has set it.
 
     span (Span): The span.
-    attr (Optional[str]): The attribute that can hold it, as a text, or as a span as
+    attr (str | None): The attribute that can hold it, as a text, or as a span as
         other components have it; None = there is none.
-    RETURNS (Optional[str]): With single blanks; None if it has none.
+    RETURNS (str | None): With single blanks; None if it has none.
     """
     if attr is None or not span._.has(attr):
         return None

@@ -1,18 +1,11 @@
 """The names of the knowledge base as mentions, for those who have no NER model."""
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Tuple,
-    Union,
 )
 from weakref import ref
 
@@ -54,12 +47,12 @@ OPENING = ProcessLock()  # a component is pickled, and a lock in it could not be
 def make_sapbert_mentions(
     nlp: Language,
     name: str,
-    kb: Optional[Union[str, Path]],
+    kb: str | Path | None,
     label: str,
     max_tokens: int,
     min_length: int,
     overwrite: bool,
-    spans_key: Optional[str],
+    spans_key: str | None,
 ) -> "SapbertMentions":
     """Make the component; see `SapbertMentions` for its settings."""
     return SapbertMentions(
@@ -75,7 +68,7 @@ def make_sapbert_mentions(
 
 
 def says_something(form: str, vocab: Vocab) -> bool:
-    """Tell whether a form has a word that is no stop word.
+    """Return whether a form has a word that is no stop word.
 
     form (str): The form.
     vocab (Vocab): Knows the stop words.
@@ -89,14 +82,14 @@ def says_something(form: str, vocab: Vocab) -> bool:
 
 def find_names(
     doc: Doc, kb: "KnowledgeBase", *, max_tokens: int, min_length: int
-) -> Iterator[Tuple[int, int]]:
+) -> Iterator[tuple[int, int]]:
     """Find the names of a knowledge base in a Doc, also those inside of others.
 
     doc (Doc): The Doc.
     kb (KnowledgeBase): The knowledge base.
     max_tokens (int): See `list_windows`.
     min_length (int): See `means_name`.
-    YIELDS (Tuple[int, int]): Start and end in characters.
+    YIELDS (tuple[int, int]): Start and end in characters.
     """
     text = doc.text
     for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
@@ -110,21 +103,21 @@ def find_names(
                 yield start, end
 
 
-def spare_spans(spans: Iterable[Span], others: Iterable[Span]) -> List[Span]:
+def spare_spans(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     """Drop the spans that overlap others.
 
     spans (Iterable[Span]): The spans.
     others (Iterable[Span]): The others.
-    RETURNS (List[Span]): Those that are left.
+    RETURNS (list[Span]): Those that are left.
     """
     taken = {place for span in others for place in range(span.start, span.end)}
     return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]
 
 
-def restore_mentions(state: Dict[str, Any]) -> "SapbertMentions":
+def restore_mentions(state: dict[str, Any]) -> "SapbertMentions":
     """Make a component of what a pickle holds.
 
-    state (Dict[str, Any]): Its attributes.
+    state (dict[str, Any]): Its attributes.
     RETURNS (SapbertMentions): The component.
     """
     mentions = SapbertMentions.__new__(SapbertMentions)
@@ -139,9 +132,9 @@ class SapbertMentions(Pipe):
     A name of two to four letters that is written with capitals, such as "MI" or
     "AIDS", counts only as it is written. Stop words and numbers are no mentions.
 
-    nlp (Optional[Language]): The pipeline, whose linker lends its knowledge base.
+    nlp (Language | None): The pipeline, whose linker lends its knowledge base.
     name (str): Of the component.
-    kb (Optional[Union[str, Path]]): Folder of a knowledge base, or the name of an
+    kb (str | Path | None): Folder of a knowledge base, or the name of an
         installed one; None = the linker's in the same pipeline, else the only one
         installed.
     label (str): Label of the mentions.
@@ -149,21 +142,21 @@ class SapbertMentions(Pipe):
     min_length (int): Characters in a mention at the least, but for abbreviations.
     overwrite (bool): Whether a mention takes the place of the entities that it
         overlaps; else these stay.
-    spans_key (Optional[str]): None = doc.ents, else doc.spans[spans_key].
+    spans_key (str | None): None = doc.ents, else doc.spans[spans_key].
     RAISES (SapbertError): If a number is out of its range.
     """
 
     def __init__(
         self,
-        nlp: Optional[Language],
+        nlp: Language | None,
         name: str = "sapbert_mentions",
         *,
-        kb: Optional[Union[str, Path]] = None,
+        kb: str | Path | None = None,
         label: str = "CONCEPT",
         max_tokens: int = 8,
         min_length: int = 3,
         overwrite: bool = False,
-        spans_key: Optional[str] = None,
+        spans_key: str | None = None,
     ) -> None:
         for setting, value, high in (
             ("max_tokens", max_tokens, 50),
@@ -185,10 +178,10 @@ class SapbertMentions(Pipe):
         self.min_length = min_length
         self.overwrite = overwrite
         self.spans_key = spans_key
-        self.opened: Optional[KnowledgeBase] = None
+        self.opened: KnowledgeBase | None = None
         # A pipeline owns its components: a strong reference would be a circle.
         self.pipeline = ref(nlp) if nlp is not None else None
-        self.lender: Optional[SapbertLinker] = None
+        self.lender: SapbertLinker | None = None
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -203,7 +196,7 @@ class SapbertMentions(Pipe):
                 self.opened = load_kb(self.source)
         return self.opened
 
-    def find_linker(self) -> "Optional[SapbertLinker]":
+    def find_linker(self) -> "SapbertLinker | None":
         """Find the first linker in the same pipeline, if there is one."""
         nlp = self.pipeline() if self.pipeline is not None else None
         if nlp is None:
@@ -215,14 +208,14 @@ class SapbertMentions(Pipe):
 
     def initialize(
         self,
-        get_examples: Optional[Callable[[], Iterable[Example]]] = None,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
-        nlp: Optional[Language] = None,
+        nlp: Language | None = None,
     ) -> None:
         """Open the knowledge base now, so that what is wrong shows before any text.
 
-        get_examples (Optional[Callable]): Not used.
-        nlp (Optional[Language]): The pipeline that the component is in now.
+        get_examples (Callable | None): Not used.
+        nlp (Language | None): The pipeline that the component is in now.
         RAISES (SapbertError): If there is none, or it is damaged.
         """
         if nlp is not None:
@@ -256,8 +249,8 @@ class SapbertMentions(Pipe):
             doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *found]))
         return doc
 
-    def settings(self) -> Dict[str, Any]:
-        """Give the settings as they are to be saved.
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as they are to be saved.
 
         A knowledge base that the linker has too is not named: the linker saves it,
         and lends it again where the pipeline is loaded.
@@ -273,28 +266,28 @@ class SapbertMentions(Pipe):
         values = {key: getattr(self, key) for key in SETTINGS}
         return {"kb": None if source is None else str(source), **values}
 
-    def use_settings(self, settings: Dict[str, Any]) -> "SapbertMentions":
+    def use_settings(self, settings: dict[str, Any]) -> "SapbertMentions":
         """Take saved settings over, and forget what knowledge base was opened."""
         for key in SETTINGS:
             setattr(self, key, settings[key])
         self.source, self.opened = settings["kb"], None
         return self
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the settings; the knowledge base is saved by the linker.
 
-        path (Union[str, Path]): A folder.
+        path (str | Path): A folder.
         exclude (Iterable[str]): Not used.
         """
         Path(path).mkdir(parents=True, exist_ok=True)
         srsly.write_json(Path(path) / SETTINGS_FILE, self.settings())
 
     def from_disk(
-        self, path: Union[str, Path], *, exclude: Iterable[str] = ()
+        self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
         """Load the settings.
 
-        path (Union[str, Path]): The folder.
+        path (str | Path): The folder.
         exclude (Iterable[str]): Not used.
         RETURNS (SapbertMentions): The component.
         """
@@ -311,7 +304,7 @@ class SapbertMentions(Pipe):
         """Load the settings; see `from_disk`."""
         return self.use_settings(srsly.msgpack_loads(data))
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # No pipeline goes along, but the linker does: where both are sent to a worker
         # they are sent in one pickle, so that they share one knowledge base there too.
         lender = self.find_linker() if self.source is None else None

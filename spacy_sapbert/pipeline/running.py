@@ -1,16 +1,10 @@
 """Pipelines that link: loaded, completed with what they lack, run over documents."""
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Tuple,
 )
 
 from ..errors import Errors, SapbertError
@@ -26,13 +20,13 @@ MENTIONS = "sapbert_mentions"
 NAMES = "names"  # the value of `mentions`
 
 # Documents that are run together, and components that are left out for them.
-Job = Tuple[List[Document], List[str]]
+Job = tuple[list[Document], list[str]]
 
 
-def load_pipeline(name: Optional[str]) -> "Language":
+def load_pipeline(name: str | None) -> "Language":
     """Load a pipeline, or begin one.
 
-    name (Optional[str]): A folder or an installed package; None = a blank English one.
+    name (str | None): A folder or an installed package; None = a blank English one.
     RETURNS (Language): The pipeline.
     RAISES (SapbertError): If there is no such pipeline.
     """
@@ -49,12 +43,12 @@ def load_pipeline(name: Optional[str]) -> "Language":
         raise SapbertError(Errors.E507.format(name=name, reason=reason)) from None
 
 
-def list_detectors(nlp: "Language", what: str) -> List[str]:
+def list_detectors(nlp: "Language", what: str) -> list[str]:
     """List the components of a pipeline that set spans to link.
 
     nlp (Language): The pipeline.
     what (str): "doc.ents" or "doc.spans".
-    RETURNS (List[str]): Names of components that say that they do, or are none of
+    RETURNS (list[str]): Names of components that say that they do, or are none of
         spaCy's and do not say what they do.
     """
     detectors = []
@@ -67,11 +61,11 @@ def list_detectors(nlp: "Language", what: str) -> List[str]:
     return detectors
 
 
-def find_linker(nlp: "Language") -> Optional[str]:
+def find_linker(nlp: "Language") -> str | None:
     """Find the first linker of a pipeline.
 
     nlp (Language): The pipeline.
-    RETURNS (Optional[str]): Name of the component, if there is one.
+    RETURNS (str | None): Name of the component, if there is one.
     """
     linkers = (n for n in nlp.pipe_names if nlp.get_pipe_meta(n).factory == LINKER)
     return next(linkers, None)
@@ -80,29 +74,29 @@ def find_linker(nlp: "Language") -> Optional[str]:
 def complete_pipeline(
     nlp: "Language",
     *,
-    kb: Optional[str] = None,
-    mentions: Optional[str] = None,
-    k: Optional[int] = None,
-    threshold: Optional[float] = None,
-    filter: Optional[Dict[str, List[str]]] = None,
-    engine: Optional[str] = None,
-    precision: Optional[str] = None,
+    kb: str | None = None,
+    mentions: str | None = None,
+    k: int | None = None,
+    threshold: float | None = None,
+    filter: dict[str, list[str]] | None = None,
+    engine: str | None = None,
+    precision: str | None = None,
     detection: bool = True,
 ) -> Any:
-    """Give a pipeline what it lacks to link.
+    """Return a pipeline what it lacks to link.
 
     nlp (Language): Changed in place.
-    kb (Optional[str]): Folder or name of a knowledge base, for a pipeline without a
+    kb (str | None): Folder or name of a knowledge base, for a pipeline without a
         linker; None = the only one installed.
-    mentions (Optional[str]): "names" to detect the names of the knowledge base.
-    k (Optional[int]): Candidates for a mention; None = as the linker has it.
-    threshold (Optional[float]): Cosine under which a mention has no concept; None =
+    mentions (str | None): "names" to detect the names of the knowledge base.
+    k (int | None): Candidates for a mention; None = as the linker has it.
+    threshold (float | None): Cosine under which a mention has no concept; None =
         as the linker has it.
-    filter (Optional[Dict[str, List[str]]]): What may be found; None = as the linker
+    filter (dict[str, list[str]] | None): What may be found; None = as the linker
         has it.
-    engine (Optional[str]): Runs the encoder, see `create_encoder`; None = as the linker
+    engine (str | None): Runs the encoder, see `create_encoder`; None = as the linker
         has it.
-    precision (Optional[str]): The same.
+    precision (str | None): The same.
     detection (bool): Entities are to be detected; else all documents come with them.
     RETURNS (SapbertLinker): The linker.
     RAISES (SapbertError): If the pipeline has a linker with a knowledge base already,
@@ -135,11 +129,11 @@ def complete_pipeline(
     return linker
 
 
-def open_pipeline(name: Optional[str], settings: Dict[str, Any]) -> "Language":
+def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
     """Load a pipeline and give it what it lacks; the same in every process.
 
-    name (Optional[str]): See `load_pipeline`.
-    settings (Dict[str, Any]): Of `complete_pipeline`.
+    name (str | None): See `load_pipeline`.
+    settings (dict[str, Any]): Of `complete_pipeline`.
     RETURNS (Language): The pipeline.
     RAISES (SapbertError): See both.
     """
@@ -148,16 +142,16 @@ def open_pipeline(name: Optional[str], settings: Dict[str, Any]) -> "Language":
     return nlp
 
 
-def linked_spans(spans_key: Optional[str]) -> str:
+def linked_spans(spans_key: str | None) -> str:
     """Say what a component assigns that detects what is linked."""
     return "doc.ents" if spans_key is None else "doc.spans"
 
 
-def check_detection(nlp: "Language", spans_key: Optional[str]) -> None:
-    """Make sure that a pipeline detects entities.
+def check_detection(nlp: "Language", spans_key: str | None) -> None:
+    """Check that a pipeline detects entities.
 
     nlp (Language): The pipeline.
-    spans_key (Optional[str]): A span group; None = the entities.
+    spans_key (str | None): A span group; None = the entities.
     RAISES (SapbertError): If it does not.
     """
     if not list_detectors(nlp, linked_spans(spans_key)):
@@ -165,11 +159,11 @@ def check_detection(nlp: "Language", spans_key: Optional[str]) -> None:
         raise SapbertError(Errors.E508.format(components=components))
 
 
-def has_entities(document: Document, spans_key: Optional[str]) -> bool:
-    """Tell whether somebody said what the entities of a document are.
+def has_entities(document: Document, spans_key: str | None) -> bool:
+    """Return whether somebody said what the entities of a document are.
 
     document (Document): The document.
-    spans_key (Optional[str]): A span group; None = the entities.
+    spans_key (str | None): A span group; None = the entities.
     RETURNS (bool): Whether; they may be none.
     """
     if document.doc is None:
@@ -184,8 +178,8 @@ def link_documents(
     documents: Iterable[Document],
     *,
     batch_size: int,
-    run: "Optional[Callable[[Iterator[Job]], Iterator[Tuple[Any, List[Doc]]]]]" = None,
-) -> "Iterator[Tuple[Any, Doc]]":
+    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Doc]]]] | None" = None,
+) -> "Iterator[tuple[Any, Doc]]":
     """Run a pipeline over documents.
 
     Those that come with entities skip the components that detect them.
@@ -193,9 +187,9 @@ def link_documents(
     nlp (Language): The pipeline, with a linker.
     documents (Iterable[Document]): Ids and texts, or Docs.
     batch_size (int): Documents held at once.
-    run (Optional[Callable]): Runs jobs in the place of this process, and gives the
+    run (Callable | None): Runs jobs in the place of this process, and gives the
         documents of each and a Doc for each of these; see `Workers.run`.
-    YIELDS (Tuple[Any, Doc]): Ids and Docs, in order.
+    YIELDS (tuple[Any, Doc]): Ids and Docs, in order.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
@@ -229,14 +223,14 @@ def plan_jobs(
 
 
 def run_batch(
-    nlp: "Language", batch: List[Document], *, skip: List[str]
-) -> "List[Doc]":
+    nlp: "Language", batch: list[Document], *, skip: list[str]
+) -> "list[Doc]":
     """Run a pipeline over some documents together.
 
     nlp (Language): The pipeline.
-    batch (List[Document]): The documents.
-    skip (List[str]): Components that are left out.
-    RETURNS (List[Doc]): A Doc for each.
+    batch (list[Document]): The documents.
+    skip (list[str]): Components that are left out.
+    RETURNS (list[Doc]): A Doc for each.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
     from spacy.util import raise_error
@@ -261,12 +255,12 @@ def run_batch(
     return docs
 
 
-def run_alone(nlp: "Language", document: Document, *, skip: List[str]) -> "Doc":
+def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
     """Run a pipeline over one document.
 
     nlp (Language): The pipeline.
     document (Document): The document.
-    skip (List[str]): Components that are left out.
+    skip (list[str]): Components that are left out.
     RETURNS (Doc): The Doc.
     RAISES (SapbertError): If a component fails; with the id of the document, and
         without what the component says, since that may quote the text.

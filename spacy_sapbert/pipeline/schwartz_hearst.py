@@ -1,7 +1,8 @@
 """Abbreviations that a text defines: "ataxia telangiectasia (AT)", "AT (ataxia …)"."""
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 SHORTEST, LONGEST = 2, 10  # characters of a short form
 SHORT_WORDS = 2
@@ -20,7 +21,7 @@ COMPARISON = re.compile(r"[<>=≤≥]")  # "(P < 0.05)"
 SMALL = re.compile(r"(?![ivx]+$)[^\W_]{2,4}")
 WORD = re.compile(r"[^\W_]+")
 
-Part = Tuple[int, int]  # where a part of the text starts and ends, in characters
+Part = tuple[int, int]  # where a part of the text starts and ends, in characters
 
 
 class Abbreviation(NamedTuple):
@@ -42,19 +43,19 @@ class Abbreviation(NamedTuple):
     long_end: int
 
 
-Found = Optional[Abbreviation]
+Found = Abbreviation | None
 
 
-def list_brackets(text: str) -> Iterator[Tuple[int, int, int]]:
+def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
     """Find the brackets that are closed again before the next blank line.
 
     text (str): Any text.
-    YIELDS (Tuple[int, int, int]): Where one opens, where it closes, and where the text
+    YIELDS (tuple[int, int, int]): Where one opens, where it closes, and where the text
         that it stands in begins: after the next bracket around it, or the blank line.
         In the order in which they close: the inner ones first.
     """
     paragraph = 0
-    opened: Dict[str, List[int]] = {"(": [], "[": []}
+    opened: dict[str, list[int]] = {"(": [], "[": []}
     for match in MARK.finditer(text):
         mark, place = match.group(), match.start()
         if mark in opened:
@@ -88,7 +89,7 @@ def trim_part(text: str, start: int, end: int) -> Part:
 
 
 def is_balanced(text: str) -> bool:
-    """Tell whether a text closes the brackets that it opens, and no others."""
+    """Return whether a text closes the brackets that it opens, and no others."""
     depth = 0
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -98,7 +99,7 @@ def is_balanced(text: str) -> bool:
 
 
 def is_short_form(text: str) -> bool:
-    """Tell whether a text can be a short form.
+    """Return whether a text can be a short form.
 
     text (str): The text.
     RETURNS (bool): Whether it has two to ten characters in one or two words, starts
@@ -139,14 +140,14 @@ def start_of_words(text: str, start: int, end: int, most: int) -> int:
     return place
 
 
-def match_long_form(short: str, text: str, start: int, end: int) -> Optional[int]:
+def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
     """Find the letters of a short form from right to left; the first starts a word.
 
     short (str): The short form.
     text (str): The text.
     start (int): Where the long form may start.
     end (int): Where it ends.
-    RETURNS (Optional[int]): Where it starts; None if a letter is missing.
+    RETURNS (int | None): Where it starts; None if a letter is missing.
     SOURCE: Schwartz and Hearst (2003), findBestLongForm.
     """
     letters = [character.lower() for character in short if character.isalnum()]
@@ -168,7 +169,7 @@ def match_long_form(short: str, text: str, start: int, end: int) -> Optional[int
 
 
 def explains(long: str, short: str) -> bool:
-    """Tell whether a long form says more than its short form.
+    """Return whether a long form says more than its short form.
 
     long (str): The long form.
     short (str): The short form.
@@ -243,16 +244,16 @@ def find_before_bracket(text: str, around: int, inner: Part, opening: int) -> Fo
     return define(text, (start, end), inner)
 
 
-def find_abbreviations(text: str) -> List[Abbreviation]:
+def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in time linear in its length.
 
     text (str): Any text.
-    RETURNS (List[Abbreviation]): Each short form once, by its first definition, in the
+    RETURNS (list[Abbreviation]): Each short form once, by its first definition, in the
         order in which the brackets close.
     SOURCE: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
         definitions in biomedical text.
     """
-    found: Dict[str, Abbreviation] = {}
+    found: dict[str, Abbreviation] = {}
     for opening, closing, around in list_brackets(text):
         if closing - opening > REACH:
             continue
@@ -265,11 +266,11 @@ def find_abbreviations(text: str) -> List[Abbreviation]:
     return list(found.values())
 
 
-def find_long_forms(text: str) -> Dict[str, str]:
-    """Give what the abbreviations of a text mean.
+def find_long_forms(text: str) -> dict[str, str]:
+    """Return what the abbreviations of a text mean.
 
     text (str): Any text.
-    RETURNS (Dict[str, str]): The long form of each short form, with single blanks.
+    RETURNS (dict[str, str]): The long form of each short form, with single blanks.
     """
     return {
         " ".join(found.short.split()): " ".join(found.long.split())

@@ -1,6 +1,7 @@
 """How links are scored."""
 
-from typing import Any, Callable, Dict, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from spacy.scorer import Scorer
 from spacy.training import Example
@@ -8,16 +9,16 @@ from spacy.training import Example
 from .annotations import NIL
 
 
-def score_links(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Score links; an entity without a concept on both sides is no hit.
 
     examples (Iterable[Example]): Predicted and gold documents.
-    RETURNS (Dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others.
+    RETURNS (dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others.
     SOURCE: spaCy's Scorer.score_links, which counts "" against "" unless told.
     """
     return Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)
 
 
-def make_linker_scorer() -> Callable[..., Dict[str, Any]]:
-    """Give the scorer of the component."""
+def make_linker_scorer() -> Callable[..., dict[str, Any]]:
+    """Return the scorer of the component."""
     return score_links

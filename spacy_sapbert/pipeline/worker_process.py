@@ -2,9 +2,10 @@
 
 import signal
 import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 # Id and text, and the Doc of a document that comes with one.
-Packed = Tuple[Any, str, Optional[bytes]]
+Packed = tuple[Any, str, bytes | None]
 # Docs, or why there are none.
-Answer = Tuple[List[bytes], Optional[Exception]]
+Answer = tuple[list[bytes], Exception | None]
 
 
 def pack_document(document: Document) -> Packed:
@@ -26,14 +27,14 @@ def pack_document(document: Document) -> Packed:
     return document.id, document.text, doc
 
 
-def pack_doc(doc: "Doc", attrs: Iterable[str], spans_key: Optional[str]) -> bytes:
+def pack_doc(doc: "Doc", attrs: Iterable[str], spans_key: str | None) -> bytes:
     """Make of a linked Doc what comes back: all that formats write.
 
     What other components left in it may be large, or nothing that bytes can hold.
 
     doc (Doc): Changed in place.
     attrs (Iterable[str]): The attributes of the linker.
-    spans_key (Optional[str]): Its span group.
+    spans_key (str | None): Its span group.
     RETURNS (bytes): The Doc.
     """
     ours = {*attrs}
@@ -57,7 +58,7 @@ def work(connection: Connection, open_pipeline: "Callable[[], Language]") -> Non
     """
     # The parent is interrupted, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    nlp: Optional[Language] = None
+    nlp: Language | None = None
     with suppress(EOFError, OSError):
         while True:
             packed, skip = connection.recv()
@@ -75,20 +76,20 @@ def work(connection: Connection, open_pipeline: "Callable[[], Language]") -> Non
             connection.send(answer)
 
 
-def answer_job(nlp: "Language", packed: List[Packed], skip: List[str]) -> List[bytes]:
+def answer_job(nlp: "Language", packed: list[Packed], skip: list[str]) -> list[bytes]:
     """Link packed documents in a worker.
 
     nlp (Language): The pipeline.
-    packed (List[Packed]): From `pack_document`.
-    skip (List[str]): Components that are left out.
-    RETURNS (List[bytes]): From `pack_doc`.
+    packed (list[Packed]): From `pack_document`.
+    skip (list[str]): Components that are left out.
+    RETURNS (list[bytes]): From `pack_doc`.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
     from spacy.tokens import Doc
 
     linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
 
-    def unpack(data: Optional[bytes]) -> "Optional[Doc]":
+    def unpack(data: bytes | None) -> "Doc | None":
         return None if data is None else Doc(nlp.vocab).from_bytes(data)
 
     batch = [Document(number, text, unpack(data)) for number, text, data in packed]

@@ -9,18 +9,12 @@ import multiprocessing
 import os
 import signal
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Optional,
-    Tuple,
-    Union,
 )
 
 from ..errors import Errors, SapbertError, Warnings
@@ -81,15 +75,15 @@ class Worker:
         self.process = context.Process(
             target=work, args=(theirs, open_pipeline), daemon=True
         )
-        self.job: Optional[int] = None
+        self.job: int | None = None
         with worker_surroundings(threads):
             self.process.start()
         theirs.close()  # so that its death is the end of the pipe
 
-    def stop(self) -> Optional[int]:
+    def stop(self) -> int | None:
         """End the process, whatever it does.
 
-        RETURNS (Optional[int]): Its exit code; negative = the signal that ended it.
+        RETURNS (int | None): Its exit code; negative = the signal that ended it.
         """
         self.process.kill()
         self.process.join()
@@ -117,7 +111,7 @@ class Workers:
         self.open_pipeline = open_pipeline
         self.vocab = vocab
         self.n_process = n_process
-        self.workers: List[Worker] = []
+        self.workers: list[Worker] = []
 
     def __enter__(self) -> "Workers":
         return self
@@ -132,12 +126,12 @@ class Workers:
         while self.workers:
             self.workers.pop().stop()
 
-    def run(self, jobs: Iterator[Job]) -> "Iterator[Tuple[List[Document], List[Doc]]]":
+    def run(self, jobs: Iterator[Job]) -> "Iterator[tuple[list[Document], list[Doc]]]":
         """Link jobs.
 
         jobs (Iterator[Job]): Documents, and components to leave out; a few more are
             read than are handed out.
-        YIELDS (Tuple[List[Document], List[Doc]]): The documents of each job, and a Doc
+        YIELDS (tuple[list[Document], list[Doc]]): The documents of each job, and a Doc
             for each, in order.
         RAISES (SapbertError): As one process does, after all that comes before; or if
             the workers that have a job die again and again.
@@ -162,13 +156,13 @@ class Workers:
                 self.stop()
 
     def hand_out(self, board: "Board") -> None:
-        """Give jobs to the workers that have none, and begin those that are missing.
+        """Return jobs to the workers that have none, and begin those that are missing.
 
         board (Board): The jobs.
         """
         threads = max(1, count_cores() // self.n_process)
         idle = [worker for worker in self.workers if worker.job is None]
-        given: List[Worker] = []
+        given: list[Worker] = []
         while idle or len(self.workers) < self.n_process:
             number = board.draw()
             if number is None:
@@ -213,14 +207,14 @@ class Board:
     def __init__(self, jobs: Iterator[Job], *, most: int) -> None:
         self.jobs = jobs
         self.most = most
-        self.open: Dict[int, Job] = {}
-        self.answers: Dict[int, Union[List[bytes], Exception]] = {}
-        self.waiting: List[int] = []  # not given to a worker, or to one that died
-        self.deaths: Dict[int, int] = {}
+        self.open: dict[int, Job] = {}
+        self.answers: dict[int, list[bytes] | Exception] = {}
+        self.waiting: list[int] = []  # not given to a worker, or to one that died
+        self.deaths: dict[int, int] = {}
         self.next = 0  # the first that was not handed out
         self.read = 0
 
-    def draw(self) -> Optional[int]:
+    def draw(self) -> int | None:
         """Choose a job that nobody has; None if there is none now."""
         if not self.waiting and len(self.open) < self.most and self.most:
             try:
@@ -235,8 +229,8 @@ class Board:
                 self.most = 0
         return self.waiting.pop() if self.waiting else None
 
-    def take(self) -> Tuple[List[Document], List[bytes]]:
-        """Give the documents and the answer of the next job.
+    def take(self) -> tuple[list[Document], list[bytes]]:
+        """Return the documents and the answer of the next job.
 
         RAISES (Exception): If that is the answer.
         """
@@ -246,11 +240,11 @@ class Board:
             raise answer
         return documents, answer
 
-    def bury(self, number: int, exit_code: Optional[int]) -> None:
+    def bury(self, number: int, exit_code: int | None) -> None:
         """Write down that a worker died over a job.
 
         number (int): The job, which waits for another one, or is given up.
-        exit_code (Optional[int]): Of the process.
+        exit_code (int | None): Of the process.
         """
         deaths = self.deaths[number] = self.deaths.get(number, 0) + 1
         if deaths < MOST_DEATHS:

@@ -2,15 +2,10 @@
 
 import hashlib
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import (
     BinaryIO,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
 )
 
 import numpy as np
@@ -31,7 +26,7 @@ RENAME_EXCHANGE = 2
 
 
 def check_file(path: Path) -> None:
-    """Make sure that there is a file to read.
+    """Check that there is a file to read.
 
     path (Path): The file.
     RAISES (SapbertError): If nothing is there, or a folder.
@@ -103,8 +98,8 @@ def read_text_blocks(
     *,
     line_bytes: int = LINE_BYTES,
     parts: Sequence[Path] = (),
-    blocks: Optional[Iterable[bytes]] = None,
-) -> Iterator[Tuple[int, int, bytes]]:
+    blocks: Iterable[bytes] | None = None,
+) -> Iterator[tuple[int, int, bytes]]:
     """Read a text file, plain or `.gz`, in blocks of whole lines.
 
     Only a line feed ends a line: a carriage return before it is taken away with it,
@@ -115,9 +110,9 @@ def read_text_blocks(
     line_bytes (int): A longer line is an error, so that memory stays bounded.
     parts (Sequence[Path]): Files that make up the file when put together in this
         order, cut anywhere; `path` then is only its name in errors.
-    blocks (Optional[Iterable[bytes]]): What the file says, if somebody has it open;
+    blocks (Iterable[bytes] | None): What the file says, if somebody has it open;
         `path` then is only its name in errors.
-    YIELDS (Tuple[int, int, bytes]): Number of the block's first line, from 1, how many
+    YIELDS (tuple[int, int, bytes]): Number of the block's first line, from 1, how many
         lines there are, and the lines, each with a line feed at its end.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
@@ -158,14 +153,14 @@ def read_line_blocks(
     path: Path,
     *,
     line_bytes: int = LINE_BYTES,
-    blocks: Optional[Iterable[bytes]] = None,
-) -> Iterator[Tuple[int, List[bytes]]]:
+    blocks: Iterable[bytes] | None = None,
+) -> Iterator[tuple[int, list[bytes]]]:
     """Read a text file, plain or `.gz`, in blocks of lines; see `read_text_blocks`.
 
     path (Path): The file.
     line_bytes (int): A longer line is an error, so that memory stays bounded.
-    blocks (Optional[Iterable[bytes]]): See `read_text_blocks`.
-    YIELDS (Tuple[int, List[bytes]]): Number of the block's first line, from 1, and
+    blocks (Iterable[bytes] | None): See `read_text_blocks`.
+    YIELDS (tuple[int, list[bytes]]): Number of the block's first line, from 1, and
         the lines without their ends.
     RAISES (SapbertError): If the file is missing, cut, UTF-16, or a line too long.
     """
@@ -191,11 +186,11 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
         ) from None
 
 
-def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Read a text file, plain or `.gz`, line by line; see `read_line_blocks`.
 
     path (Path): The file.
-    YIELDS (Tuple[int, str]): Number of the line, from 1, and the line.
+    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
     RAISES (SapbertError): If the file is missing, cut or not UTF-8.
     """
     for first, lines in read_line_blocks(path):

@@ -6,9 +6,10 @@ import gzip
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Iterator, cast
+from typing import IO, Any, BinaryIO, cast
 
 from ..errors import Errors, SapbertError
 

@@ -1,7 +1,7 @@
 """Dictionaries of lines `id||name`, or `id||name|name|…`."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, Optional
 
 from ..errors import Errors, SapbertError
 from .checks import nothing_left
@@ -17,17 +17,17 @@ SEPARATOR = "||"
 def read_biosyn(
     path: Path,
     *,
-    type: Optional[str] = None,
+    type: str | None = None,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read a dictionary; lines of the same id are put together, the first name leads.
 
     path (Path): The file, plain or `.gz`. An id may be `A|B`: A is the concept's, the
         others lead to it as retired ids do.
-    type (Optional[str]): Semantic type of all concepts.
+    type (str | None): Semantic type of all concepts.
     on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad line; if nothing is
         left.
@@ -46,7 +46,7 @@ def read_biosyn(
 
 
 def parse_lines(
-    path: Path, *, type: Optional[str], on_error: str, report: Report
+    path: Path, *, type: str | None, on_error: str, report: Report
 ) -> Iterator[Concept]:
     """Read the lines of a dictionary; see `read_biosyn`.
 

@@ -1,9 +1,9 @@
 """Filters that name what is not there, and filters that leave nothing."""
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Iterable, Iterator, Sequence
 
 from ..errors import Errors, SapbertError
 from .concepts import Concept
@@ -15,7 +15,7 @@ SHOWN = 30
 def check_known(
     what: str, asked: Iterable[str], known: Sequence[str], path: Path
 ) -> None:
-    """Make sure that what a filter names occurs in the file.
+    """Check that what a filter names occurs in the file.
 
     what (str): What is filtered, e.g. "sources".
     asked (Iterable[str]): What the filter names.

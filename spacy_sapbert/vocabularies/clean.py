@@ -14,7 +14,7 @@ def clean_name(text: str) -> str:
 
 
 def has_letter_or_digit(name: str) -> bool:
-    """Tell whether a name says anything: one letter or digit, of any script.
+    """Return whether a name says anything: one letter or digit, of any script.
 
     name (str): A cleaned name.
     RETURNS (bool): False for an empty name and for one of signs alone.

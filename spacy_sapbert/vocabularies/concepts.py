@@ -1,10 +1,11 @@
 """Concept, and concepts.jsonl: what every vocabulary becomes, one concept a line."""
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
@@ -19,28 +20,28 @@ class Concept:
     """One CUI with its names.
 
     cui (str): Id of the concept: a UMLS CUI, or any id of another vocabulary.
-    aliases (List[str]): All names, distinct, the preferred one first; never empty.
-    types (List[str]): Ids of semantic types, e.g. "T047".
-    codes (Dict[str, List[str]]): Codes in the vocabularies that the names come from.
-    parents (List[str]): CUIs one step up in the hierarchy.
-    definition (Optional[str]): What it is, in a sentence or two.
-    retired (List[str]): Ids that once named this concept.
-    languages (Dict[str, List[int]]): By language as in UMLS, e.g. "ENG", the places in
+    aliases (list[str]): All names, distinct, the preferred one first; never empty.
+    types (list[str]): Ids of semantic types, e.g. "T047".
+    codes (dict[str, list[str]]): Codes in the vocabularies that the names come from.
+    parents (list[str]): CUIs one step up in the hierarchy.
+    definition (str | None): What it is, in a sentence or two.
+    retired (list[str]): Ids that once named this concept.
+    languages (dict[str, list[int]]): By language as in UMLS, e.g. "ENG", the places in
         `aliases` of the names that it has: from 0, ascending, distinct. A name may be
         in several, and in none if its language is unknown.
-    sources (Dict[str, List[int]]): The same by the vocabularies that the names come
+    sources (dict[str, list[int]]): The same by the vocabularies that the names come
         from, e.g. "MSH".
     """
 
     cui: str
-    aliases: List[str]
-    types: List[str] = field(default_factory=list)
-    codes: Dict[str, List[str]] = field(default_factory=dict)
-    parents: List[str] = field(default_factory=list)
-    definition: Optional[str] = None
-    retired: List[str] = field(default_factory=list)
-    languages: Dict[str, List[int]] = field(default_factory=dict)
-    sources: Dict[str, List[int]] = field(default_factory=dict)
+    aliases: list[str]
+    types: list[str] = field(default_factory=list)
+    codes: dict[str, list[str]] = field(default_factory=dict)
+    parents: list[str] = field(default_factory=list)
+    definition: str | None = None
+    retired: list[str] = field(default_factory=list)
+    languages: dict[str, list[int]] = field(default_factory=dict)
+    sources: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -48,14 +49,14 @@ class Concept:
         return self.aliases[0]
 
 
-def concept_to_json(concept: Concept) -> Dict[str, Any]:
-    """Give the fields that say something, in a fixed order.
+def concept_to_json(concept: Concept) -> dict[str, Any]:
+    """Return the fields that say something, in a fixed order.
 
     concept (Concept): The concept.
-    RETURNS (Dict[str, Any]): Plain JSON types; empty fields are left out, and the keys
+    RETURNS (dict[str, Any]): Plain JSON types; empty fields are left out, and the keys
         of languages and sources sorted.
     """
-    data: Dict[str, Any] = {
+    data: dict[str, Any] = {
         "cui": concept.cui,
         "name": concept.name,
         "aliases": concept.aliases,
@@ -70,7 +71,7 @@ def concept_to_json(concept: Concept) -> Dict[str, Any]:
 
 
 def are_places(data: Any, count: int) -> bool:
-    """Tell whether something is places of names by language or source.
+    """Return whether something is places of names by language or source.
 
     data (Any): Parsed JSON.
     count (int): How many names there are.
@@ -91,13 +92,13 @@ def are_places(data: Any, count: int) -> bool:
 
 
 def move_places(
-    places: Dict[str, List[int]], moved: Sequence[Optional[int]]
-) -> Dict[str, List[int]]:
+    places: dict[str, list[int]], moved: Sequence[int | None]
+) -> dict[str, list[int]]:
     """Say where names are after their list has changed.
 
-    places (Dict[str, List[int]]): Old places, by language or source.
-    moved (Sequence[Optional[int]]): The new place of each old one; None = it is gone.
-    RETURNS (Dict[str, List[int]]): New places, ascending; without keys that have none.
+    places (dict[str, list[int]]): Old places, by language or source.
+    moved (Sequence[int | None]): The new place of each old one; None = it is gone.
+    RETURNS (dict[str, list[int]]): New places, ascending; without keys that have none.
     """
     found = {
         key: sorted({new for old in known if (new := moved[old]) is not None})
@@ -107,7 +108,7 @@ def move_places(
 
 
 def change_names(concept: Concept, names: Sequence[str]) -> None:
-    """Give a concept other names, and keep their languages and sources right.
+    """Return a concept other names, and keep their languages and sources right.
 
     concept (Concept): The concept, changed in place: its fields are replaced, and what
         was in them stays as it was.

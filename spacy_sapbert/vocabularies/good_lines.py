@@ -1,7 +1,7 @@
 """Lines of text, for the formats that have them."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Iterable, Iterator, Optional, Tuple
 
 from ..errors import SapbertError
 from ..system.reading import decode_line, read_line_blocks
@@ -13,15 +13,15 @@ def read_good_lines(
     *,
     on_error: str,
     report: Report,
-    blocks: Optional[Iterable[bytes]] = None,
-) -> Iterator[Tuple[int, str]]:
+    blocks: Iterable[bytes] | None = None,
+) -> Iterator[tuple[int, str]]:
     """Read the lines of a file that are UTF-8, and count all of them.
 
     path (Path): The file, plain or `.gz`.
     on_error (str): "fail", or "skip" to count lines that are not UTF-8 and go on.
     report (Report): Is told of the lines.
-    blocks (Optional[Iterable[bytes]]): See `read_text_blocks`.
-    YIELDS (Tuple[int, str]): Number of the line, from 1, and the line.
+    blocks (Iterable[bytes] | None): See `read_text_blocks`.
+    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
     RAISES (SapbertError): If the file is missing or cut, or a line is not UTF-8.
     """
     for first, lines in read_line_blocks(path, blocks=blocks):

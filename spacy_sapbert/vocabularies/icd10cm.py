@@ -1,9 +1,9 @@
 """ICD-10-CM: the tabular list as XML, with chapters, blocks, categories and codes."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
 
 from ..errors import Errors, SapbertError
 from .checks import count_concepts
@@ -27,32 +27,32 @@ class Node:
     line (int): Where it begins.
     code (str): Its id, once it is known.
     title (str): Its name.
-    inclusions (List[str]): Terms that are coded so too.
+    inclusions (list[str]): Terms that are coded so too.
     """
 
     tag: str
     line: int
     code: str = ""
     title: str = ""
-    inclusions: List[str] = field(default_factory=list)
+    inclusions: list[str] = field(default_factory=list)
 
 
 class TabularList:
     """What expat tells while it reads; makes concepts of it."""
 
-    def __init__(self, path: Path, types: List[str], on_error: str, report: Report):
+    def __init__(self, path: Path, types: list[str], on_error: str, report: Report):
         self.path, self.types, self.on_error = path, types, on_error
         self.report = report
-        self.tags: List[str] = []
-        self.nodes: List[Node] = []
-        self.text: List[str] = []
-        self.made: List[Concept] = []
+        self.tags: list[str] = []
+        self.nodes: list[Node] = []
+        self.text: list[str] = []
+        self.made: list[Concept] = []
         self.parser = make_parser(path)
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.text.append
 
-    def start(self, tag: str, attributes: Dict[str, str]) -> None:
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Begin an element."""
         self.tags.append(tag)
         self.text.clear()
@@ -142,9 +142,9 @@ class TabularList:
 def read_icd10cm(
     path: Path,
     *,
-    type: Optional[str] = None,
+    type: str | None = None,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read the tabular list: codes with their inclusion terms as further names.
 
@@ -152,9 +152,9 @@ def read_icd10cm(
     that are made by a seventh character are not listed in the file, and not made here.
 
     path (Path): The XML file, plain or `.gz`.
-    type (Optional[str]): Semantic type of all concepts.
+    type (str | None): Semantic type of all concepts.
     on_error (str): "fail", or "skip" to count elements without code or name and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad element or at XML that
         is not well-formed; if nothing is left.

@@ -1,7 +1,7 @@
 """A vocabulary of one's own, in the form of concepts.jsonl."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Iterator, Optional
 
 from ..errors import SapbertError
 from .checks import nothing_left
@@ -13,13 +13,13 @@ from .report import Report
 
 
 def read_jsonl(
-    path: Path, *, on_error: str = "fail", report: Optional[Report] = None
+    path: Path, *, on_error: str = "fail", report: Report | None = None
 ) -> Iterator[Concept]:
     """Read concepts, clean their names, and put those of the same id together.
 
     path (Path): The file, plain or `.gz`: in each line `cui`, and `name` or `aliases`.
     on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad line; if nothing is
         left.

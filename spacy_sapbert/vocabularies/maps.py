@@ -1,7 +1,7 @@
 """Hierarchies of two maps: a table of names, and beside it a table of parents."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
 
 from ..errors import Errors, SapbertError
 from .checks import count_concepts
@@ -15,18 +15,18 @@ from .report import Report
 def read_maps(
     path: Path,
     *,
-    type: Optional[str] = None,
+    type: str | None = None,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read codes with their names and, where that map lies beside, their parents.
 
     path (Path): `…_names.tsv`, plain or `.gz`: a code, a tab, a name; the first name of
         a code leads. The other map is `…_parents.tsv` beside it, with the same ending:
         a code, a tab, a parent; a code may have several.
-    type (Optional[str]): Semantic type of all concepts.
+    type (str | None): Semantic type of all concepts.
     on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad line; if nothing is
         left.
@@ -34,7 +34,7 @@ def read_maps(
     """
     report = Report() if report is None else report
     report.path, report.format = str(path), "maps"
-    parents: Dict[str, List[str]] = {}
+    parents: dict[str, list[str]] = {}
     beside = path.with_name(path.name.replace("_names", "_parents"))
     if beside != path and beside.is_file():
         for code, parent in read_fields(beside, on_error=on_error, report=report):
@@ -47,15 +47,15 @@ def read_maps(
 
 def name_codes(
     path: Path,
-    parents: Dict[str, List[str]],
+    parents: dict[str, list[str]],
     *,
-    type: Optional[str],
+    type: str | None,
     on_error: str,
     report: Report,
 ) -> Iterator[Concept]:
     """Read the names; see `read_maps`.
 
-    parents (Dict[str, List[str]]): Of each code; one that is its own is passed over.
+    parents (dict[str, list[str]]): Of each code; one that is its own is passed over.
     YIELDS (Concept): One of each line that has a name.
     """
     for code, text in read_fields(path, on_error=on_error, report=report):
@@ -68,13 +68,13 @@ def name_codes(
         yield Concept(code, [name], types=[type] if type else [], parents=above)
 
 
-def read_fields(path: Path, *, on_error: str, report: Report) -> Iterator[List[str]]:
+def read_fields(path: Path, *, on_error: str, report: Report) -> Iterator[list[str]]:
     """Read a table of two columns.
 
     path (Path): The table, plain or `.gz`, without a header.
     on_error (str): "fail", or "skip" to count bad lines and go on.
     report (Report): Is told of lines and bad ones.
-    YIELDS (List[str]): Two texts, neither empty.
+    YIELDS (list[str]): Two texts, neither empty.
     RAISES (SapbertError): With file and line.
     """
     for number, line in read_good_lines(path, on_error=on_error, report=report):

@@ -1,10 +1,10 @@
 """Concepts put together by their ids: of one vocabulary, or of several."""
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
-from typing import Dict, Iterable, Iterator, List, Sequence, Set
 
 from .concepts import PLACES, Concept, concept_to_json
 from .temporary_db import open_scratch
@@ -51,10 +51,10 @@ def load_concept(data: str) -> Concept:
     return Concept(**fields)
 
 
-def unite_concepts(concepts: List[Concept]) -> Concept:
+def unite_concepts(concepts: list[Concept]) -> Concept:
     """Make one concept of several with the same id.
 
-    concepts (List[Concept]): The first gives the preferred name, and the first that
+    concepts (list[Concept]): The first gives the preferred name, and the first that
         has one the definition; the other fields are put together in this order.
     RETURNS (Concept): The first one, changed in place.
     """
@@ -74,17 +74,17 @@ def unite_concepts(concepts: List[Concept]) -> Concept:
 
 
 def unite_names(concepts: Sequence[Concept]) -> None:
-    """Give a concept the names of others too, with their languages and sources.
+    """Return a concept the names of others too, with their languages and sources.
 
     concepts (Sequence[Concept]): The first is changed in place; its own names stay
         where they are.
     """
-    where: Dict[str, int] = {}
+    where: dict[str, int] = {}
     for concept in concepts:
         for alias in concept.aliases:
             where.setdefault(alias, len(where))
     for field in PLACES:
-        found: Dict[str, Set[int]] = {}
+        found: dict[str, set[int]] = {}
         for concept in concepts:
             for key, places in getattr(concept, field).items():
                 moved = (where[concept.aliases[place]] for place in places)

@@ -1,7 +1,8 @@
 """MeSH in the XML of its publisher: descriptors, and supplementary records."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 
 from ..errors import Errors, SapbertError
@@ -24,13 +25,13 @@ RECORD_BYTES = 1 << 22  # more is a mistake: records have some ten thousand
 
 
 def read_mesh(
-    path: Path, *, on_error: str = "fail", report: Optional[Report] = None
+    path: Path, *, on_error: str = "fail", report: Report | None = None
 ) -> Iterator[Concept]:
     """Read descriptors or supplementary records, one record at a time.
 
     path (Path): The file, plain or `.gz`.
     on_error (str): "fail", or "skip" to count bad records and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id: `MESH:` and that of the record.
     RAISES (SapbertError): If the file is no whole MeSH; with file and line, at the
         first bad record; if nothing is left.
@@ -38,7 +39,7 @@ def read_mesh(
     """
     report = Report() if report is None else report
     report.path, report.format = str(path), "mesh"
-    cuis: Dict[str, str] = {}
+    cuis: dict[str, str] = {}
     concepts = make_concepts(path, cuis, on_error=on_error, report=report)
     for concept in sort_concepts(concepts):
         # all records are read by now, so every tree number is known
@@ -55,12 +56,12 @@ def read_mesh(
 
 
 def make_concepts(
-    path: Path, cuis: Dict[str, str], *, on_error: str, report: Report
+    path: Path, cuis: dict[str, str], *, on_error: str, report: Report
 ) -> Iterator[Concept]:
     """Make concepts of the records of a file.
 
     path (Path): The file.
-    cuis (Dict[str, str]): Filled with the id of the concept at each tree number.
+    cuis (dict[str, str]): Filled with the id of the concept at each tree number.
     on_error (str): See `read_mesh`.
     report (Report): Is told what is kept and dropped.
     YIELDS (Concept): In the order of the file, with tree numbers for parents.
@@ -85,21 +86,21 @@ def make_concepts(
         yield concept
 
 
-def parse_records(path: Path) -> Iterator[Tuple[int, str, Element]]:
+def parse_records(path: Path) -> Iterator[tuple[int, str, Element]]:
     """Parse the records of a file, with memory for a few of them.
 
     path (Path): The file.
-    YIELDS (Tuple[int, str, Element]): The line where a record begins, the language of
+    YIELDS (tuple[int, str, Element]): The line where a record begins, the language of
         the file as in UMLS, and what stands in the root element, if it is a record or
         not.
     RAISES (SapbertError): If the file is missing, cut, no XML, or other XML.
     """
     parser = make_parser(path)
-    found: List[Tuple[int, str, Element]] = []
+    found: list[tuple[int, str, Element]] = []
     builder, record = TreeBuilder(), Element("")
     language, line, begin = "", 1, 0
 
-    def start_root(tag: str, attributes: Dict[str, str]) -> None:
+    def start_root(tag: str, attributes: dict[str, str]) -> None:
         nonlocal language
         if tag not in ROOTS:
             known = " or ".join(ROOTS)
@@ -107,7 +108,7 @@ def parse_records(path: Path) -> Iterator[Tuple[int, str, Element]]:
         language = attributes.get("LanguageCode", "eng").upper()
         parser.StartElementHandler = start_record
 
-    def start_record(tag: str, attributes: Dict[str, str]) -> None:
+    def start_record(tag: str, attributes: dict[str, str]) -> None:
         nonlocal builder, record, line, begin
         line, begin = parser.CurrentLineNumber, parser.CurrentByteIndex
         builder = TreeBuilder()
@@ -137,13 +138,13 @@ def parse_records(path: Path) -> Iterator[Tuple[int, str, Element]]:
         found.clear()
 
 
-def make_concept(record: Element, language: str, report: Report) -> Optional[Concept]:
+def make_concept(record: Element, language: str, report: Report) -> Concept | None:
     """Make a concept of a record.
 
     record (Element): The record.
     language (str): Of its names.
     report (Report): Is told what is kept and dropped.
-    RETURNS (Optional[Concept]): The concept, with its own tree numbers for parents;
+    RETURNS (Concept | None): The concept, with its own tree numbers for parents;
         None if no name is left.
     RAISES (ValueError): With what was expected, if the record lacks it.
     """
@@ -175,13 +176,13 @@ def make_concept(record: Element, language: str, report: Report) -> Optional[Con
     )
 
 
-def record_names(record: Element, heading_tag: str, report: Report) -> List[str]:
+def record_names(record: Element, heading_tag: str, report: Report) -> list[str]:
     """Choose and clean the names of a record.
 
     record (Element): The record.
     heading_tag (str): The element that has its heading.
     report (Report): Is told what is dropped.
-    RETURNS (List[str]): Distinct names, the heading first.
+    RETURNS (list[str]): Distinct names, the heading first.
     RAISES (ValueError): If the heading or a term is absent.
     """
     heading = text_at(record, f"{heading_tag}/String")
@@ -221,6 +222,6 @@ def text_of(element: Element) -> str:
     return clean_name("".join(element.itertext()))
 
 
-def distinct_texts(elements: Iterator[Element]) -> List[str]:
-    """RETURNS (List[str]): The texts of elements, each once, without empty ones."""
+def distinct_texts(elements: Iterator[Element]) -> list[str]:
+    """RETURNS (list[str]): The texts of elements, each once, without empty ones."""
     return list(dict.fromkeys(filter(None, map(text_of, elements))))

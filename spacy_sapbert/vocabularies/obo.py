@@ -1,8 +1,8 @@
 """Ontologies in OBO flat file format: `.obo`."""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 from ..errors import Errors, SapbertError
 from .concepts import Concept
@@ -25,10 +25,10 @@ def read_obo(
     multi_xref: str = "drop",
     scopes: Sequence[str] = ("EXACT",),
     obsolete: bool = False,
-    type: Optional[str] = None,
-    cui_pattern: Optional[str] = None,
+    type: str | None = None,
+    cui_pattern: str | None = None,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read an ontology; its terms are held in memory, as ontologies fit there.
 
@@ -39,11 +39,11 @@ def read_obo(
         to "all".
     scopes (Sequence[str]): Synonyms kept: EXACT, NARROW, BROAD, RELATED; empty: all.
     obsolete (bool): Keep obsolete terms too.
-    type (Optional[str]): Semantic type of all concepts.
-    cui_pattern (Optional[str]): Regular expression that an id has to match as a whole;
+    type (str | None): Semantic type of all concepts.
+    cui_pattern (str | None): Regular expression that an id has to match as a whole;
         None = that of UMLS for its ids, else any.
     on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad line; if nothing is
         left.
@@ -67,7 +67,7 @@ def parse_obo(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
     YIELDS (Term): Each term that has an id.
     RAISES (SapbertError): With file and line.
     """
-    term: Optional[Term] = None
+    term: Term | None = None
     for number, line in read_good_lines(path, on_error=on_error, report=report):
         line = line.strip()
         if line.startswith("["):
@@ -161,13 +161,13 @@ def add_to(place: str) -> Callable[[Term, str], None]:
     """Make a function that takes an id into a list of the term."""
 
     def add(term: Term, value: str) -> None:
-        ids: List[str] = getattr(term, place)
+        ids: list[str] = getattr(term, place)
         ids.append(bare(value))
 
     return add
 
 
-TAGS: Dict[str, Callable[[Term, str], None]] = {
+TAGS: dict[str, Callable[[Term, str], None]] = {
     "id": set_id,
     "name": set_name,
     "def": set_definition,

@@ -2,8 +2,9 @@
 
 import json
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_blocks
@@ -30,10 +31,10 @@ def read_obographs(
     multi_xref: str = "drop",
     scopes: Sequence[str] = ("EXACT",),
     obsolete: bool = False,
-    type: Optional[str] = None,
-    cui_pattern: Optional[str] = None,
+    type: str | None = None,
+    cui_pattern: str | None = None,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read an ontology; the whole file is held in memory, as JSON asks for.
 
@@ -60,7 +61,7 @@ def load_json(path: Path) -> Any:
     RETURNS (Any): What it says.
     RAISES (SapbertError): If it is missing, cut, too large, or no JSON in UTF-8.
     """
-    blocks: List[bytes] = []
+    blocks: list[bytes] = []
     size = 0
     try:
         for block in read_blocks([path]):
@@ -115,7 +116,7 @@ def parse_graphs(path: Path, *, on_error: str, report: Report) -> Iterator[Term]
         if not isinstance(nodes, list) or not isinstance(edges, list):
             got = "no lists of `nodes` and `edges`"
             raise SapbertError(Errors.E118.format(path=path, where="a graph", got=got))
-        parents: Dict[str, List[str]] = {}
+        parents: dict[str, list[str]] = {}
         for edge in edges:
             if isinstance(edge, dict) and edge.get("pred") == "is_a":
                 above = parents.setdefault(str(edge.get("sub")), [])
@@ -147,11 +148,11 @@ def short_id(iri: str) -> str:
     return local.replace("_", ":", 1) if ":" not in local else local
 
 
-def parse_node(node: Any) -> Optional[Term]:
+def parse_node(node: Any) -> Term | None:
     """Make a term of a node.
 
     node (Any): The parsed node.
-    RETURNS (Optional[Term]): The term; None for a node that is no class.
+    RETURNS (Term | None): The term; None for a node that is no class.
     RAISES (AttributeError, KeyError, TypeError): If it is not as it should be.
     """
     id = short_id(text_of(node["id"]))
@@ -185,7 +186,7 @@ def parse_node(node: Any) -> Optional[Term]:
 
 
 def text_of(value: Any) -> str:
-    """Make sure that a value is a text.
+    """Check that a value is a text.
 
     value (Any): The value.
     RETURNS (str): The same.

@@ -1,8 +1,9 @@
 """Terms of an ontology → concepts, under their own ids or cross-referenced ones."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
+from re import Pattern
 
 from ..errors import Errors, SapbertError
 from .checks import compile_pattern, nothing_left
@@ -24,23 +25,23 @@ class Term:
 
     id (str): E.g. "DOID:1816".
     name (str): May be empty.
-    synonyms (List[Tuple[str, str]]): Scope and text.
-    definition (Optional[str]): Of the term.
-    parents (List[str]): Ids of `is_a`.
-    xrefs (List[str]): E.g. "UMLS_CUI:C0018923".
-    alternatives (List[str]): Ids that once were other terms.
-    replaced_by (List[str]): Of an obsolete term.
+    synonyms (list[tuple[str, str]]): Scope and text.
+    definition (str | None): Of the term.
+    parents (list[str]): Ids of `is_a`.
+    xrefs (list[str]): E.g. "UMLS_CUI:C0018923".
+    alternatives (list[str]): Ids that once were other terms.
+    replaced_by (list[str]): Of an obsolete term.
     obsolete (bool): Whether it is one.
     """
 
     id: str
     name: str = ""
-    synonyms: List[Tuple[str, str]] = field(default_factory=list)
-    definition: Optional[str] = None
-    parents: List[str] = field(default_factory=list)
-    xrefs: List[str] = field(default_factory=list)
-    alternatives: List[str] = field(default_factory=list)
-    replaced_by: List[str] = field(default_factory=list)
+    synonyms: list[tuple[str, str]] = field(default_factory=list)
+    definition: str | None = None
+    parents: list[str] = field(default_factory=list)
+    xrefs: list[str] = field(default_factory=list)
+    alternatives: list[str] = field(default_factory=list)
+    replaced_by: list[str] = field(default_factory=list)
     obsolete: bool = False
 
 
@@ -51,10 +52,10 @@ class Choice:
     ids: str
     xref_prefix: str
     multi_xref: str
-    scopes: Tuple[str, ...]
+    scopes: tuple[str, ...]
     obsolete: bool
-    type: Optional[str]
-    pattern: Optional[Pattern[str]]
+    type: str | None
+    pattern: Pattern[str] | None
 
 
 def make_choice(
@@ -63,8 +64,8 @@ def make_choice(
     multi_xref: str,
     scopes: Sequence[str],
     obsolete: bool,
-    type: Optional[str],
-    cui_pattern: Optional[str],
+    type: str | None,
+    cui_pattern: str | None,
 ) -> Choice:
     """Check the options that both formats take.
 
@@ -90,12 +91,12 @@ def make_choice(
     return Choice(ids, xref_prefix, multi_xref, upper, obsolete, type, pattern)
 
 
-def xref_ids(term: Term, prefix: str) -> List[str]:
+def xref_ids(term: Term, prefix: str) -> list[str]:
     """Find a term's ids in another vocabulary.
 
     term (Term): The term.
     prefix (str): Of the vocabulary; `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
-    RETURNS (List[str]): The ids without the prefix, distinct.
+    RETURNS (list[str]): The ids without the prefix, distinct.
     """
     names = {prefix.upper(), f"{prefix.upper()}_CUI"}
     parts = (xref.partition(":") for xref in term.xrefs)
@@ -103,12 +104,12 @@ def xref_ids(term: Term, prefix: str) -> List[str]:
     return list(dict.fromkeys(found))
 
 
-def choose_ids(term: Term, choice: Choice) -> List[str]:
+def choose_ids(term: Term, choice: Choice) -> list[str]:
     """Say under which ids a term's names go.
 
     term (Term): The term.
     choice (Choice): The options.
-    RETURNS (List[str]): The ids, maybe none.
+    RETURNS (list[str]): The ids, maybe none.
     """
     own = choice.ids == "own"
     ids = [term.id] if own else xref_ids(term, choice.xref_prefix)
@@ -117,13 +118,13 @@ def choose_ids(term: Term, choice: Choice) -> List[str]:
     return [cui for cui in ids if choice.pattern.fullmatch(cui)]
 
 
-def why_not(term: Term, ids: Sequence[str], choice: Choice) -> Optional[str]:
+def why_not(term: Term, ids: Sequence[str], choice: Choice) -> str | None:
     """Say by which rule a term is left out.
 
     term (Term): The term.
     ids (Sequence[str]): From `choose_ids`.
     choice (Choice): The options.
-    RETURNS (Optional[str]): The rule; None if it stays.
+    RETURNS (str | None): The rule; None if it stays.
     """
     if term.obsolete and not choice.obsolete:
         return "obsolete terms"
@@ -136,15 +137,15 @@ def why_not(term: Term, ids: Sequence[str], choice: Choice) -> Optional[str]:
     return None
 
 
-def term_names(term: Term, choice: Choice, report: Report) -> List[str]:
+def term_names(term: Term, choice: Choice, report: Report) -> list[str]:
     """Choose and clean the names of a term.
 
     term (Term): The term.
     choice (Choice): The options.
     report (Report): Is told what is dropped.
-    RETURNS (List[str]): Distinct names, the term's own name first.
+    RETURNS (list[str]): Distinct names, the term's own name first.
     """
-    names: Dict[str, None] = {}
+    names: dict[str, None] = {}
     for scope, text in [("", term.name), *term.synonyms]:
         if scope and scope not in choice.scopes:
             report.dropped["synonyms of other scopes"] += 1
@@ -160,14 +161,14 @@ def term_names(term: Term, choice: Choice, report: Report) -> List[str]:
     return list(names)
 
 
-def term_codes(term: Term, ids: Sequence[str]) -> Dict[str, List[str]]:
+def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
     """List a term's codes by source: its own, and those of its cross references.
 
     term (Term): The term.
     ids (Sequence[str]): The ids of its concepts, which are no codes.
-    RETURNS (Dict[str, List[str]]): Codes by source.
+    RETURNS (dict[str, list[str]]): Codes by source.
     """
-    codes: Dict[str, List[str]] = {}
+    codes: dict[str, list[str]] = {}
     for reference in [term.id, *term.xrefs]:
         source, _, code = reference.partition(":")
         known = codes.setdefault(source, [])
@@ -176,12 +177,12 @@ def term_codes(term: Term, ids: Sequence[str]) -> Dict[str, List[str]]:
     return {source: found for source, found in codes.items() if found}
 
 
-def term_sources(term: Term, names: int) -> Dict[str, List[int]]:
+def term_sources(term: Term, names: int) -> dict[str, list[int]]:
     """Say where a term's names come from: the vocabulary that its id is of.
 
     term (Term): The term.
     names (int): How many names it has.
-    RETURNS (Dict[str, List[int]]): Places of names by the prefix of the id; empty if it
+    RETURNS (dict[str, list[int]]): Places of names by the prefix of the id; empty if it
         has none.
     """
     source, _, code = term.id.partition(":")
@@ -189,15 +190,15 @@ def term_sources(term: Term, names: int) -> Dict[str, List[int]]:
     return {source: list(range(names))} if known else {}
 
 
-def retired_ids(terms: Sequence[Term], choice: Choice) -> Dict[str, List[str]]:
+def retired_ids(terms: Sequence[Term], choice: Choice) -> dict[str, list[str]]:
     """Find which ids once named a term that is there.
 
     terms (Sequence[Term]): All terms.
     choice (Choice): The options.
-    RETURNS (Dict[str, List[str]]): By the id of today; nothing for ids of another
+    RETURNS (dict[str, list[str]]): By the id of today; nothing for ids of another
         vocabulary, where the ontology cannot know.
     """
-    retired: Dict[str, List[str]] = {}
+    retired: dict[str, list[str]] = {}
     if choice.ids == "own":
         for term in terms:
             retired.setdefault(term.id, []).extend(term.alternatives)

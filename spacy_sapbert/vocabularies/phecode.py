@@ -1,8 +1,8 @@
 """PhecodeX: a table of labels, and beside it a table of what rolls up to what."""
 
 import csv
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 from ..errors import Errors, SapbertError
 from .checks import count_concepts
@@ -22,17 +22,17 @@ MARK = "*"
 def read_phecode(
     path: Path,
     *,
-    type: Optional[str] = None,
+    type: str | None = None,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read phenotypes and, where the map lies beside the labels, their parents.
 
     path (Path): `…_labels.csv`, plain or `.gz`; the map is `…_rollup_map.csv` beside
         it, with the same ending.
-    type (Optional[str]): Semantic type of all concepts.
+    type (str | None): Semantic type of all concepts.
     on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad line; if nothing is
         left.
@@ -40,7 +40,7 @@ def read_phecode(
     """
     report = Report() if report is None else report
     report.path, report.format = str(path), "phecode"
-    above: Dict[str, Set[str]] = {}
+    above: dict[str, set[str]] = {}
     rollup = path.with_name(path.name.replace("_labels", "_rollup_map"))
     if rollup != path and rollup.is_file():
         for fields in read_table(rollup, ROLLUP, on_error=on_error, report=report):
@@ -58,15 +58,15 @@ def read_phecode(
 
 def name_phenotypes(
     path: Path,
-    above: Dict[str, Set[str]],
-    types: List[str],
+    above: dict[str, set[str]],
+    types: list[str],
     *,
     on_error: str,
     report: Report,
 ) -> Iterator[Concept]:
     """Read the labels; see `read_phecode`.
 
-    above (Dict[str, Set[str]]): All that a code rolls up to, itself included.
+    above (dict[str, set[str]]): All that a code rolls up to, itself included.
     YIELDS (Concept): One of each line that has a name.
     """
     for code, label in read_table(path, LABELS, on_error=on_error, report=report):
@@ -85,12 +85,12 @@ def name_phenotypes(
         )
 
 
-def nearest(code: str, above: Dict[str, Set[str]]) -> List[str]:
+def nearest(code: str, above: dict[str, set[str]]) -> list[str]:
     """Find the parents of a code among all that it rolls up to.
 
     code (str): The code.
-    above (Dict[str, Set[str]]): All that each code rolls up to.
-    RETURNS (List[str]): Those that no other one of them rolls up to, sorted.
+    above (dict[str, set[str]]): All that each code rolls up to.
+    RETURNS (list[str]): Those that no other one of them rolls up to, sorted.
     """
     ancestors = above.get(code, set()) - {code}
     farther = {
@@ -101,17 +101,17 @@ def nearest(code: str, above: Dict[str, Set[str]]) -> List[str]:
 
 def read_table(
     path: Path, columns: Sequence[str], *, on_error: str, report: Report
-) -> Iterator[List[str]]:
+) -> Iterator[list[str]]:
     """Read some columns of a table whose first line names them.
 
     path (Path): A table with commas, plain or `.gz`.
     columns (Sequence[str]): Their names; the first one is an id and may not be empty.
     on_error (str): "fail", or "skip" to count bad lines and go on.
     report (Report): Is told of lines and bad ones.
-    YIELDS (List[str]): The values of these columns.
+    YIELDS (list[str]): The values of these columns.
     RAISES (SapbertError): With file and line; if a column is not there.
     """
-    places: List[int] = []
+    places: list[int] = []
     width = 0
     for number, line in read_good_lines(path, on_error=on_error, report=report):
         if not line.strip():

@@ -4,9 +4,10 @@ To add a format, write one file with a function like the others', and name it he
 """
 
 import inspect
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from .concepts import Concept
@@ -16,7 +17,7 @@ from .report import Report
 Reader = Callable[..., Iterator[Concept]]
 
 # format: module and function, and how its files are called
-READERS: Dict[str, Tuple[str, Sequence[str]]] = {
+READERS: dict[str, tuple[str, Sequence[str]]] = {
     "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
     "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
@@ -73,18 +74,18 @@ def load_reader(format: str) -> Reader:
 
 def read_vocabulary(
     path: Path,
-    format: Optional[str] = None,
+    format: str | None = None,
     *,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
     **options: Any,
 ) -> Iterator[Concept]:
     """Read a vocabulary of any format.
 
     path (Path): A file, or the folder of a release.
-    format (Optional[str]): A key of `READERS`; None = told by the name.
+    format (str | None): A key of `READERS`; None = told by the name.
     on_error (str): "fail", or "skip" to count bad rows and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     options (Any): What the reader of the format takes.
     RETURNS (Iterator[Concept]): The concepts.
     RAISES (SapbertError): If the format is unknown, or has no such option; later, at
@@ -98,19 +99,19 @@ def read_vocabulary(
 
 def read_vocabularies(
     paths: Sequence[Path],
-    format: Optional[str] = None,
+    format: str | None = None,
     *,
     on_error: str = "fail",
-    reports: Optional[Sequence[Report]] = None,
+    reports: Sequence[Report] | None = None,
     **options: Any,
 ) -> Iterator[Concept]:
     """Read vocabularies as one, sorted by id.
 
     paths (Sequence[Path]): Files or release folders, the one whose names and
         definitions are preferred first.
-    format (Optional[str]): Of all of them; None = told by the names.
+    format (str | None): Of all of them; None = told by the names.
     on_error (str): "fail", or "skip" to count bad rows and go on.
-    reports (Optional[Sequence[Report]]): One for each path, filled while reading.
+    reports (Sequence[Report] | None): One for each path, filled while reading.
     options (Any): What the readers take; each reader gets those that it knows.
     RETURNS (Iterator[Concept]): Each concept once.
     RAISES (SapbertError): If a format is unknown, or none has such an option; later,

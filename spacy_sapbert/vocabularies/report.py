@@ -1,8 +1,9 @@
 """What a reader read, kept and dropped, in numbers: nothing goes missing unsaid."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 from wasabi import msg
 
@@ -13,27 +14,27 @@ class Report:
 
     path (str): What was read.
     format (str): As which format.
-    rows (Dict[str, int]): Rows (lines, terms) read, by file.
+    rows (dict[str, int]): Rows (lines, terms) read, by file.
     rows_kept (int): Rows of names that passed the filters and said something.
     names (int): Names in the concepts that were made.
     concepts (int): Concepts that were made.
-    dropped (Dict[str, int]): What was left out, by rule.
-    counts (Dict[str, int]): What else was found, e.g. definitions.
-    notes (List[str]): What is off since a file is absent.
-    progress (Optional[Callable[[str, int], None]]): Called with a file and how many
+    dropped (dict[str, int]): What was left out, by rule.
+    counts (dict[str, int]): What else was found, e.g. definitions.
+    notes (list[str]): What is off since a file is absent.
+    progress (Callable[[str, int], None] | None): Called with a file and how many
         more rows of it were read.
     """
 
     path: str = ""
     format: str = ""
-    rows: Dict[str, int] = field(default_factory=Counter)
+    rows: dict[str, int] = field(default_factory=Counter)
     rows_kept: int = 0
     names: int = 0
     concepts: int = 0
-    dropped: Dict[str, int] = field(default_factory=Counter)
-    counts: Dict[str, int] = field(default_factory=Counter)
-    notes: List[str] = field(default_factory=list)
-    progress: Optional[Callable[[str, int], None]] = None
+    dropped: dict[str, int] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    progress: Callable[[str, int], None] | None = None
 
     def read(self, file: str, rows: int) -> None:
         """Count rows as read.
@@ -45,8 +46,8 @@ class Report:
         if self.progress is not None:
             self.progress(file, rows)
 
-    def to_json(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): Plain JSON types, in a fixed order."""
+    def to_json(self) -> dict[str, Any]:
+        """RETURNS (dict[str, Any]): Plain JSON types, in a fixed order."""
         return {
             "path": self.path,
             "format": self.format,
@@ -60,11 +61,11 @@ class Report:
         }
 
 
-def report_rows(report: Report) -> List[Tuple[str, str]]:
+def report_rows(report: Report) -> list[tuple[str, str]]:
     """Put a report in the rows of a table.
 
     report (Report): The report.
-    RETURNS (List[Tuple[str, str]]): What, and how many.
+    RETURNS (list[tuple[str, str]]): What, and how many.
     """
     data = report.to_json()
     rows = [(f"read: {file}", n) for file, n in data["rows"].items()]

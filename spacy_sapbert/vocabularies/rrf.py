@@ -6,8 +6,9 @@ in the other tables comes in step with it, so that memory does not grow with the
 
 import json
 import sqlite3
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from .checks import check_known, compile_pattern, nothing_left
@@ -36,7 +37,7 @@ def read_rrf(
     trade_names: bool = False,
     cui_pattern: str = CUI_PATTERN,
     on_error: str = "fail",
-    report: Optional[Report] = None,
+    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read a release of UMLS, or another vocabulary in its format.
 
@@ -52,7 +53,7 @@ def read_rrf(
     trade_names (bool): Give a drug the names of its brands.
     cui_pattern (str): Regular expression that an id has to match as a whole.
     on_error (str): "fail", or "skip" to count bad rows and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id.
     RAISES (SapbertError): With file and line, at the first bad row; if a filter names
         what is not there; if nothing is left.
@@ -67,7 +68,7 @@ def read_rrf(
     filters = make_filters(
         languages, sources, term_types, exclude_term_types, suppressed
     )
-    settings: Dict[str, Any] = {
+    settings: dict[str, Any] = {
         "filters": filters,
         "ranking": make_ranking(languages, source_rank),
         "pattern": compile_pattern(cui_pattern),
@@ -113,14 +114,14 @@ def read_rrf(
 def add_sides(
     concepts: Iterator[Concept],
     atoms: Atoms,
-    look_up: Dict[str, LookUp],
+    look_up: dict[str, LookUp],
     report: Report,
 ) -> Iterator[Concept]:
     """Add what the tables beside MRCONSO say.
 
     concepts (Iterator[Concept]): The concepts made of some atoms; changed in place.
     atoms (Atoms): The atoms.
-    look_up (Dict[str, LookUp]): See `read_sides`.
+    look_up (dict[str, LookUp]): See `read_sides`.
     report (Report): Counts.
     YIELDS (Concept): Each concept.
     """
@@ -132,13 +133,13 @@ def add_sides(
 
 
 def keep_types(
-    concepts: Iterator[Concept], wanted: Set[str], seen: Set[str], report: Report
+    concepts: Iterator[Concept], wanted: set[str], seen: set[str], report: Report
 ) -> Iterator[Concept]:
     """Leave out concepts of other types.
 
     concepts (Iterator[Concept]): Concepts, counted as made.
-    wanted (Set[str]): Types of which a concept needs one.
-    seen (Set[str]): Is told all the types that there are.
+    wanted (set[str]): Types of which a concept needs one.
+    seen (set[str]): Is told all the types that there are.
     report (Report): Counts.
     YIELDS (Concept): Those that are left.
     """
@@ -155,7 +156,7 @@ def keep_types(
 def add_side(
     concept: Concept,
     side: str,
-    found: List[Tuple[str, ...]],
+    found: list[tuple[str, ...]],
     atoms: Atoms,
     place: int,
     report: Report,
@@ -168,7 +169,7 @@ def add_side(
 
     concept (Concept): The concept, changed in place.
     side (str): "types", "parents", "retired", "definitions" or "brands".
-    found (List[Tuple[str, ...]]): What it says; definitions come with their atoms.
+    found (list[tuple[str, ...]]): What it says; definitions come with their atoms.
     atoms (Atoms): Atoms of MRCONSO, the concept's among them.
     place (int): Which of their concepts it is.
     report (Report): Counts.

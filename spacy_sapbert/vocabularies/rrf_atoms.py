@@ -1,10 +1,11 @@
 """Atoms of MRCONSO: which are kept, and which of a concept's is preferred."""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from operator import lt
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,26 +33,26 @@ class Atoms(NamedTuple):
     """What is taken out of rows of MRCONSO.
 
     rows (Rows): The rows.
-    languages (List[str]): Their languages.
-    sources (List[str]): Their sources.
-    codes (List[str]): Their codes there; empty where there is none.
-    names (List[str]): Their names, cleaned.
-    cuis (List[str]): The id of each concept.
-    bounds (List[int]): The first row of each concept, and the one after the last row.
-    best (List[int]): The row of each concept whose name is preferred.
+    languages (list[str]): Their languages.
+    sources (list[str]): Their sources.
+    codes (list[str]): Their codes there; empty where there is none.
+    names (list[str]): Their names, cleaned.
+    cuis (list[str]): The id of each concept.
+    bounds (list[int]): The first row of each concept, and the one after the last row.
+    best (list[int]): The row of each concept whose name is preferred.
     """
 
     rows: Rows
-    languages: List[str]
-    sources: List[str]
-    codes: List[str]
-    names: List[str]
-    cuis: List[str]
-    bounds: List[int]
-    best: List[int]
+    languages: list[str]
+    sources: list[str]
+    codes: list[str]
+    names: list[str]
+    cuis: list[str]
+    bounds: list[int]
+    best: list[int]
 
 
-class Shared(Dict[Any, str]):
+class Shared(dict[Any, str]):
     """Texts that come again and again, each made once to save time and memory.
 
     make (Callable[[Any], str]): Makes the text of a key.
@@ -69,7 +70,7 @@ class Shared(Dict[Any, str]):
 
 
 def read_atoms(
-    parts: List[Path],
+    parts: list[Path],
     *,
     filters: Sequence[Filter],
     ranking: Ranking,
@@ -79,7 +80,7 @@ def read_atoms(
 ) -> Iterator[Atoms]:
     """Read MRCONSO, and take out the atoms that the filters keep.
 
-    parts (List[Path]): The file, or its parts.
+    parts (list[Path]): The file, or its parts.
     filters (Sequence[Filter]): The rules.
     ranking (Ranking): Columns, and the values in them that are preferred.
     pattern (re.Pattern[str]): What an id looks like.
@@ -152,15 +153,15 @@ def take_atoms(
 
 
 def first_line(text: str) -> str:
-    """Give the first line of a text."""
+    """Return the first line of a text."""
     return text.partition("\n")[0]
 
 
-def take_names(rows: Rows) -> Tuple[Rows, List[str], List[str], List[str]]:
+def take_names(rows: Rows) -> tuple[Rows, list[str], list[str], list[str]]:
     """Take out source, term type, code and cleaned name of atoms.
 
     rows (Rows): Rows of MRCONSO.
-    RETURNS (Tuple[Rows, List[str], List[str], List[str]]): The rows whose names say
+    RETURNS (tuple[Rows, list[str], list[str], list[str]]): The rows whose names say
         something; two lines of source and term type; codes; names.
     RAISES (UnicodeDecodeError): If a row is not UTF-8.
     """
@@ -210,10 +211,10 @@ def find_odd_spaces(letters: np.ndarray) -> np.ndarray:
     return np.concatenate((found, leads[np.isin(pairs, SPACES)]))
 
 
-def are_ids(cuis: List[str], pattern: re.Pattern[str]) -> bool:
-    """Tell whether ids look like ids.
+def are_ids(cuis: list[str], pattern: re.Pattern[str]) -> bool:
+    """Return whether ids look like ids.
 
-    cuis (List[str]): The ids, without bars in them.
+    cuis (list[str]): The ids, without bars in them.
     pattern (re.Pattern[str]): What each has to match as a whole.
     RETURNS (bool): Whether all of them do.
     """

@@ -5,8 +5,8 @@ most concepts, whose names are distinct and begin with the preferred one, and it
 concept itself, since `Concept(...)` takes twice as long.
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Dict, Iterator, List, Sequence, Tuple
 
 from .concepts import Concept
 from .report import Report
@@ -21,9 +21,9 @@ def make_concepts(atoms: Atoms, report: Report) -> Iterator[Concept]:
     YIELDS (Concept): A concept with names and codes, one by one: a list of them would
         cost Python's garbage collector dear.
     """
-    languages: Dict[str, List[int]]
-    sources: Dict[str, List[int]]
-    codes: Dict[str, List[str]]
+    languages: dict[str, list[int]]
+    sources: dict[str, list[int]]
+    codes: dict[str, list[str]]
     new, names, repeated = Concept.__new__, atoms.names, 0
     origins = zip(atoms.languages, atoms.sources, atoms.codes)  # noqa: B905
     for cui, start, end, first in zip(  # noqa: B905
@@ -69,12 +69,12 @@ def make_concepts(atoms: Atoms, report: Report) -> Iterator[Concept]:
     report.dropped["repeated names"] += repeated
 
 
-def order_names(names: List[str], first: int) -> Tuple[List[str], List[int]]:
+def order_names(names: list[str], first: int) -> tuple[list[str], list[int]]:
     """Put the preferred name first, and leave out what comes again.
 
-    names (List[str]): The names of a concept's atoms.
+    names (list[str]): The names of a concept's atoms.
     first (int): Which of them is preferred.
-    RETURNS (Tuple[List[str], List[int]]): Distinct names; where each of `names` is
+    RETURNS (tuple[list[str], list[int]]): Distinct names; where each of `names` is
         among them.
     """
     distinct = list(dict.fromkeys([names[first], *names]))
@@ -82,11 +82,11 @@ def order_names(names: List[str], first: int) -> Tuple[List[str], List[int]]:
     return distinct, [where[name] for name in names]
 
 
-def move_to(places: Sequence[int], grouped: Dict[str, List[int]]) -> None:
+def move_to(places: Sequence[int], grouped: dict[str, list[int]]) -> None:
     """Put the places of names in the concept for those of its atoms, sorted.
 
     places (Sequence[int]): Where the name of each atom is; one may come twice.
-    grouped (Dict[str, List[int]]): Places of atoms, changed in place.
+    grouped (dict[str, list[int]]): Places of atoms, changed in place.
     """
     for found in grouped.values():
         if len(found) == 1:

@@ -2,12 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Dict, List, Tuple
 
 from ..errors import Errors, SapbertError
 
 # fmt: off
-COLUMNS: Dict[str, Tuple[str, ...]] = {
+COLUMNS: dict[str, tuple[str, ...]] = {
     "MRCONSO": (
         "CUI", "LAT", "TS", "LUI", "STT", "SUI", "ISPREF", "AUI", "SAUI", "SCUI",
         "SDUI", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS", "CVF",
@@ -25,22 +24,22 @@ PART = r"\.RRF\.[a-z]{2}(\.gz)?$"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def find_columns(table: str, *names: str) -> List[int]:
-    """Give the places of columns in a row.
+def find_columns(table: str, *names: str) -> list[int]:
+    """Return the places of columns in a row.
 
     table (str): The table, e.g. "MRCONSO".
     names (str): The columns.
-    RETURNS (List[int]): Their indices.
+    RETURNS (list[int]): Their indices.
     """
     return [COLUMNS[table].index(name) for name in names]
 
 
-def find_table(path: Path, table: str) -> List[Path]:
+def find_table(path: Path, table: str) -> list[Path]:
     """Find the file of a table, or the parts that it was split into.
 
     path (Path): The folder of a release, or the MRCONSO file in it.
     table (str): The table, e.g. "MRREL".
-    RETURNS (List[Path]): One file, or the parts in order; empty if there is none.
+    RETURNS (list[Path]): One file, or the parts in order; empty if there is none.
     RAISES (SapbertError): If a part in the middle is missing.
     """
     if path.is_file() and table == "MRCONSO" and not re.search(PART, path.name):
@@ -61,10 +60,10 @@ def find_table(path: Path, table: str) -> List[Path]:
     return []
 
 
-def check_parts(parts: List[Path], table: str) -> None:
-    """Make sure that parts follow each other without a gap: aa, ab, ac …
+def check_parts(parts: list[Path], table: str) -> None:
+    """Check that parts follow each other without a gap: aa, ab, ac …
 
-    parts (List[Path]): The parts, sorted.
+    parts (list[Path]): The parts, sorted.
     table (str): The table, for the names.
     RAISES (SapbertError): If one is missing, or some are compressed and some not.
     """
@@ -75,10 +74,10 @@ def check_parts(parts: List[Path], table: str) -> None:
             raise SapbertError(Errors.E107.format(expected=expected, path=part))
 
 
-def name_parts(parts: List[Path], table: str) -> Path:
+def name_parts(parts: list[Path], table: str) -> Path:
     """Name a file, or all its parts at once: lines are counted through the parts.
 
-    parts (List[Path]): The file, or its parts.
+    parts (list[Path]): The file, or its parts.
     table (str): The table.
     RETURNS (Path): For a split file a pattern, e.g. `MRCONSO.RRF.*.gz`.
     """

@@ -1,8 +1,8 @@
 """Which rows of MRCONSO are kept, and which of a concept's names is preferred."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import List, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .rrf_reading import read_rows
 from .rrf_rows import Rows
 
 # columns, the one that counts most first, and the values preferred in each
-Ranking = Sequence[Tuple[str, Sequence[str]]]
+Ranking = Sequence[tuple[str, Sequence[str]]]
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Filter:
     values (Sequence[str]): What it is compared to.
     keep (bool): Whether rows with these values are kept, or the others.
     what (str): What the values are, in words; empty: they need not occur.
-    met (Set[str]): The values that occurred.
+    met (set[str]): The values that occurred.
     """
 
     rule: str
@@ -32,7 +32,7 @@ class Filter:
     values: Sequence[str]
     keep: bool = True
     what: str = ""
-    met: Set[str] = field(default_factory=set)
+    met: set[str] = field(default_factory=set)
 
 
 def make_filters(
@@ -41,10 +41,10 @@ def make_filters(
     term_types: Sequence[str],
     exclude_term_types: Sequence[str],
     suppressed: bool,
-) -> List[Filter]:
+) -> list[Filter]:
     """Make the filters that `read_rrf` is asked for.
 
-    RETURNS (List[Filter]): The rules, in the order in which they drop.
+    RETURNS (list[Filter]): The rules, in the order in which they drop.
     """
     filters = [
         Filter("rows in other languages", "LAT", languages, what="languages"),
@@ -68,7 +68,7 @@ def make_ranking(languages: Sequence[str], source_rank: Sequence[str]) -> Rankin
     RETURNS (Ranking): Columns of MRCONSO, the first counts
         most, and the values that are preferred in them, the best first.
     """
-    ranking: List[Tuple[str, Sequence[str]]] = [
+    ranking: list[tuple[str, Sequence[str]]] = [
         # names in one language alone need no order of languages
         ("LAT", () if len(languages) == 1 else languages or ("ENG",)),
         ("TS", ("P",)),
@@ -121,16 +121,16 @@ def find_best(rows: Rows, starts: np.ndarray, ranking: Ranking) -> np.ndarray:
     return best
 
 
-def check_filters(parts: List[Path], filters: List[Filter]) -> None:
-    """Make sure that what the filters name occurs in the file.
+def check_filters(parts: list[Path], filters: list[Filter]) -> None:
+    """Check that what the filters name occurs in the file.
 
-    parts (List[Path]): MRCONSO.
-    filters (List[Filter]): The rules, after all rows went through them.
+    parts (list[Path]): MRCONSO.
+    filters (list[Filter]): The rules, after all rows went through them.
     RAISES (SapbertError): With the nearest names that the file has.
     """
     for each in filters:
         if each.what and set(each.values) - each.met:
-            known: Set[str] = set()
+            known: set[str] = set()
             for rows in read_rows(parts, "MRCONSO", on_error="skip", report=Report()):
                 known.update(rows.texts(each.column, errors="replace"))
             check_known(each.what, each.values, sorted(known), parts[0])

@@ -1,8 +1,8 @@
 """Tables of Rich Release Format read in blocks; bad rows fail or are counted."""
 
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Iterator, List, Tuple
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from .report import Report
 from .rrf_files import COLUMNS, name_parts
 from .rrf_rows import Rows, find_bars
 
-END: Tuple[int, int, bytes] = (0, 0, b"")  # after the last block
+END: tuple[int, int, bytes] = (0, 0, b"")  # after the last block
 
 
 def read_rows(
-    parts: List[Path],
+    parts: list[Path],
     table: str,
     *,
     on_error: str,
@@ -26,7 +26,7 @@ def read_rows(
 ) -> Iterator[Rows]:
     """Read a table in blocks of rows that have all their fields.
 
-    parts (List[Path]): The file, or its parts.
+    parts (list[Path]): The file, or its parts.
     table (str): The table, e.g. "MRCONSO".
     on_error (str): "fail", or "skip" to count bad rows and go on.
     report (Report): Counts the rows.
@@ -38,7 +38,7 @@ def read_rows(
     """
     path = name_parts(parts, table)
     held, numbers = b"", np.empty(0, dtype=np.int64)
-    waiting: List[bytes] = []
+    waiting: list[bytes] = []
     for first, count, read in chain(read_text_blocks(path, parts=parts), [END]):
         report.read(path.name, count)
         numbers = np.concatenate((numbers, np.arange(first, first + count)))
@@ -62,11 +62,11 @@ def read_rows(
             yield rows
 
 
-def find_good_bars(table: str, lines: List[Tuple[int, bytes]]) -> Rows:
+def find_good_bars(table: str, lines: list[tuple[int, bytes]]) -> Rows:
     """Find the fields of lines that are known to have them all.
 
     table (str): The table.
-    lines (List[Tuple[int, bytes]]): Their numbers and the lines, without their ends.
+    lines (list[tuple[int, bytes]]): Their numbers and the lines, without their ends.
     RETURNS (Rows): The rows.
     """
     block = b"".join(line + b"\n" for _, line in lines)
@@ -83,10 +83,10 @@ def check_lines(
     table: str,
     on_error: str,
     report: Report,
-) -> Iterator[Tuple[int, bytes]]:
+) -> Iterator[tuple[int, bytes]]:
     """Count the fields of lines one by one; see `read_rows`.
 
-    YIELDS (Tuple[int, bytes]): Number and line of those that have them all.
+    YIELDS (tuple[int, bytes]): Number and line of those that have them all.
     """
     expected = len(COLUMNS[table])
     for number, line in zip(numbers.tolist(), block[:-1].split(b"\n"), strict=True):
@@ -104,7 +104,7 @@ def check_lines(
 
 
 def is_utf8(block: bytes) -> bool:
-    """Tell whether bytes are UTF-8."""
+    """Return whether bytes are UTF-8."""
     try:
         return block.isascii() or bool(block.decode("utf8"))
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ block at once, filters compare bytes in place, and only what is kept is taken ou
 """
 
 from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -59,22 +59,22 @@ class Rows:
             ]
         return Rows(self.table, self.block, self.codes, self.words, *chosen)
 
-    def bounds(self, column: str) -> Tuple[np.ndarray, np.ndarray]:
-        """Give the places where a column begins and ends.
+    def bounds(self, column: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the places where a column begins and ends.
 
         column (str): The column.
-        RETURNS (Tuple[np.ndarray, np.ndarray]): Places, int64. Shape: (rows,) each.
+        RETURNS (tuple[np.ndarray, np.ndarray]): Places, int64. Shape: (rows,) each.
         """
         (place,) = find_columns(self.table, column)
         begins = self.bars[:, place - 1] + 1 if place else self.begins
         return begins, self.bars[:, place]
 
-    def spans(self, first: str, last: str) -> List[bytes]:
+    def spans(self, first: str, last: str) -> list[bytes]:
         """Take out neighbouring columns, with the bars between them.
 
         first (str): The first column.
         last (str): The last one.
-        RETURNS (List[bytes]): One for each row.
+        RETURNS (list[bytes]): One for each row.
         """
         begins, ends = self.bounds(first)[0].tolist(), self.bounds(last)[1].tolist()
         block = self.block
@@ -99,12 +99,12 @@ class Rows:
         places += np.arange(len(places), dtype=np.int32)
         return self.codes.take(places)
 
-    def texts(self, column: str, errors: str = "strict") -> List[str]:
+    def texts(self, column: str, errors: str = "strict") -> list[str]:
         """Take out a column.
 
         column (str): The column.
         errors (str): What to do where it is not UTF-8, as in `bytes.decode`.
-        RETURNS (List[str]): One for each row.
+        RETURNS (list[str]): One for each row.
         """
         if not len(self):
             return []
@@ -129,11 +129,11 @@ class Rows:
             mask |= same
         return mask
 
-    def keys(self, column: str) -> Optional[np.ndarray]:
+    def keys(self, column: str) -> np.ndarray | None:
         """Put short fields as numbers that are the same only if the fields are.
 
         column (str): The column.
-        RETURNS (Optional[np.ndarray]): The letters, and their number in the highest
+        RETURNS (np.ndarray | None): The letters, and their number in the highest
             byte, uint64; None if a field is longer than seven bytes. Shape: (rows,).
         """
         begins, ends = self.bounds(column)
@@ -175,7 +175,7 @@ class Rows:
 
 
 def key_to_text(key: int) -> str:
-    """Give the field that `Rows.keys` put as a number.
+    """Return the field that `Rows.keys` put as a number.
 
     key (int): The number.
     RETURNS (str): The field.
@@ -185,13 +185,13 @@ def key_to_text(key: int) -> str:
     return letters[: letters[-1]].decode("utf8")
 
 
-def find_bars(table: str, block: bytes, numbers: np.ndarray) -> Optional[Rows]:
+def find_bars(table: str, block: bytes, numbers: np.ndarray) -> Rows | None:
     """Find the fields of all the rows of a block.
 
     table (str): The table.
     block (bytes): Lines, each with a line feed at its end.
     numbers (np.ndarray): Line numbers, int64. Shape: (rows,).
-    RETURNS (Optional[Rows]): The rows; None if one has too few or too many fields.
+    RETURNS (Rows | None): The rows; None if one has too few or too many fields.
     """
     padded = block + bytes(WORD)
     codes = np.frombuffer(padded, np.uint8, len(block))

@@ -5,8 +5,8 @@ so that none of them is ever held in memory.
 """
 
 import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from .rrf_files import find_table
 from .rrf_reading import read_rows
 from .rrf_rows import Rows
 
-Values = Tuple[str, ...]
-LookUp = Callable[[str], List[Values]]
+Values = tuple[str, ...]
+LookUp = Callable[[str], list[Values]]
 
 WITHOUT = {
     "MRSTY": "no semantic types",
@@ -42,7 +42,7 @@ def read_sides(
     suppressed: bool,
     on_error: str,
     report: Report,
-) -> Dict[str, LookUp]:
+) -> dict[str, LookUp]:
     """Read the tables beside MRCONSO, those that are there.
 
     scratch (sqlite3.Connection): Where they are sorted.
@@ -51,10 +51,10 @@ def read_sides(
     suppressed (bool): Whether suppressed rows count too.
     on_error (str): "fail", or "skip" to count bad rows and go on.
     report (Report): Counts the rows, and notes the tables that are not there.
-    RETURNS (Dict[str, LookUp]): By what is in the tables that are there (see `SIDES`):
+    RETURNS (dict[str, LookUp]): By what is in the tables that are there (see `SIDES`):
         give the rows of a concept, when asked in the order of the ids.
     """
-    looks: Dict[str, LookUp] = {}
+    looks: dict[str, LookUp] = {}
     for table, without in WITHOUT.items():
         parts = find_table(path, table)
         if not parts:
@@ -103,7 +103,7 @@ def make_look_up(values: Iterator[Values]) -> LookUp:
     """
     head = next(values, None)
 
-    def look_up(cui: str) -> List[Values]:
+    def look_up(cui: str) -> list[Values]:
         nonlocal head
         found = []
         while head is not None and head[0] <= cui:

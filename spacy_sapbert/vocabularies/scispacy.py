@@ -1,8 +1,9 @@
 """Knowledge bases of scispaCy: JSONL of its `Entity`, one in a line."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from .checks import nothing_left
@@ -15,13 +16,13 @@ FIELDS = {"concept_id", "canonical_name", "aliases", "types", "definition"}
 
 
 def read_scispacy(
-    path: Path, *, on_error: str = "fail", report: Optional[Report] = None
+    path: Path, *, on_error: str = "fail", report: Report | None = None
 ) -> Iterator[Concept]:
     """Read a knowledge base of scispaCy, and put lines of the same id together.
 
     path (Path): The file, plain or `.gz`.
     on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Optional[Report]): Filled while reading.
+    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by its id; `canonical_name` leads its names.
     RAISES (SapbertError): With file and line, at the first bad line; if nothing is
         left.
@@ -78,5 +79,5 @@ def parse_entity(line: str, path: Path, number: int) -> Concept:
 
 
 def is_texts(value: Any) -> bool:
-    """Tell whether a value is a list of texts."""
+    """Return whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -1,8 +1,9 @@
 """XML in bounded memory: whole, in UTF-8, without entities of its own."""
 
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 from xml.parsers import expat
 
 from ..errors import Errors, SapbertError

@@ -1,7 +1,6 @@
 """The rules that are compared, by hand, and the command on a few concepts."""
 
 from pathlib import Path
-from typing import Dict, List, Optional
 
 import pytest
 import typer
@@ -14,7 +13,7 @@ app = typer.Typer()
 app.command()(main)
 
 # T is above P and Q, P above A, Q above B and C; X is held out, below Q.
-EVERY: Dict[str, List[str]] = {
+EVERY: dict[str, list[str]] = {
     "A": ["P"],
     "B": ["Q"],
     "C": ["Q"],
@@ -38,7 +37,7 @@ THERE = {*EVERY} - {"X"}
         ("the same, itself counted, softness 0.2", "Q"),
     ],
 )
-def test_each_rule_answers_as_it_says(rule: str, answer: Optional[str]) -> None:
+def test_each_rule_answers_as_it_says(rule: str, answer: str | None) -> None:
     # By weight: P 1, Q 2 / e; with a softness of 0.2: 1 and 2 / √e.
     asked = Asked({"A": 0.9, "B": 0.8, "C": 0.8}, EVERY, EVERY, THERE)
     assert RULES[rule](asked) == answer

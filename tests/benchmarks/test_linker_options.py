@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import numpy as np
 import typer
@@ -39,7 +39,7 @@ PLACES = [
 
 
 def write_corpus(path: Path, documents: int = 1) -> Path:
-    lines: List[str] = []
+    lines: list[str] = []
     for number in range(1, documents + 1):
         lines += [f"{number}|t|{TITLE}", f"{number}|a|None."]
         for mention, label, cui in PLACES:
@@ -55,7 +55,7 @@ def run(*arguments: Any) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def candidate(cui: str, score: float, tie: Optional[str] = None) -> Any:
+def candidate(cui: str, score: float, tie: str | None = None) -> Any:
     return {"cui": cui, "score": score, "tie": tie}
 
 
@@ -147,7 +147,7 @@ def test_judging_counts_the_order_of_the_linker_and_what_a_tie_could_give() -> N
     assert judge_mention([], [{"C1"}], {}) == ([False, False], None, False)
 
 
-def outcome(right: List[int], decided: List[Optional[str]]) -> Outcome:
+def outcome(right: list[int], decided: list[str | None]) -> Outcome:
     hits = np.array([[one, 1] for one in right], dtype=bool)
     return Outcome(hits, decided, np.ones(len(right), dtype=bool))
 

@@ -3,7 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 import typer
@@ -62,7 +62,7 @@ def run(command: Any, *arguments: Any) -> Any:
 
 
 def test_concepts_are_written_as_scispacy_has_them(
-    few_concepts: List[Concept], tmp_path: Path
+    few_concepts: list[Concept], tmp_path: Path
 ) -> None:
     path = tmp_path / "entities.jsonl"
     write_entities(path, few_concepts)
@@ -149,7 +149,7 @@ def test_config_leads_into_sections() -> None:
 
 
 @pytest.mark.parametrize("values", [["k"], ["=3"], ["a.=3"], ["a=1", "a.b=1"]])
-def test_config_of_another_form_is_refused(values: List[str]) -> None:
+def test_config_of_another_form_is_refused(values: list[str]) -> None:
     with pytest.raises(SapbertError, match="E732"):
         parse_config(values)
 
@@ -174,7 +174,7 @@ def test_equal_scores_are_a_tie_only_where_ties_count() -> None:
 
 
 def test_a_side_is_judged_by_concepts() -> None:
-    parts: List[Any] = [[["C1"]], [["C1"]], [["C2"]], [], [["C9"]]]
+    parts: list[Any] = [[["C1"]], [["C1"]], [["C2"]], [], [["C9"]]]
     golds = [GoldMention(0, "", "the same text", part) for part in parts]
     answers = [
         [("C1", 0.9), ("C2", 0.9)],  # a tie, the first is right
@@ -270,7 +270,7 @@ def test_scispacy_is_measured_in_its_environment(
     options += ["--scispacy-python", python, "--output", output]
     done = run(app, pubtator_file, concepts, *options)
     assert done.exit_code == 0, done.output
-    sides: Dict[str, Any] = json.loads(output.read_text("utf8"))["sides"]
+    sides: dict[str, Any] = json.loads(output.read_text("utf8"))["sides"]
     assert [*sides] == ["scispaCy", "ours"]
     assert sides["scispaCy"]["figures"]["linked"] > 0
     assert "scispacy" in sides["scispaCy"]["versions"]

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -19,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "steps", [languages.list_steps("--a 1"), hierarchies.list_steps(2, "--a 1")]
 )
-def test_every_step_reads_what_an_earlier_one_made(steps: List[Step]) -> None:
+def test_every_step_reads_what_an_earlier_one_made(steps: list[Step]) -> None:
     made = set()
     besides = {"held-out.jsonl"}  # written together with what a step is named after
     for step in steps:
@@ -36,7 +35,7 @@ def test_every_step_reads_what_an_earlier_one_made(steps: List[Step]) -> None:
     assert sum("--a 1" in step.command for step in steps) in (2, 4)
 
 
-def make_run(files: List[str], value: float) -> Run:
+def make_run(files: list[str], value: float) -> Run:
     """Results of a linker that has the same accuracy everywhere, but for the last."""
     keys = [Key(file, "concepts", k) for file in files for k in (1, 5)]
     accuracies = {key: {"expected": value, "lenient": value + 0.1} for key in keys}

@@ -2,13 +2,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.cli.concepts import choose_options, show_progress, split_values
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report, report_rows
 
@@ -32,7 +31,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, words)
 
 
-def names_in(path: Path) -> List[List[str]]:
+def names_in(path: Path) -> list[list[str]]:
     return [concept.aliases for concept in read_concepts(path)]
 
 
@@ -140,7 +139,7 @@ def test_output_is_not_replaced_unless_forced(tmp_path: Path, obo: Path) -> None
     ],
 )
 def test_error_is_told_and_leaves_no_file(
-    tmp_path: Path, obo: Path, options: List[str], code: str
+    tmp_path: Path, obo: Path, options: list[str], code: str
 ) -> None:
     output = tmp_path / "concepts.jsonl"
     result = run(obo, "-o", output, *options)
@@ -182,7 +181,7 @@ def test_help_shows_examples() -> None:
     ("text", "values"),
     [(None, None), ("all", []), ("", []), ("ENG", ["ENG"]), ("A, B,", ["A", "B"])],
 )
-def test_values_are_split_at_commas(text: str, values: List[str]) -> None:
+def test_values_are_split_at_commas(text: str, values: list[str]) -> None:
     assert split_values(text) == values
 
 

@@ -3,8 +3,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.cli.explain import parse_settings
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 
 

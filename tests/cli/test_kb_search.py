@@ -3,8 +3,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.cli.kb_search import search_mentions
+from spacy_sapbert.cli.main import app
 
 
 def run(*arguments):

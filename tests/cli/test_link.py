@@ -9,8 +9,8 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli.main import app
 from spacy_sapbert.cli.link_output import summary_line
+from spacy_sapbert.cli.main import app
 
 SENTINEL = "SENTINELTEXT"
 

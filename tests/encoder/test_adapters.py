@@ -1,7 +1,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Tuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def linker_vectors_of(name: Path) -> np.ndarray:
     return model.predict(NAMES)
 
 
-def adapted(base: Path, *, deviation: float = 0.3) -> Tuple[Any, Any, np.ndarray]:
+def adapted(base: Path, *, deviation: float = 0.3) -> tuple[Any, Any, np.ndarray]:
     """An adapter that has learnt something: it moves every vector."""
     tokenizer, model = load_encoder(str(base))
     torch.manual_seed(1)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,14 +52,14 @@ def exported_encoder(
     return folder
 
 
-def link(folder: Path, texts: List[str], **config: Any) -> List[Any]:
+def link(folder: Path, texts: list[str], **config: Any) -> list[Any]:
     """Candidates of entities, each a document of its own."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(folder), **config})
     return [[e._.candidates for e in doc.ents] for doc in nlp.pipe(make_docs(texts))]
 
 
-def make_docs(texts: List[str]) -> List[Any]:
+def make_docs(texts: list[str]) -> list[Any]:
     nlp = spacy.blank("en")
     docs = [nlp.make_doc(text) for text in texts]
     for doc in docs:

@@ -1,7 +1,8 @@
 """From a file of names to `ent._.cui` in scripts of every kind."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, List, Optional
+from typing import Any
 from unicodedata import normalize
 
 import numpy as np
@@ -78,7 +79,7 @@ def names_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def list_letters() -> List[str]:
+def list_letters() -> list[str]:
     """List each character of the names, at the start of a word and in it."""
     text = normalize("NFD", " ".join(NAMES.values())).lower()
     letters = sorted({*text, *normalize("NFC", text)} - {" "})
@@ -160,7 +161,7 @@ def make_nlp(lang: str, kb: Path) -> Language:
     return nlp
 
 
-def link(nlp: Language, doc: Doc, span: Optional[Span]) -> Any:
+def link(nlp: Language, doc: Doc, span: Span | None) -> Any:
     assert span is not None
     doc.ents = [span]
     (ent,) = nlp.get_pipe("sapbert_linker")(doc).ents
@@ -199,7 +200,7 @@ def link_mention(kb: Path, mention: str) -> Any:
     return link(nlp, doc, Span(doc, 0, 1, "X"))
 
 
-def find_alias(kb: Path, mention: str) -> List[Any]:
+def find_alias(kb: Path, mention: str) -> list[Any]:
     best = link_mention(kb, mention)._.candidates[0]
     return [best["alias"], round(best["score"], 4)]
 

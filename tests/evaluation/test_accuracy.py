@@ -1,6 +1,5 @@
 from fractions import Fraction
 from itertools import permutations
-from typing import FrozenSet, List, Tuple
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from spacy_sapbert.evaluation.accuracy import (
     summarise_judgements,
 )
 
-Parts = List[FrozenSet[str]]
+Parts = list[frozenset[str]]
 
 
 def gold(*parts: str) -> Parts:
@@ -87,7 +86,7 @@ some_parts = st.lists(
 
 @given(rankings, some_parts, st.integers(1, 4))
 def test_expected_is_the_mean_over_all_orders_of_the_tied(
-    ranking: List[Tuple[float, str]], parts: Parts, k: int
+    ranking: list[tuple[float, str]], parts: Parts, k: int
 ) -> None:
     hits = total = 0
     for order in permutations(ranking):
@@ -103,7 +102,7 @@ def test_expected_is_the_mean_over_all_orders_of_the_tied(
 
 @given(rankings, some_parts, st.integers(1, 4))
 def test_lenient_asks_that_some_order_hits_each_part(
-    ranking: List[Tuple[float, str]], parts: Parts, k: int
+    ranking: list[tuple[float, str]], parts: Parts, k: int
 ) -> None:
     last = ranking[min(k, len(ranking)) - 1][0] if ranking else 1.0
     within = {cui for score, cui in ranking if score >= last}
@@ -113,7 +112,7 @@ def test_lenient_asks_that_some_order_hits_each_part(
 
 @given(rankings, some_parts, st.integers(1, 4))
 def test_strict_is_at_most_expected_and_that_at_most_lenient(
-    ranking: List[Tuple[float, str]], parts: Parts, k: int
+    ranking: list[tuple[float, str]], parts: Parts, k: int
 ) -> None:
     lenient, expected, strict = judge_ranking(ranking, parts, k)
     assert 0 <= strict <= expected <= lenient <= 1
@@ -121,7 +120,7 @@ def test_strict_is_at_most_expected_and_that_at_most_lenient(
 
 @given(rankings, some_parts)
 def test_more_answers_never_hurt(
-    ranking: List[Tuple[float, str]], parts: Parts
+    ranking: list[tuple[float, str]], parts: Parts
 ) -> None:
     judged = [judge_ranking(ranking, parts, k) for k in range(1, 8)]
     assert np.all(np.diff(np.array(judged), axis=0) >= -1e-12)
@@ -140,7 +139,7 @@ answer_lists = st.lists(
 
 @given(answer_lists, some_parts, st.integers(1, 4))
 def test_concepts_are_at_least_as_good_as_rows_where_ties_are_not_weighed(
-    answers: List[Answer], parts: Parts, k: int
+    answers: list[Answer], parts: Parts, k: int
 ) -> None:
     # Not so for `expected`: ten names of one concept that tie are likelier than one.
     (by_concepts,), (by_rows,) = judge_answers(answers, parts, [k])
@@ -179,7 +178,7 @@ def test_combine_parts_released_takes_any_concept_of_any_part() -> None:
 
 @given(answer_lists, some_parts, st.integers(1, 3))
 def test_keep_needed_changes_no_judgement(
-    answers: List[Answer], parts: Parts, k: int
+    answers: list[Answer], parts: Parts, k: int
 ) -> None:
     whole = judge_answers(answers, parts, [1, k])
     kept = keep_needed(answers, k)
@@ -188,7 +187,7 @@ def test_keep_needed_changes_no_judgement(
 
 @given(answer_lists, answer_lists, some_parts, st.integers(1, 3))
 def test_is_complete_means_that_lower_answers_change_nothing(
-    answers: List[Answer], more: List[Answer], parts: Parts, k: int
+    answers: list[Answer], more: list[Answer], parts: Parts, k: int
 ) -> None:
     if not is_complete(answers, k):
         return

@@ -1,5 +1,3 @@
-from typing import List
-
 import numpy as np
 import pytest
 
@@ -35,7 +33,7 @@ def test_a_cased_dictionary_keeps_case_and_looks_mentions_up_by_it() -> None:
 
 
 def test_exact_lookup_ties_all_concepts_of_the_name(
-    few_concepts: List[Concept],
+    few_concepts: list[Concept],
 ) -> None:
     rank = make_exact_lookup(read_dictionary(few_concepts), {})
     both, fever, unknown = rank(["mi", " FEVER", "heart atack"])
@@ -45,7 +43,7 @@ def test_exact_lookup_ties_all_concepts_of_the_name(
 
 
 def test_baselines_answer_with_the_id_that_stands_for_others(
-    few_concepts: List[Concept],
+    few_concepts: list[Concept],
 ) -> None:
     dictionary = read_dictionary(few_concepts)
     aliases = {"C0000002": "C0000001"}
@@ -55,7 +53,7 @@ def test_baselines_answer_with_the_id_that_stands_for_others(
     assert list_concepts(answers)[0] == (1.0, "C0000001")
 
 
-def test_tfidf_search_equals_dense_cosines(few_concepts: List[Concept]) -> None:
+def test_tfidf_search_equals_dense_cosines(few_concepts: list[Concept]) -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     dictionary = read_dictionary(few_concepts)

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import List
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ def kb(sample_kb: Path) -> KnowledgeBase:
     return load_kb(sample_kb)
 
 
-def judge(kb: KnowledgeBase, mention: str, *parts: str) -> List[object]:
+def judge(kb: KnowledgeBase, mention: str, *parts: str) -> list[object]:
     gold = GoldMention(2, "d", mention, [part.split("|") for part in parts])
     aliases = {"OMIM:1": "C0000004", "C0000004": "C0000004"}
     judged = judge_first(kb, [AnnotatedFile(Path("dev.tsv"), [gold])], aliases)
@@ -45,7 +44,7 @@ def judge(kb: KnowledgeBase, mention: str, *parts: str) -> List[object]:
     ],
 )
 def test_first_answers_are_judged(
-    kb: KnowledgeBase, mention: str, parts: List[str], expected: List[bool]
+    kb: KnowledgeBase, mention: str, parts: list[str], expected: list[bool]
 ) -> None:
     assert judge(kb, mention, *parts) == expected
 

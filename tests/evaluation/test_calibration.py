@@ -1,5 +1,5 @@
 import json
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,7 +174,7 @@ def test_a_threshold_above_every_cosine_has_no_precision() -> None:
     assert checked["recall"] == checked["linked"] == 0
 
 
-def make_alike(mentions: int, *, right: List[bool]) -> Judged:
+def make_alike(mentions: int, *, right: list[bool]) -> Judged:
     scores = [0.5 + n / 1000 for n in range(mentions)]
     return make_judged(scores, right, [True] * mentions, list(range(mentions)))
 
@@ -190,7 +190,7 @@ def make_alike(mentions: int, *, right: List[bool]) -> Judged:
     ],
 )
 def test_answers_that_say_nothing_are_refused(
-    judged: Judged, options: Dict[str, Any], code: str
+    judged: Judged, options: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(SapbertError, match=code):
         calibrate_answers(judged, Criterion("f1"), **options)

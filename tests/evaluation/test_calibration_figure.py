@@ -1,5 +1,5 @@
 import copy
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib", reason="no matplotlib")
 
 
 @pytest.fixture(scope="module")
-def calibration() -> Dict[str, Any]:
+def calibration() -> dict[str, Any]:
     scores = np.linspace(0.5, 1, 300).round(6)
     right = np.arange(300) % 10 < np.arange(300) // 30
     judged = make_judged(scores, right, [True] * 300, list(range(300)))
@@ -22,7 +22,7 @@ def calibration() -> Dict[str, Any]:
 
 
 def test_the_figure_shows_what_the_calibration_says(
-    calibration: Dict[str, Any],
+    calibration: dict[str, Any],
 ) -> None:
     figure = draw_calibration(calibration)
     curves = {line.get_label(): line for line in figure.axes[0].lines}
@@ -40,7 +40,7 @@ def test_the_figure_shows_what_the_calibration_says(
 
 
 @pytest.mark.parametrize("bounds", [None, [0.6, None], [None, None]])
-def test_an_interval_may_have_no_end(calibration: Dict[str, Any], bounds: Any) -> None:
+def test_an_interval_may_have_no_end(calibration: dict[str, Any], bounds: Any) -> None:
     changed = copy.deepcopy(calibration)
     changed["interval"]["threshold"] = bounds
     changed["calibration_error"], changed["reliability"] = None, []

@@ -1,5 +1,3 @@
-from typing import Dict, FrozenSet, List, Optional, Tuple
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ from spacy_sapbert.evaluation.error_causes import (
 )
 from spacy_sapbert.kb.surface_forms import name_form
 
-Ranking = List[Tuple[float, str]]
+Ranking = list[tuple[float, str]]
 
 
 def make(names: str, types: str = "", parents: str = "") -> ConceptFacts:
@@ -50,7 +48,7 @@ def ranked(*cuis: str) -> Ranking:
     return ranking
 
 
-def cause(mention: str, gold: str, *answers: str, **settings: int) -> Optional[str]:
+def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None:
     parts = [frozenset(part.split("|")) - {""} for part in gold.split("+")]
     return name_cause(mention, parts, ranked(*answers), facts, **settings)
 
@@ -78,7 +76,7 @@ def cause(mention: str, gold: str, *answers: str, **settings: int) -> Optional[s
     ],
 )
 def test_name_cause_finds_each(
-    mention: str, gold: str, answers: List[str], expected: Optional[str]
+    mention: str, gold: str, answers: list[str], expected: str | None
 ) -> None:
     assert cause(mention, gold, *answers) == expected
 
@@ -101,7 +99,7 @@ def test_name_cause_finds_each(
     ],
 )
 def test_name_cause_keeps_the_order(
-    mention: str, gold: str, answers: List[str], expected: str
+    mention: str, gold: str, answers: list[str], expected: str
 ) -> None:
     assert cause(mention, gold, *answers) == expected
 
@@ -152,9 +150,9 @@ def test_name_cause_looks_as_far_as_it_is_told() -> None:
 )
 def test_name_cause_names_one_cause_of_whatever_is_wrong(
     mention: str,
-    parts: List[FrozenSet[str]],
-    cuis: List[str],
-    nearest: FrozenSet[str],
+    parts: list[frozenset[str]],
+    cuis: list[str],
+    nearest: frozenset[str],
 ) -> None:
     right = bool(cuis) and all(cuis[0] in part for part in parts)
     found = name_cause(mention, parts, ranked(*cuis), facts, nearest=nearest)
@@ -169,7 +167,7 @@ def test_name_cause_names_one_cause_of_whatever_is_wrong(
     st.integers(0, 20),
 )
 def test_count_steps_ends_in_circles_and_finds_the_shortest_way(
-    graph: Dict[int, set], start: int, goal: int, most: int
+    graph: dict[int, set], start: int, goal: int, most: int
 ) -> None:
     parents = {str(one): frozenset(map(str, above)) for one, above in graph.items()}
 

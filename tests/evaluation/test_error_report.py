@@ -1,7 +1,8 @@
 import json
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 import typer
@@ -40,14 +41,14 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.open: List[str] = []
-        self.tags: List[Tuple[str, Dict[str, Any]]] = []
-        self.texts: List[str] = []
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, Any]]] = []
+        self.texts: list[str] = []
         self.feed(text)
         self.close()
         assert self.open == []
 
-    def handle_starttag(self, tag: str, attrs: List[Tuple[str, Any]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, Any]]) -> None:
         self.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
@@ -71,7 +72,7 @@ def run(*arguments: Any) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def report(kb: Path, gold: Path, *options: Any) -> Tuple[Page, Dict[str, Any]]:
+def report(kb: Path, gold: Path, *options: Any) -> tuple[Page, dict[str, Any]]:
     html, data = gold.with_suffix(".html"), gold.with_suffix(".json")
     result = run(kb, gold, "--output", html, "--json", data, *options)
     assert result.exit_code == 0, result.output
@@ -79,7 +80,7 @@ def report(kb: Path, gold: Path, *options: Any) -> Tuple[Page, Dict[str, Any]]:
     return Page(html.read_text("utf8")), json.loads(data.read_text("utf8"))
 
 
-def mentions_of(groups: List[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
+def mentions_of(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for group in groups:
         yield from group["mentions"]
 

@@ -1,6 +1,5 @@
 import gzip
 from pathlib import Path
-from typing import Dict
 
 import pytest
 
@@ -134,7 +133,7 @@ ALIASES = {"OMIM:1": "D1", "M1": "D1", "D1": "D1", "D2": "D3", "D3": "D3"}
     ],
 )
 def test_find_concepts_through_aliases_and_retired_ids(
-    cui: str, ids: Dict[str, str], found: set
+    cui: str, ids: dict[str, str], found: set
 ) -> None:
     groups = group_aliases(ALIASES)
     assert find_concepts(cui, ids.get, ALIASES, groups) == found

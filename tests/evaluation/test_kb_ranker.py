@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +19,18 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 class ForgetfulKb:
     """Like a knowledge base, but its index never finds some rows."""
 
-    def __init__(self, vectors: np.ndarray, forgotten: List[int]) -> None:
+    def __init__(self, vectors: np.ndarray, forgotten: list[int]) -> None:
         self.matrix = vectors
         self.forgotten = forgotten
         self.rows = len(vectors)
 
-    def encode(self, names: List[str]) -> np.ndarray:
+    def encode(self, names: list[str]) -> np.ndarray:
         return self.matrix[[int(name) for name in names]]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]
 
-    def search(self, vectors: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         scores = vectors @ self.matrix.T
         scores[:, self.forgotten] = -2
         rows = np.argsort(-scores, axis=1)[:, : min(k, len(self.matrix) - 1)]

@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, Tuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,15 +28,15 @@ class VectorsKb:
         vectors = np.random.default_rng(0).normal(size=(rows, 8)).astype(np.float32)
         self.matrix = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         self.rows = rows
-        self.meta: Dict[str, Any] = {"index": {"backend": backend}}
+        self.meta: dict[str, Any] = {"index": {"backend": backend}}
 
-    def encode(self, names: List[str]) -> np.ndarray:
+    def encode(self, names: list[str]) -> np.ndarray:
         return self.matrix[[int(name) for name in names]]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]
 
-    def entries(self, rows: List[int]) -> Dict[int, List[Entry]]:
+    def entries(self, rows: list[int]) -> dict[int, list[Entry]]:
         return {row: [Entry(row, f"C{row}", "", "", True)] for row in rows}
 
 
@@ -76,7 +76,7 @@ def test_find_missed_concepts_of_a_real_index(kb: KnowledgeBase) -> None:
 
 
 def test_concept_finder_knows_aliases_and_no_retired_ids(kb: KnowledgeBase) -> None:
-    def cuis(concepts: List[Concept]) -> List[str]:
+    def cuis(concepts: list[Concept]) -> list[str]:
         return [concept.cui for concept in concepts]
 
     find = make_concept_finder(kb, {"C0000002": "X", "C0000001": "X", "Y": "X"})
@@ -105,7 +105,7 @@ def test_facts_go_through_aliases(kb: KnowledgeBase) -> None:
     ],
 )
 def test_name_gold_is_equal_for_equal_meanings(
-    ids: List[List[str]], concepts: Any, expected: Tuple[Tuple[str, ...], ...]
+    ids: list[list[str]], concepts: Any, expected: tuple[tuple[str, ...], ...]
 ) -> None:
     parts = [frozenset(found) for found in concepts]
     assert name_gold(GoldMention(2, "", "x", ids), parts, {"A7": "C7"}) == expected
@@ -127,9 +127,9 @@ def test_find_mistakes_asks_exact_search_only_where_it_matters(
         ("dev", GoldMention(line, "", mention, [[cui]]))
         for line, (mention, cui) in enumerate([*ids, *ids], 2)
     ]
-    asked: List[Dict[str, float]] = []
+    asked: list[dict[str, float]] = []
 
-    def search(scores: Dict[str, float]) -> Dict[str, FrozenSet[str]]:
+    def search(scores: dict[str, float]) -> dict[str, frozenset[str]]:
         asked.append(scores)
         return {"missed": frozenset({"C0000004"})}
 

@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -24,11 +24,11 @@ def write(path: Path, *rows: Any) -> Path:
     return path
 
 
-def predict(*lines: int, file: str = "dev") -> Dict[Place, Prediction]:
+def predict(*lines: int, file: str = "dev") -> dict[Place, Prediction]:
     return {(file, line): Prediction(number, []) for number, line in enumerate(lines)}
 
 
-def gold(*lines: int) -> Dict[Place, GoldMention]:
+def gold(*lines: int) -> dict[Place, GoldMention]:
     return {("dev", line): GoldMention(line, "", "x", [["C1"]]) for line in lines}
 
 
@@ -51,7 +51,7 @@ def test_read_predictions_takes_aliases(tmp_path: Path) -> None:
         {"file": 2},
     ],
 )
-def test_parse_prediction_refuses_other_rows(change: Dict[str, Any]) -> None:
+def test_parse_prediction_refuses_other_rows(change: dict[str, Any]) -> None:
     assert parse_prediction(json.dumps({**ROW, **change})) is None
 
 
@@ -92,7 +92,7 @@ def test_check_predictions_wants_all_and_no_other() -> None:
     ],
 )
 def test_judge_predictions_as_the_evaluation_does(
-    answers: List[Answer], composite: str, expected: List[float]
+    answers: list[Answer], composite: str, expected: list[float]
 ) -> None:
     golds = {("dev", 2): GoldMention(2, "", "x", [["C1"], ["C2"]])}
     resolve = make_resolver(str, {})

@@ -1,5 +1,6 @@
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ ANSWERS = {
 }
 
 
-def judge(*parts: Any, **settings: Any) -> Dict[str, Any]:
+def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
     golds = [GoldMention(i, "", "fever", part) for i, part in enumerate(parts, 2)]
     return judge_mentions(
         golds, ANSWERS, IDS.get, {"A1": "C2"}, EvaluationSettings(ks=(1, 2), **settings)
@@ -89,9 +90,9 @@ def test_choose_mentions_refuses_a_file_without_ids(tmp_path: Path) -> None:
 
 
 def test_answer_mentions_asks_for_each_text_once() -> None:
-    asked: List[str] = []
+    asked: list[str] = []
 
-    def rank(mentions: Sequence[str]) -> List[List[Answer]]:
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
         asked.extend(mentions)
         return [[Answer(len(text), text, 1.0)] for text in mentions]
 

@@ -1,6 +1,7 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, Sequence
+from typing import Any
 
 import pytest
 import typer
@@ -37,7 +38,7 @@ def write(path: Path, cuis: Sequence[str], file: str = "gold.tsv") -> Path:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Dict[str, Path]:
+def files(tmp_path: Path) -> dict[str, Path]:
     gold = tmp_path / "gold.tsv"
     gold.write_text(GOLD, "utf8")
     one = write(tmp_path / "one.jsonl", ["C1", *["C7"] * 5, "C9"])
@@ -50,7 +51,7 @@ def run(*arguments: Any, first: Path, second: Path) -> Any:
     return CliRunner().invoke(app, [str(option) for option in options])
 
 
-def compare(files: Dict[str, Path], tmp_path: Path, *options: Any) -> Dict[str, Any]:
+def compare(files: dict[str, Path], tmp_path: Path, *options: Any) -> dict[str, Any]:
     output = tmp_path / "output.json"
     result = run(
         files["gold"],
@@ -62,12 +63,12 @@ def compare(files: Dict[str, Path], tmp_path: Path, *options: Any) -> Dict[str, 
     )
     assert result.exit_code == 0, result.output
     assert SENTINEL not in result.output + output.read_text("utf8")
-    data: Dict[str, Any] = json.loads(output.read_text("utf8"))
+    data: dict[str, Any] = json.loads(output.read_text("utf8"))
     return data
 
 
 def test_significance_gives_accuracy_difference_and_the_exact_test(
-    files: Dict[str, Path], tmp_path: Path
+    files: dict[str, Path], tmp_path: Path
 ) -> None:
     data = compare(files, tmp_path)
     (result,) = data["results"]
@@ -82,7 +83,7 @@ def test_significance_gives_accuracy_difference_and_the_exact_test(
 
 
 def test_significance_counts_what_is_repeated_once_if_asked(
-    files: Dict[str, Path], tmp_path: Path
+    files: dict[str, Path], tmp_path: Path
 ) -> None:
     (result,) = compare(files, tmp_path, "--distinct")["results"]
     assert result["mentions"] == 3
@@ -90,7 +91,7 @@ def test_significance_counts_what_is_repeated_once_if_asked(
     assert (strict["only_first"], strict["only_second"], strict["p"]) == (1, 1, 1)
 
 
-def test_significance_of_the_same_file_is_none(files: Dict[str, Path]) -> None:
+def test_significance_of_the_same_file_is_none(files: dict[str, Path]) -> None:
     result = run(files["gold"], first=files["one"], second=files["one"])
     assert result.exit_code == 0
     assert "+0.0000 to +0.0000" in result.output
@@ -98,7 +99,7 @@ def test_significance_of_the_same_file_is_none(files: Dict[str, Path]) -> None:
     assert [row[-3] for row in rows] == ["1", "1"]
 
 
-def test_significance_adds_all_files_up(files: Dict[str, Path], tmp_path: Path) -> None:
+def test_significance_adds_all_files_up(files: dict[str, Path], tmp_path: Path) -> None:
     more = tmp_path / "more.tsv"
     more.write_text("x||C1\n", "utf8")
     for name in ("one", "other"):
@@ -131,7 +132,7 @@ def test_significance_takes_what_evaluate_writes(
     + [(["C1"] * 7, "other.tsv", "E743")],
 )
 def test_significance_refuses_predictions_for_other_mentions(
-    files: Dict[str, Path], cuis: Sequence[str], file: str, code: str
+    files: dict[str, Path], cuis: Sequence[str], file: str, code: str
 ) -> None:
     write(files["other"], cuis, file)
     result = run(files["gold"], first=files["one"], second=files["other"])
@@ -140,7 +141,7 @@ def test_significance_refuses_predictions_for_other_mentions(
 
 
 def test_significance_refuses_a_third_way_of_composites(
-    files: Dict[str, Path],
+    files: dict[str, Path],
 ) -> None:
     options = {"first": files["one"], "second": files["one"]}
     result = run(files["gold"], "--composite", "half", **options)
@@ -148,6 +149,6 @@ def test_significance_refuses_a_third_way_of_composites(
     assert "released" in result.output
 
 
-def test_significance_is_quiet_when_asked(files: Dict[str, Path]) -> None:
+def test_significance_is_quiet_when_asked(files: dict[str, Path]) -> None:
     result = run(files["gold"], "--quiet", first=files["one"], second=files["other"])
     assert (result.exit_code, result.output) == (0, "")

@@ -1,7 +1,7 @@
 """What mends a wrong link: each mend is made, and the link is then right."""
 
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def cold(cold_kb: Path) -> KnowledgeBase:
     return load_kb(cold_kb)
 
 
-def mends(kb: KnowledgeBase, question: Any, cui: str, **settings: Any) -> List[Any]:
+def mends(kb: KnowledgeBase, question: Any, cui: str, **settings: Any) -> list[Any]:
     if isinstance(question, str):
         question = Question(question)
     options = change_options(DEFAULT_OPTIONS, settings)
@@ -35,7 +35,7 @@ def mends(kb: KnowledgeBase, question: Any, cui: str, **settings: Any) -> List[A
     return [(m["what"], m["tried"], m["command"] or "") for m in told["mends"]]
 
 
-def has(found: List[Any], part: str, tried: Any = None) -> bool:
+def has(found: list[Any], part: str, tried: Any = None) -> bool:
     return any(part in what + command and tried is t for what, t, command in found)
 
 

@@ -1,5 +1,3 @@
-from typing import List, Tuple
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -38,7 +36,7 @@ ANSWERS = st.lists(
 ).filter(lambda rows: any(score is not None for score, _, _ in rows))
 
 
-def judge(rows: List[Tuple]) -> Judged:
+def judge(rows: list[tuple]) -> Judged:
     return make_judged(
         [score for score, _, _ in rows],
         [kind == "right" and score is not None for score, kind, _ in rows],
@@ -116,7 +114,7 @@ def test_no_threshold_may_reach_a_precision() -> None:
 
 
 @given(ANSWERS)
-def test_measures_are_those_of_counting_one_by_one(rows: List[Tuple]) -> None:
+def test_measures_are_those_of_counting_one_by_one(rows: list[tuple]) -> None:
     judged = judge(rows)
     thresholds = list_thresholds(judged)
     curves = measure_thresholds(judged, thresholds)
@@ -136,7 +134,7 @@ def test_measures_are_those_of_counting_one_by_one(rows: List[Tuple]) -> None:
 
 @given(ANSWERS, st.integers(1, 100))
 def test_a_chosen_threshold_reaches_its_criterion_and_none_is_better(
-    rows: List[Tuple], percent: int
+    rows: list[tuple], percent: int
 ) -> None:
     judged = judge(rows)
     curves = measure_thresholds(judged, list_thresholds(judged))
@@ -168,7 +166,7 @@ def test_bootstrap_is_wider_where_mentions_of_a_document_go_together() -> None:
     right = [n // 10 % 2 == 0 for n in range(200)]
     known = [True] * 200
 
-    def width(groups: List[int]) -> float:
+    def width(groups: list[int]) -> float:
         judged = make_judged(scores, right, known, groups)
         found = bootstrap_threshold(judged, Criterion("f1"), 0.5, samples=200)
         low, high = found["precision"]

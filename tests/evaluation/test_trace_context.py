@@ -1,7 +1,7 @@
 """What a pipeline makes of a mention before it is linked."""
 
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 import spacy
@@ -13,7 +13,7 @@ from spacy_sapbert.evaluation.regression_cases import Case
 from spacy_sapbert.evaluation.trace_context import read_context
 
 
-def case(text: str, mention: str, label: Optional[str] = None) -> Case:
+def case(text: str, mention: str, label: str | None = None) -> Case:
     start = text.index(mention)
     return Case(Path("x"), 1, text, start, mention, (), label, None)
 
@@ -50,7 +50,7 @@ def test_the_long_form_counts_only_where_a_component_sets_it() -> None:
 
 @pytest.mark.parametrize("key", [None, "all"])
 def test_what_the_pipeline_detects_is_the_rest_of_the_document(
-    key: Optional[str],
+    key: str | None,
 ) -> None:
     nlp, linker = pipeline("entity_ruler", spans_key=key)
     if key is not None:

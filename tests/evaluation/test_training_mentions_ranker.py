@@ -1,5 +1,6 @@
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, List, Sequence
+from typing import Any
 
 import pytest
 import typer
@@ -94,7 +95,7 @@ def test_back_off_asks_the_training_mentions_first(mentions_file: Path) -> None:
         "leak": ["C2", "C3"],
     }
 
-    def rank(mentions: Sequence[str]) -> List[List[Answer]]:
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
         return [[Answer(5, "C2", 0.9)] for _ in mentions]
 
     answers = make_back_off(rank, known)(["MI", "other", "Leak"])

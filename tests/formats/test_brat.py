@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 import spacy
@@ -22,7 +22,7 @@ def write(folder: Path, annotations: str, text: str = TEXT) -> Path:
     return folder
 
 
-def read_one(folder: Path) -> List[GoldSpan]:
+def read_one(folder: Path) -> list[GoldSpan]:
     (document,) = read_gold(folder)
     return document.spans
 
@@ -116,7 +116,7 @@ def test_an_id_of_no_source_is_read_without_the_word_for_it(tmp_path: Path) -> N
 NLP = spacy.blank("en")
 
 
-def write_docs(path: Path, *docs: Tuple[Any, str], ents: Any = ()) -> List[str]:
+def write_docs(path: Path, *docs: tuple[Any, str], ents: Any = ()) -> list[str]:
     pairs = [(number, NLP(text)) for number, text in docs]
     for _, doc in pairs:
         doc.spans["sc"] = [Span(doc, *places, label=label) for *places, label in ents]

@@ -1,7 +1,7 @@
 import io
 import tempfile
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 import spacy
@@ -24,7 +24,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> List[GoldSpan]:
+def read(path: Path, **options: Any) -> list[GoldSpan]:
     return [span for each in read_gold(path, **options) for span in each.spans]
 
 
@@ -125,7 +125,7 @@ def test_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
 
 
 @st.composite
-def random_documents(draw: st.DrawFn) -> List[GoldDocument]:
+def random_documents(draw: st.DrawFn) -> list[GoldDocument]:
     documents = []
     line = 1
     for number in range(draw(st.integers(1, 3))):
@@ -133,7 +133,7 @@ def random_documents(draw: st.DrawFn) -> List[GoldDocument]:
         text = f"{title}\n{abstract}"
         line += 2
         spans = []
-        places: List[Tuple[int, int]] = draw(
+        places: list[tuple[int, int]] = draw(
             st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=4)
         )
         for start, end in places:
@@ -148,7 +148,7 @@ def random_documents(draw: st.DrawFn) -> List[GoldDocument]:
     return documents
 
 
-def to_pubtator(documents: List[GoldDocument]) -> str:
+def to_pubtator(documents: list[GoldDocument]) -> str:
     blocks = []
     for doc in documents:
         title, _, abstract = doc.text.partition("\n")
@@ -163,7 +163,7 @@ def to_pubtator(documents: List[GoldDocument]) -> str:
 
 @given(random_documents())
 @settings(max_examples=60, deadline=None)
-def test_any_document_is_read_back(documents: List[GoldDocument]) -> None:
+def test_any_document_is_read_back(documents: list[GoldDocument]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder) / "corpus.txt", to_pubtator(documents))
         assert list(read_gold(path)) == documents
@@ -181,7 +181,7 @@ def test_ncbi_disease_reads_as_its_table(
     path = data_folder / "eval" / f"ncbi_disease.{table}.tsv.gz"
     expected = read_corpus(path, "tsv", bars_join_parts=True)
 
-    def key(span: GoldSpan) -> Tuple[str, List[List[str]]]:
+    def key(span: GoldSpan) -> tuple[str, list[list[str]]]:
         return span.mention.strip(), span.parts
 
     spans = [span for document in read_from for span in document.spans]
@@ -203,7 +203,7 @@ def test_the_offsets_of_bc5cdr_give_its_mentions(data_folder: Path, split: str) 
 NLP = spacy.blank("en")
 
 
-def write_one(text: str, *places: Tuple[int, int, str, str], number: Any = 7) -> str:
+def write_one(text: str, *places: tuple[int, int, str, str], number: Any = 7) -> str:
     doc = NLP(text)
     doc.spans["sc"] = [
         Span(doc, start, end, label=label, kb_id=kb_id)

@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,9 +25,9 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 
 @given(st.integers(0, 4), st.lists(st.dictionaries(st.integers(0, 6), st.integers())))
-def test_it_holds_the_last_ones_and_no_more(most: int, steps: List[Any]) -> None:
+def test_it_holds_the_last_ones_and_no_more(most: int, steps: list[Any]) -> None:
     remembered: Remembered[int, int] = Remembered(most)
-    kept: List[int] = []
+    kept: list[int] = []
     for step in steps:
         remembered.keep(step)
         kept = [key for key in kept if key not in step] + list(step)
@@ -71,7 +71,7 @@ def test_links_are_the_same_without_it(sample_kb: Path, settings: Any) -> None:
     assert kb.contents.found.kept
 
 
-def test_a_mention_is_encoded_once(sample_kb: Path, encoded: List[int]) -> None:
+def test_a_mention_is_encoded_once(sample_kb: Path, encoded: list[int]) -> None:
     kb = load_kb(sample_kb)
     kb.link(["heart atack", "heart atack"])
     kb.link(["heart atack"])

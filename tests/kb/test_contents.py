@@ -3,7 +3,7 @@
 import sys
 import threading
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_change_in_the_middle_of_a_search_does_not_mix_rows(
     before = kb.link(["wxv", "zyq", "fever"], k=3)
     assert [one.candidates[0]["cui"] for one in before] == ["L2", "L1", "C0000004"]
     old = kb.contents
-    changed: List[int] = []
+    changed: list[int] = []
 
     def search(*arguments: Any) -> Any:
         found = contents.Contents.search(old, *arguments)
@@ -80,7 +80,7 @@ def test_threads_search_with_more_filters_than_are_remembered(
 ) -> None:
     monkeypatch.setattr(contents, "FILTERS_KEPT", 1)
     ids = [f"C000000{number}" for number in range(1, 9)]
-    failed: List[Any] = []
+    failed: list[Any] = []
 
     def work(first: int) -> None:
         try:
@@ -107,7 +107,7 @@ def test_threads_search_with_more_filters_than_are_remembered(
 
 def test_threads_search_while_concepts_come_and_go(kb: KnowledgeBase) -> None:
     done = threading.Event()
-    failed: List[Any] = []
+    failed: list[Any] = []
 
     def work() -> None:
         while not done.is_set():

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Dict
 
 import numpy as np
 import pytest
@@ -102,7 +101,7 @@ def test_backend_built_twice_has_the_same_bytes(backend: str, tmp_path: Path) ->
 
 def test_hnsw_remembers_ef_after_loading(tmp_path: Path) -> None:
     vectors, queries = unit_rows(4000, 32, 10), unit_rows(100, 32, 11)
-    recalls: Dict[int, float] = {}
+    recalls: dict[int, float] = {}
     expected = brute_force(vectors, queries, 1)
     for ef in (10, 200):
         index = make(

@@ -3,8 +3,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, List
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_kb_says_what_it_holds(sample_kb: Path) -> None:
 
 
 def test_kb_finds_every_name_that_it_holds(
-    sample_kb: Path, few_concepts: List[Concept]
+    sample_kb: Path, few_concepts: list[Concept]
 ) -> None:
     kb = load_kb(sample_kb)
     for concept in few_concepts:
@@ -76,7 +76,7 @@ def test_kb_gives_candidates_of_distinct_concepts_in_order(sample_kb: Path) -> N
 
 
 def test_kb_ranks_like_exact_search_over_plain_vectors(
-    sample_kb: Path, few_concepts: List[Concept], tiny_encoder: Path
+    sample_kb: Path, few_concepts: list[Concept], tiny_encoder: Path
 ) -> None:
     model = create_transformer_encoder()
     open_encoder(model, tiny_encoder)
@@ -108,7 +108,7 @@ def test_kb_answers_the_same_without_the_shortcut(
 def test_kb_encodes_no_name_that_it_holds(
     sample_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoded: List[int] = []
+    encoded: list[int] = []
     monkeypatch.setattr(
         "spacy_sapbert.encoder.encode_wordpieces",
         lambda model, pieces: encoded.append(len(pieces)) or np.zeros((0, 32), "f4"),
@@ -295,7 +295,7 @@ def test_build_stopped_goes_on_with_the_shards_that_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.build.SHARD_ROWS", 8)
-    written: List[str] = []
+    written: list[str] = []
 
     def stop_at_two(path: Path, vectors: np.ndarray) -> None:
         write_shard(path, vectors)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.manifest import describe_meta, read_meta, write_calibration
 
-CALIBRATION: Dict[str, Any] = {
+CALIBRATION: dict[str, Any] = {
     "criterion": "f1",
     "threshold": 0.75,
     "mentions": 1234,
@@ -40,7 +40,7 @@ while True:
 """
 
 
-def contents(folder: Path) -> Dict[Path, bytes]:
+def contents(folder: Path) -> dict[Path, bytes]:
     return {
         path.relative_to(folder): path.read_bytes()
         for path in folder.rglob("*")
@@ -102,7 +102,7 @@ def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
     ],
 )
 def test_a_damaged_calibration_is_a_named_error(
-    own_kb: Path, damage: Dict[str, Any]
+    own_kb: Path, damage: dict[str, Any]
 ) -> None:
     meta = read_meta(own_kb)
     meta["calibration"] = {**CALIBRATION, **damage}

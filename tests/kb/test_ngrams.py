@@ -1,5 +1,5 @@
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, List
 
 import numpy as np
 import pytest
@@ -33,12 +33,12 @@ NAMES = [
 ]
 TEXTS = st.text(st.sampled_from("abcdé 1-頭"), max_size=12)
 
-Make = Callable[[List[str]], NgramIndex]
+Make = Callable[[list[str]], NgramIndex]
 
 
 @pytest.fixture
 def make_index(tmp_path: Path) -> Make:
-    def make(names: List[str]) -> NgramIndex:
+    def make(names: list[str]) -> NgramIndex:
         build_ngrams(names, tmp_path / "ngrams")
         return load_ngrams(tmp_path / "ngrams", rows=len(names))
 
@@ -174,7 +174,7 @@ def test_similarity_takes_rows_in_any_order(make_index: Make) -> None:
 )
 def test_search_is_a_sort_of_all_that_is_allowed(
     tmp_path_factory: pytest.TempPathFactory,
-    names: List[str],
+    names: list[str],
     mention: str,
     k: int,
     seed: int,

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Dict, List
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from spacy_sapbert.vocabularies.concepts import Concept
 NAMES = ["Heart attack", "heart", "", "attack attack", "フィーバー", "Heart attack"] * 3
 
 
-def read_bytes(folder: Path) -> Dict[str, bytes]:
+def read_bytes(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -49,7 +48,7 @@ def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
 
 
 @pytest.mark.parametrize("names", [[], [""], ["", "   "]])
-def test_build_ngrams_of_nothing(tmp_path: Path, names: List[str]) -> None:
+def test_build_ngrams_of_nothing(tmp_path: Path, names: list[str]) -> None:
     counts = build_ngrams(names, tmp_path)
     assert counts == {"names": len(names), "distinct": 0, "ngrams": 0}
     assert load_ngrams(tmp_path, rows=len(names)).scales.tolist() == [0] * len(names)
@@ -59,10 +58,10 @@ def test_build_ngrams_holds_a_block_and_not_all_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 10)
-    sizes: List[int] = []
+    sizes: list[int] = []
     extract = spacy_sapbert.kb.ngrams.build.extract_ngrams
 
-    def count(names: List[str]) -> object:
+    def count(names: list[str]) -> object:
         sizes.append(len(names))
         return extract(names)
 
@@ -72,7 +71,7 @@ def test_build_ngrams_holds_a_block_and_not_all_names(
 
 
 def test_iterate_names_gives_one_alias_of_each_row(
-    sample_kb: Path, few_concepts: List[Concept], monkeypatch: pytest.MonkeyPatch
+    sample_kb: Path, few_concepts: list[Concept], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = load_kb(sample_kb)
     rows = kb.meta["counts"]["rows"]

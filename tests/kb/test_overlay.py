@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ NEW = Concept(
 )
 
 
-def first(kb: KnowledgeBase, mention: str) -> List[object]:
+def first(kb: KnowledgeBase, mention: str) -> list[object]:
     candidate = kb.link([mention])[0].candidates[0]
     return [candidate[key] for key in ("cui", "name", "alias", "score")]
 
@@ -200,7 +200,7 @@ def test_commands_add_and_remove(own_kb: Path, tmp_path: Path) -> None:
         assert (done.exit_code, "E341" in done.output) == (1, True)
 
 
-def found(kb: KnowledgeBase, mention: str, **settings: Any) -> List[str]:
+def found(kb: KnowledgeBase, mention: str, **settings: Any) -> list[str]:
     """The ids that a mention finds."""
     candidates = kb.link([mention], k=8, **settings)[0].candidates
     return [candidate["cui"] for candidate in candidates]

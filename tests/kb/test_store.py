@@ -1,6 +1,5 @@
 import threading
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -16,7 +15,7 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture
-def store(few_concepts: List[Concept], tmp_path: Path) -> Store:
+def store(few_concepts: list[Concept], tmp_path: Path) -> Store:
     row = 0
     origins: Origins = {}
     with create_store(tmp_path / FILE) as connection:
@@ -29,13 +28,13 @@ def store(few_concepts: List[Concept], tmp_path: Path) -> Store:
 
 
 def test_store_gives_every_concept_back_whole(
-    store: Store, few_concepts: List[Concept]
+    store: Store, few_concepts: list[Concept]
 ) -> None:
     assert list(store.concepts()) == few_concepts
 
 
 def test_store_finds_a_concept_by_its_id_and_by_a_retired_one(
-    store: Store, few_concepts: List[Concept]
+    store: Store, few_concepts: list[Concept]
 ) -> None:
     assert store.concept("C0000001") == few_concepts[0]
     assert store.concept("C9999999") == few_concepts[0]
@@ -69,7 +68,7 @@ def test_store_answers_more_values_than_one_statement_takes(store: Store) -> Non
 
 
 def test_store_answers_from_several_threads(store: Store) -> None:
-    found: List[object] = []
+    found: list[object] = []
 
     def ask() -> None:
         found.append(store.concept("C0000001"))
@@ -84,7 +83,7 @@ def test_store_answers_from_several_threads(store: Store) -> None:
 
 
 def test_store_refuses_a_concept_that_comes_twice(
-    few_concepts: List[Concept], tmp_path: Path
+    few_concepts: list[Concept], tmp_path: Path
 ) -> None:
     with create_store(tmp_path / FILE) as connection:
         add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3], {})

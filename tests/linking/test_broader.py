@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 import spacy
@@ -23,7 +23,7 @@ from spacy_sapbert.linking.broader import rank_parents
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
-ABOVE: Dict[str, List[str]] = {"A": ["P"], "B": ["Q"], "C": ["Q"], "D": ["Q", "R"]}
+ABOVE: dict[str, list[str]] = {"A": ["P"], "B": ["Q"], "C": ["Q"], "D": ["Q", "R"]}
 # Three branches of a trunk; the types and sources of what is above them differ.
 CONCEPTS = [
     Concept("T", ["illness"], types=["T200"], retired=["OLD"], sources={"A": [0]}),
@@ -56,7 +56,7 @@ BROADER: Any = {"broader": True, "threshold": 1}
     ],
 )
 def test_the_parent_with_the_most_weight_comes_first(
-    scores: Dict[str, float], ranked: List[str]
+    scores: dict[str, float], ranked: list[str]
 ) -> None:
     assert rank_parents(scores, ABOVE) == ranked
 
@@ -86,7 +86,7 @@ def kb(folder: Path) -> KnowledgeBase:
     return load_kb(folder)
 
 
-def only(*cuis: str, **fields: Any) -> Dict[str, Any]:
+def only(*cuis: str, **fields: Any) -> dict[str, Any]:
     """Settings by which these are all that can be found."""
     return {**BROADER, "filter": {"allow": [*cuis], **fields}}
 

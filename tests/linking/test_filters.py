@@ -1,7 +1,7 @@
 """Filters: what they name, and that a search with one is a search of what is left."""
 
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ TYPES = ["T047", "T184", "T121", "T061"]
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
 
 
-def make_concepts() -> List[Concept]:
+def make_concepts() -> list[Concept]:
     """Sixty concepts; each name has a language and a source or two, by its number."""
     concepts = []
     for number in range(60):
@@ -74,7 +74,7 @@ def allows(wanted: Filter, concept: Concept, place: int) -> bool:
     )
 
 
-def search_plainly(kb: KnowledgeBase, text: str, wanted: Filter, k: int) -> List[Any]:
+def search_plainly(kb: KnowledgeBase, text: str, wanted: Filter, k: int) -> list[Any]:
     """The scores of the k best allowed concepts, by comparing with every name."""
     query = kb.encode([text])[0]
     best = {}

@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_find_ranks_ranks_equal_scores_alike() -> None:
 @given(pairs=PAIRS, weight=st.floats(0, 1), seed=st.integers(0, 9))
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_fuse_does_not_depend_on_the_order_of_rows(
-    fusion: str, pairs: List[tuple], weight: float, seed: int
+    fusion: str, pairs: list[tuple], weight: float, seed: int
 ) -> None:
     scores = np.array(pairs, dtype=np.float32).reshape(-1, 2)
     mixed = np.random.default_rng(seed).permutation(len(scores))
@@ -88,7 +88,7 @@ def test_fuse_does_not_depend_on_the_order_of_rows(
 @given(pairs=PAIRS, weight=st.floats(0, 1))
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_fuse_puts_a_row_that_is_better_in_both_before_the_other(
-    fusion: str, pairs: List[tuple], weight: float
+    fusion: str, pairs: list[tuple], weight: float
 ) -> None:
     better = floats(0.75), floats(0.5)
     worse = floats(0.5), floats(0.25)

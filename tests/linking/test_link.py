@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 import spacy
@@ -42,7 +42,7 @@ def kb(folder: Path) -> KnowledgeBase:
     return load_kb(folder)
 
 
-def order(kb: KnowledgeBase, **settings: Any) -> List[Any]:
+def order(kb: KnowledgeBase, **settings: Any) -> list[Any]:
     """The four that are called cold, and what put each there."""
     found = kb.link(["cold"], k=4, **settings)[0].candidates
     return [(candidate["cui"], candidate["tie"]) for candidate in found]

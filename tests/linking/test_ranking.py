@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
 TYPES = ["T047", "T184", "T121"]
 
 
-def make_concepts() -> List[Concept]:
+def make_concepts() -> list[Concept]:
     """Forty concepts of three names; the last name is that of six or seven others."""
     return [
         Concept(
@@ -67,10 +67,10 @@ def kb(
     return kb
 
 
-def allows(wanted: Dict[str, List[str]], concept: Concept, place: int) -> bool:
+def allows(wanted: dict[str, list[str]], concept: Concept, place: int) -> bool:
     """The meaning of a filter, written down once more."""
 
-    def named(field: str, places: Dict[str, List[int]]) -> bool:
+    def named(field: str, places: dict[str, list[int]]) -> bool:
         values = wanted.get(field)
         return not values or any(place in places.get(v, ()) for v in values)
 
@@ -92,8 +92,8 @@ def encode(kb: KnowledgeBase, name: str) -> np.ndarray:
 
 
 def search_plainly(
-    kb: KnowledgeBase, mention: str, wanted: Dict[str, List[str]]
-) -> Dict[str, float]:
+    kb: KnowledgeBase, mention: str, wanted: dict[str, list[str]]
+) -> dict[str, float]:
     """The best cosine of every allowed concept, by comparing with all its names."""
     query = encode(kb, mention)
     best = {}
@@ -106,7 +106,7 @@ def search_plainly(
 
 
 def check(
-    kb: KnowledgeBase, mention: str, wanted: Dict[str, List[str]], k: int
+    kb: KnowledgeBase, mention: str, wanted: dict[str, list[str]], k: int
 ) -> None:
     """Hold a search against the plain one."""
     found = kb.link([mention], k=k, filter=wanted)[0].candidates
@@ -122,7 +122,7 @@ def check(
         assert candidate["types"] == sorted(concept.types)
 
 
-FILTERS: List[Dict[str, List[str]]] = [
+FILTERS: list[dict[str, list[str]]] = [
     {},
     {"types": ["T999"]},
     {"types": ["DISO"], "languages": ["FIN"]},
@@ -140,7 +140,7 @@ FILTERS: List[Dict[str, List[str]]] = [
 @pytest.mark.parametrize("limits", [(20_000, 4096), (0, 4096), (0, 8), (20_000, 8)])
 def test_search_of_both_layers_finds_what_is_left(
     kb: KnowledgeBase,
-    wanted: Dict[str, List[str]],
+    wanted: dict[str, list[str]],
     limits: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

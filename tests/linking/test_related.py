@@ -2,7 +2,7 @@
 
 from itertools import product
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,19 +66,19 @@ def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
     return kb
 
 
-def compare_all(kb: KnowledgeBase, cui: str) -> Dict[str, float]:
+def compare_all(kb: KnowledgeBase, cui: str) -> dict[str, float]:
     """The highest cosine of any name of each other concept and any of this one."""
     entries = [e for some in kb.entries(range(kb.rows)).values() for e in some]
     vectors = kb.vectors(np.array([entry.row for entry in entries]))
     own = vectors[[entry.cui == cui for entry in entries]]
-    best: Dict[str, float] = {}
+    best: dict[str, float] = {}
     for entry, score in zip(entries, (vectors @ own.T).max(axis=1), strict=True):
         best[entry.cui] = max(best.get(entry.cui, -1), float(score))
     del best[cui]
     return best
 
 
-def relation(concepts: Dict[str, Concept], one: str, other: str) -> Optional[str]:
+def relation(concepts: dict[str, Concept], one: str, other: str) -> str | None:
     mine, theirs = concepts[one].parents, concepts[other].parents
     if other in mine:
         return "parent"
@@ -115,7 +115,7 @@ def test_related_knows_what_was_added_and_removed(changed: KnowledgeBase) -> Non
 
 
 def test_related_concepts_that_share_a_name_come_first(kb: KnowledgeBase) -> None:
-    names: Dict[str, List[str]] = {"B03": ["S1"], "S1": ["B03"]}
+    names: dict[str, list[str]] = {"B03": ["S1"], "S1": ["B03"]}
     for cui, others in names.items():
         first = kb.related(cui, k=1)
         assert [one.cui for one in first] == others
@@ -127,7 +127,7 @@ def test_related_concepts_that_share_a_name_come_first(kb: KnowledgeBase) -> Non
 
 
 def test_related_takes_retired_ids_and_encodes_nothing(
-    kb: KnowledgeBase, encoded: List[int]
+    kb: KnowledgeBase, encoded: list[int]
 ) -> None:
     with pytest.warns(UserWarning, match="W001.*OLD.*S1"):
         assert kb.related("OLD") == kb.related("S1")

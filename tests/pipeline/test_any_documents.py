@@ -6,8 +6,9 @@ import logging
 import socket
 import threading
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ STRANGE = [
 
 @pytest.fixture(scope="module")
 def folder(
-    few_concepts: List[Concept],
+    few_concepts: list[Concept],
     tiny_encoder: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
@@ -78,7 +79,7 @@ def folder(
 def nlp(folder: Path) -> Language:
     """Three linkers: of the entities, and of two groups of spans."""
     nlp = spacy.blank("en")
-    config: Dict[str, Any] = {"kb": str(folder), "kb_ents_attr": "kb_ents"}
+    config: dict[str, Any] = {"kb": str(folder), "kb_ents_attr": "kb_ents"}
     nlp.add_pipe("sapbert_abbreviations")
     nlp.add_pipe("sapbert_linker", config=config)
     for key, (cui, candidates, note) in GROUPS.items():
@@ -157,11 +158,11 @@ ANY = st.integers(0, 9).flatmap(
 )
 
 
-def make_doc(nlp: Language, recipe: Dict[str, Any]) -> Doc:
+def make_doc(nlp: Language, recipe: dict[str, Any]) -> Doc:
     words = recipe["words"]
     doc = Doc(nlp.vocab, words=words, spaces=[len(word) % 2 > 0 for word in words])
 
-    def spans(places: Sequence[Any]) -> List[Span]:
+    def spans(places: Sequence[Any]) -> list[Span]:
         found = []
         for place, size, label in places if len(doc) else ():
             start = place % len(doc)
@@ -191,7 +192,7 @@ def described(doc: Doc) -> Any:
 
 
 def check_span(
-    cui: Optional[str], candidates: List[Any], note: Optional[str], options: Any
+    cui: str | None, candidates: list[Any], note: str | None, options: Any
 ) -> None:
     assert json.loads(json.dumps(candidates)) == candidates
     assert [c["rank"] for c in candidates] == list(range(1, len(candidates) + 1))
@@ -285,7 +286,7 @@ def alike(one: Any, other: Any) -> bool:
 )
 @given(recipes=st.lists(ANY, max_size=6), options=OPTIONS)
 def test_batches_of_any_size_give_the_same(
-    nlp: Language, recipes: List[Any], options: Any
+    nlp: Language, recipes: list[Any], options: Any
 ) -> None:
     own = {"sapbert_linker": options}
     expected = [
@@ -331,7 +332,7 @@ def test_a_long_form_may_be_a_span_of_any_doc(nlp: Language) -> None:
 
 @pytest.mark.parametrize("attr", [None, "nobody_has_registered_this"])
 def test_a_pipeline_without_long_forms_links_what_is_there(
-    folder: Path, attr: Optional[str]
+    folder: Path, attr: str | None
 ) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(folder), "long_form_attr": attr})
@@ -377,7 +378,7 @@ def test_a_vector_that_is_no_number_makes_its_mention_nil(
 
 
 def test_threads_with_settings_of_their_own_do_not_mix(nlp: Language) -> None:
-    each: List[Any] = [
+    each: list[Any] = [
         {},
         {"k": 1},
         {"filter": {"types": ["T047"]}},
@@ -400,7 +401,7 @@ def test_threads_with_settings_of_their_own_do_not_mix(nlp: Language) -> None:
 
     expected = [link(options) for options in each]
     assert len({json.dumps(one) for one in expected}) == len(each)
-    found: List[Any] = [None] * len(each)
+    found: list[Any] = [None] * len(each)
 
     def work(number: int) -> None:
         found[number] = [link(each[number]) for _ in range(5)]
@@ -459,12 +460,12 @@ def test_nothing_of_a_text_is_printed_and_nothing_is_fetched(
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     caplog.set_level(logging.DEBUG)
-    said: List[str] = []
+    said: list[str] = []
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_abbreviations")
     nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
     words = [SENTINEL, SENTINEL + "\0😀", SENTINEL * 200, "...", "頭痛"]
-    failing: List[Any] = [
+    failing: list[Any] = [
         {"filter": {"types": ["T998"]}},
         {"filter": {"languages": ["zz"]}},
         {"k": 0},

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import pytest
 import spacy
@@ -69,25 +69,25 @@ def make_pipeline(kb: Path, *others: str, linker: str = "last") -> Language:
     nlp.add_pipe("sentencizer")
     ruler: Any = nlp.add_pipe("entity_ruler")
     ruler.add_patterns([{"label": "SIGN", "pattern": text} for text in LINKS])
-    place: Dict[str, Any] = {"after": "entity_ruler"} if linker == "first" else {}
+    place: dict[str, Any] = {"after": "entity_ruler"} if linker == "first" else {}
     for other in others:
         nlp.add_pipe(other)
     nlp.add_pipe("sapbert_linker", config={"kb": str(kb)}, **place)
     return nlp
 
 
-def links(doc: Doc) -> List[Tuple[Any, ...]]:
+def links(doc: Doc) -> list[tuple[Any, ...]]:
     return [
         (ent.text, ent.label_, ent._.cui, ent._.candidates, ent._.link_note)
         for ent in doc.ents
     ]
 
 
-def kb_ids(doc: Doc) -> Dict[str, str]:
+def kb_ids(doc: Doc) -> dict[str, str]:
     return {ent.text: ent.kb_id_ for ent in doc.ents}
 
 
-def negated(doc: Doc, attr: str = "test_negated") -> Dict[str, bool]:
+def negated(doc: Doc, attr: str = "test_negated") -> dict[str, bool]:
     return {ent.text: ent._.get(attr) for ent in doc.ents}
 
 

@@ -2,8 +2,9 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any
 
 import pytest
 import spacy
@@ -35,7 +36,7 @@ def make_doc(nlp: Language) -> Doc:
     return doc
 
 
-def results(doc: Doc) -> List[Any]:
+def results(doc: Doc) -> list[Any]:
     return [
         (ent.text, ent.kb_id_, ent._.cui, ent._.link_note, ent._.candidates)
         for ent in doc.ents
@@ -67,7 +68,7 @@ def test_linker_pipe_equals_calls_in_any_batch(nlp: Language, sample_kb: Path) -
 
 def test_linker_answers_the_same_in_threads(nlp: Language) -> None:
     expected = results(nlp(make_doc(nlp)))
-    found: List[Any] = []
+    found: list[Any] = []
 
     def work() -> None:
         for _ in range(5):
@@ -194,7 +195,7 @@ def test_linker_survives_strange_entities(nlp: Language, text: str, note: str) -
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
-def test_linker_survives_any_entities(nlp: Language, words: List[str]) -> None:
+def test_linker_survives_any_entities(nlp: Language, words: list[str]) -> None:
     try:
         doc = Doc(nlp.vocab, words=words)
     except (ValueError, UnicodeEncodeError):
@@ -293,7 +294,7 @@ OTHER_SETTINGS = {
 }
 
 
-def described(linker: Any) -> List[Any]:
+def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
     for name in ("encoder", "scorer", "source", "opened"):
         state.pop(name)
@@ -352,9 +353,9 @@ def test_default_config_can_be_pasted_and_is_the_factory_s() -> None:
 
 def test_linker_asks_an_error_handler(nlp: Language) -> None:
     linker = nlp.get_pipe("sapbert_linker")
-    failed: List[str] = []
+    failed: list[str] = []
 
-    def keep(name: str, pipe: Any, docs: List[Doc], error: Exception) -> None:
+    def keep(name: str, pipe: Any, docs: list[Doc], error: Exception) -> None:
         failed.append(name)
 
     other = pickle.loads(pickle.dumps(linker))

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import List
 
 import pytest
 import spacy
@@ -25,7 +24,7 @@ def silent_component(doc):
 
 
 def test_each_batch_is_linked_as_if_it_were_the_first(
-    sample_kb: Path, encoded: List[int]
+    sample_kb: Path, encoded: list[int]
 ) -> None:
     nlp = spacy.blank("en")
     complete_pipeline(nlp, kb=str(sample_kb), detection=False)

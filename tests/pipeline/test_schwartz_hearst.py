@@ -2,8 +2,8 @@ import gzip
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, Dict, List, Tuple
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=60)  # lone surrogates to
 DENSE_TEXT = st.text("abAB1- \n.,;'()[]", max_size=80)
 
 
-def list_pairs(text: str) -> List[Tuple[str, str]]:
+def list_pairs(text: str) -> list[tuple[str, str]]:
     return [(found.short, found.long) for found in find_abbreviations(text)]
 
 
@@ -193,7 +193,7 @@ def test_abbreviations_are_sound_in_any_text(text: str) -> None:
 
 
 @given(st.permutations("abcdefgh"), st.lists(st.text("xyz"), min_size=2, max_size=8))
-def test_abbreviations_of_initials_are_found(first: str, rests: List[str]) -> None:
+def test_abbreviations_of_initials_are_found(first: str, rests: list[str]) -> None:
     words = [letter + rest + "z" for letter, rest in zip(first, rests, strict=False)]
     short = "".join(word[0] for word in words).upper()
     assert list_pairs(f"1 {' '.join(words)} ({short})") == [(short, " ".join(words))]
@@ -208,8 +208,8 @@ def test_importing_abbreviations_imports_neither_spacy_nor_numpy() -> None:
     assert not {"spacy", "numpy", "torch"} & set(done.stdout.split())
 
 
-def read_texts(path: Path) -> Dict[str, str]:
-    texts: Dict[str, str] = {}
+def read_texts(path: Path) -> dict[str, str]:
+    texts: dict[str, str] = {}
     with gzip.open(path, "rt", encoding="utf8") as file:
         for line in file:
             doc, bar, rest = line.rstrip("\n").partition("|")

@@ -2,7 +2,6 @@ import gzip
 import os
 import tracemalloc
 from pathlib import Path
-from typing import List, Tuple
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +19,7 @@ from spacy_sapbert.system.reading import (
 from spacy_sapbert.system.writing import write_atomically
 
 
-def lines_of(path: Path) -> List[Tuple[int, bytes]]:
+def lines_of(path: Path) -> list[tuple[int, bytes]]:
     return [
         (number, line)
         for first, lines in read_line_blocks(path)
@@ -49,7 +48,7 @@ def write(path: Path, data: bytes) -> Path:
     ],
 )
 def test_only_line_feeds_end_lines(
-    tmp_path: Path, data: bytes, expected: List[bytes]
+    tmp_path: Path, data: bytes, expected: list[bytes]
 ) -> None:
     lines = lines_of(write(tmp_path / "x.txt", data))
     assert [line for _, line in lines] == expected
@@ -67,7 +66,7 @@ def test_only_line_feeds_end_lines(
 )
 def test_borders_of_blocks_do_not_show(
     tmp_path_factory: pytest.TempPathFactory,
-    lines: List[bytes],
+    lines: list[bytes],
     end: bytes,
     block_bytes: int,
     packed: bool,
@@ -89,7 +88,7 @@ def test_borders_of_blocks_do_not_show(
 @given(cuts=st.lists(st.integers(0, 200), max_size=5), packed=st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_parts_may_be_cut_anywhere(
-    tmp_path_factory: pytest.TempPathFactory, cuts: List[int], packed: bool
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], packed: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("parts")
     data = "".join(f"line {number} é\n" for number in range(30)).encode()

@@ -1,7 +1,8 @@
 """A few pairs, and configs to train the tiny encoder on them."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any
 
 import pytest
 from confection import Config
@@ -32,7 +33,7 @@ def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def forest(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, str]:
+def forest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Files of nine concepts, each with four children, and relations between them,
     as settings."""
     folder = tmp_path_factory.mktemp("forest")
@@ -59,7 +60,7 @@ def forest(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def small_settings(tiny_encoder: Path) -> Dict[str, Any]:
+def small_settings(tiny_encoder: Path) -> dict[str, Any]:
     """What differs from the default config, by dotted names."""
     return {
         "encoder.base": str(tiny_encoder),
@@ -73,10 +74,10 @@ def small_settings(tiny_encoder: Path) -> Dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def make_config(small_settings: Dict[str, Any]) -> Callable[..., Config]:
+def make_config(small_settings: dict[str, Any]) -> Callable[..., Config]:
     """Make a config of these settings and some more."""
 
-    def make(more: Dict[str, Any] | None = None) -> Config:
+    def make(more: dict[str, Any] | None = None) -> Config:
         return read_config(None, {**small_settings, **(more or {})})
 
     return make

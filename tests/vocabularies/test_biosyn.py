@@ -2,7 +2,7 @@ import gzip
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ def write(folder: Path, *lines: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_biosyn(path, report=report, **options)), report
 
@@ -110,7 +110,7 @@ def test_any_text_gives_concepts_or_an_error_of_ours(text: str, on_error: str) -
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(NAMES))
-def test_any_names_come_back(names: List[str]) -> None:
+def test_any_names_come_back(names: list[str]) -> None:
     said = [name for name in map(clean_name, names) if has_letter_or_digit(name)]
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), "D1||" + "|".join(["fever", *names]))

@@ -1,7 +1,7 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Dict, List, Set
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def fields_of(concepts: List[Concept]) -> List[dict]:
+def fields_of(concepts: list[Concept]) -> list[dict]:
     return [asdict(concept) for concept in concepts]
 
 
@@ -76,7 +76,7 @@ def test_json_has_languages_and_sources_sorted() -> None:
 @settings(deadline=None, max_examples=60)
 @given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
 def test_file_gives_back_what_was_written(
-    tmp_path_factory: pytest.TempPathFactory, concepts: List[Concept], packed: bool
+    tmp_path_factory: pytest.TempPathFactory, concepts: list[Concept], packed: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("concepts")
     path = folder / ("concepts.jsonl.gz" if packed else "concepts.jsonl")
@@ -96,7 +96,7 @@ def test_name_or_aliases_may_stand_alone(tmp_path: Path) -> None:
     assert aliases == [["Fever"], ["Pain", "Ache"], ["Ache", "Pain"]]
 
 
-def names_by(places: Dict[str, List[int]], aliases: List[str]) -> Dict[str, Set[str]]:
+def names_by(places: dict[str, list[int]], aliases: list[str]) -> dict[str, set[str]]:
     return {key: {aliases[place] for place in places[key]} for key in places}
 
 

@@ -3,7 +3,7 @@ import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ def write(folder: Path, *lines: Any) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_jsonl(path, report=report, **options)), report
 
@@ -68,7 +68,7 @@ def test_names_are_cleaned_and_what_is_dropped_is_counted(tmp_path: Path) -> Non
 def test_languages_and_sources_stay_with_the_cleaned_names(tmp_path: Path) -> None:
     names = ["--", " a  b ", "c", "a b", "d"]
     places = {"languages": {"ENG": [1, 2], "FIN": [3]}, "sources": {"S": [0]}}
-    lines: List[Any] = [{"cui": "1", "aliases": names, **places}]
+    lines: list[Any] = [{"cui": "1", "aliases": names, **places}]
     lines += [{"cui": "1", "aliases": ["e", "c"], "languages": {"FIN": [0, 1]}}]
     (concept,), _ = read(write(tmp_path, *lines))
     assert concept.aliases == ["a b", "c", "d", "e"]
@@ -123,7 +123,7 @@ def test_compressed_file_is_read(tmp_path: Path) -> None:
 
 
 def test_what_was_written_is_read(
-    few_concepts: List[Concept], concepts_file: Path, tmp_path: Path
+    few_concepts: list[Concept], concepts_file: Path, tmp_path: Path
 ) -> None:
     concepts, _ = read(concepts_file)
     assert concepts == few_concepts
@@ -160,7 +160,7 @@ LINES = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LINES, max_size=4), st.sampled_from(["fail", "skip"]))
 def test_any_line_gives_concepts_or_an_error_of_ours(
-    lines: List[Any], on_error: str
+    lines: list[Any], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), {"cui": "1", "name": "a"}, *lines)

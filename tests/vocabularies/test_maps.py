@@ -1,6 +1,6 @@
 import gzip
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def write(folder: Path, names: str = NAMES, parents: str = PARENTS) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_maps(path, report=report, **options)), report
 

@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -65,7 +65,7 @@ def test_names_keep_their_languages_and_sources() -> None:
 
 
 @given(st.lists(CONCEPTS, min_size=1, max_size=4))
-def test_union_says_of_each_name_what_the_parts_say(concepts: List[Concept]) -> None:
+def test_union_says_of_each_name_what_the_parts_say(concepts: list[Concept]) -> None:
     expected = {
         (field, key, concept.aliases[place])
         for concept in concepts
@@ -97,7 +97,7 @@ def test_vocabularies_are_read_in_step() -> None:
 
 
 def test_sorting_keeps_fields_and_the_order_of_the_same_id(
-    few_concepts: List[Concept],
+    few_concepts: list[Concept],
 ) -> None:
     mixed = [*reversed(few_concepts), Concept("C0000004", ["later", "Fever"])]
     found = list(sort_concepts(mixed))
@@ -108,7 +108,7 @@ def test_sorting_keeps_fields_and_the_order_of_the_same_id(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
-def test_sorting_is_that_of_python(cuis: List[str]) -> None:
+def test_sorting_is_that_of_python(cuis: list[str]) -> None:
     found = sort_concepts(Concept(cui, ["name"]) for cui in cuis)
     assert [concept.cui for concept in found] == sorted(cuis)
 

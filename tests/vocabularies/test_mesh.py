@@ -1,10 +1,11 @@
 import csv
 import gzip
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
@@ -160,7 +161,7 @@ def write(folder: Path, text: str, name: str = "desc2024.xml") -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_mesh(path, report=report, **options)), report
 
@@ -171,7 +172,7 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def mesh_concept(ui: str, names: List[str], **fields: Any) -> Concept:
+def mesh_concept(ui: str, names: list[str], **fields: Any) -> Concept:
     """A concept with what all of MeSH have."""
     return Concept(
         f"MESH:{ui}",
@@ -421,7 +422,7 @@ RECORDS = st.fixed_dictionaries(
 )
 
 
-def to_xml(ui: str, fields: Dict[str, Any]) -> str:
+def to_xml(ui: str, fields: dict[str, Any]) -> str:
     terms = "".join(
         f'<Term IsPermutedTermYN="{"Y" if permuted else "N"}">'
         f"<String>{escape(name)}</String></Term>"
@@ -439,7 +440,7 @@ def to_xml(ui: str, fields: Dict[str, Any]) -> str:
     )
 
 
-def to_concepts(records: Dict[str, Dict[str, Any]]) -> List[Concept]:
+def to_concepts(records: dict[str, dict[str, Any]]) -> list[Concept]:
     """What the records should become, worked out in another way."""
     said = {
         ui: [
@@ -449,7 +450,7 @@ def to_concepts(records: Dict[str, Dict[str, Any]]) -> List[Concept]:
         ]
         for ui, fields in records.items()
     }
-    owner: Dict[str, str] = {}
+    owner: dict[str, str] = {}
     for ui, fields in records.items():
         for number in fields["numbers"]:
             if said[ui]:
@@ -471,7 +472,7 @@ def to_concepts(records: Dict[str, Dict[str, Any]]) -> List[Concept]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.from_regex(r"D\d{3}", fullmatch=True), RECORDS, max_size=5))
-def test_any_records_come_back(records: Dict[str, Dict[str, Any]]) -> None:
+def test_any_records_come_back(records: dict[str, dict[str, Any]]) -> None:
     xml = as_xml("".join(to_xml(ui, fields) for ui, fields in records.items()))
     expected = to_concepts(records)
     with tempfile.TemporaryDirectory() as folder:
@@ -503,7 +504,7 @@ def test_file_that_is_cut_anywhere_is_an_error(length: int, on_error: str) -> No
     st.sampled_from(["fail", "skip"]),
 )
 def test_any_text_gives_concepts_or_an_error_of_ours(
-    parts: List[str], on_error: str
+    parts: list[str], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), as_xml(record("D1") + "".join(parts)))
@@ -513,7 +514,7 @@ def test_any_text_gives_concepts_or_an_error_of_ours(
             write_concepts(Path(folder) / "again.jsonl", concepts)
 
 
-def read_table(path: Path) -> Iterator[Tuple[str, List[Dict[str, str]]]]:
+def read_table(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """The rows of each descriptor."""
     with gzip.open(path, "rt", encoding="utf8") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -524,7 +525,7 @@ def read_table(path: Path) -> Iterator[Tuple[str, List[Dict[str, str]]]]:
 def test_diseases_of_mesh_come_back(
     data_file: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    records: Dict[str, Dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     for ui, rows in read_table(data_file("sources/mesh_trees.tsv.gz")):
         numbers = [row["tree_location"] for row in rows]
         if any(number.startswith(("C08", "C1")) for number in numbers):

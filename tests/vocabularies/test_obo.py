@@ -2,7 +2,7 @@ import gzip
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +29,7 @@ def write_obo(folder: Path, *terms: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_obo(path, report=report, **options)), report
 
@@ -195,7 +195,7 @@ SYNONYMS = [
     ],
 )
 def test_scopes_choose_synonyms_and_the_others_are_counted(
-    tmp_path: Path, scopes: Tuple[str, ...], names: List[str]
+    tmp_path: Path, scopes: tuple[str, ...], names: list[str]
 ) -> None:
     path = write_obo(tmp_path, make_term("X:1", "name: x", *SYNONYMS))
     (concept,), report = read(path, scopes=scopes)
@@ -400,7 +400,7 @@ PIECES = st.one_of(
 @settings(max_examples=80, deadline=None)
 @given(st.lists(PIECES, max_size=20), st.sampled_from(["fail", "skip"]))
 def test_any_text_gives_concepts_or_an_error_of_ours(
-    pieces: List[str], on_error: str
+    pieces: list[str], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocabulary.obo"

@@ -3,7 +3,7 @@ import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ OIO = "http://www.geneontology.org/formats/oboInOwl#"
 DOID_CONCEPTS = 14_943
 
 
-def make_node(id: str, label: str = "a name", **meta: Any) -> Dict[str, Any]:
+def make_node(id: str, label: str = "a name", **meta: Any) -> dict[str, Any]:
     return {"id": OBO + id, "lbl": label, "type": "CLASS", "meta": meta}
 
 
@@ -32,7 +32,7 @@ def write_graph(folder: Path, *nodes: Any, edges: Any = ()) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_obographs(path, report=report, **options)), report
 
@@ -264,7 +264,7 @@ METAS = st.dictionaries(
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
 def test_any_json_gives_concepts_or_an_error_of_ours(
-    node: Dict[str, Any], meta: Dict[str, Any], edges: Any, on_error: str
+    node: dict[str, Any], meta: dict[str, Any], edges: Any, on_error: str
 ) -> None:
     nodes = [make_node("X_1"), {**make_node("X_2", **meta), **node}]
     with tempfile.TemporaryDirectory() as folder:

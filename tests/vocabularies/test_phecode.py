@@ -1,7 +1,7 @@
 import gzip
 import os
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def write(folder: Path, labels: str = LABELS, rollup: str = ROLLUP) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_phecode(path, report=report, **options)), report
 

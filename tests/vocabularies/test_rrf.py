@@ -1,9 +1,10 @@
 import gzip
 import json
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -71,13 +72,13 @@ def write_conso(folder: Path, *rows: str) -> Path:
     return write_table(folder, "MRCONSO", *rows)
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     """Read all of it, and the report."""
     report = Report()
     return list(read_rrf(path, report=report, **options)), report
 
 
-def names_of(path: Path, **options: Any) -> Dict[str, List[str]]:
+def names_of(path: Path, **options: Any) -> dict[str, list[str]]:
     """The names by the ids."""
     return {each.cui: each.aliases for each in read(path, **options)[0]}
 
@@ -202,7 +203,7 @@ def test_concept_longer_than_a_block_stays_one(tmp_path: Path) -> None:
     "values", [{"TS": "P"}, {"STT": "PF"}, {"ISPREF": "Y"}, {"LAT": "ENG"}]
 )
 def test_preferred_atom_leads_and_the_others_keep_their_order(
-    tmp_path: Path, values: Dict[str, str]
+    tmp_path: Path, values: dict[str, str]
 ) -> None:
     rows = [atom(HEART, name, LAT="SPA") for name in ("a", "b")]
     rows.append(atom(HEART, "c", **{"LAT": "SPA", **values}))
@@ -255,7 +256,7 @@ def test_source_rank_does_not_outweigh_the_flags(tmp_path: Path) -> None:
     ],
 )
 def test_filter_drops_and_counts(
-    tmp_path: Path, options: Dict[str, Any], values: Dict[str, str], rule: str
+    tmp_path: Path, options: dict[str, Any], values: dict[str, str], rule: str
 ) -> None:
     write_conso(tmp_path, atom(HEART, "kept"), atom(HEART, "dropped", **values))
     (concept,), report = read(tmp_path, **options)
@@ -291,8 +292,8 @@ def test_types_keep_concepts_with_one_of_them(tmp_path: Path) -> None:
 )
 def test_filter_that_names_what_is_not_there_suggests(
     tmp_path: Path,
-    options: Dict[str, Any],
-    values: Dict[str, str],
+    options: dict[str, Any],
+    values: dict[str, str],
     asked: str,
     near: str,
 ) -> None:
@@ -400,7 +401,7 @@ def test_definition_goes_with_its_atom(tmp_path: Path) -> None:
     ],
 )
 def test_relation_says_what_the_second_is_to_the_first(
-    tmp_path: Path, child: str, values: Dict[str, str]
+    tmp_path: Path, child: str, values: dict[str, str]
 ) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     write_table(tmp_path, "MRREL", relation(HEART, FEVER, **values))
@@ -671,7 +672,7 @@ def test_bad_utf8_beside_mrconso_is_an_error_or_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cuis", [(FEVER, HEART), (HEART, FEVER, HEART)])
 def test_ids_out_of_order_are_an_error_with_the_command(
-    tmp_path: Path, cuis: Tuple[str, ...]
+    tmp_path: Path, cuis: tuple[str, ...]
 ) -> None:
     path = write_conso(tmp_path, *(atom(cui, "name") for cui in cuis))
     error = fail(tmp_path)
@@ -726,7 +727,7 @@ PIECES = st.one_of(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5))
-def test_any_names_come_back(concepts: List[List[str]]) -> None:
+def test_any_names_come_back(concepts: list[list[str]]) -> None:
     rows = [
         atom(f"C{number:07}", name)
         for number, names in enumerate(concepts)
@@ -759,7 +760,7 @@ ATOMS = st.tuples(
     st.sampled_from([(), ("ENG",), ("FIN", "ENG")]),
 )
 def test_languages_and_sources_are_those_of_the_rows(
-    concepts: List[List[Tuple[str, str, str, str]]], languages: Sequence[str]
+    concepts: list[list[tuple[str, str, str, str]]], languages: Sequence[str]
 ) -> None:
     rows, expected = [], {}
     for number, atoms in enumerate(concepts):
@@ -785,7 +786,7 @@ def test_languages_and_sources_are_those_of_the_rows(
 @settings(max_examples=80, deadline=None)
 @given(st.lists(PIECES, max_size=8), st.sampled_from(["fail", "skip"]))
 def test_any_bytes_give_concepts_or_an_error_of_ours(
-    pieces: List[bytes], on_error: str
+    pieces: list[bytes], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for table in ("MRCONSO", "MRSTY", "MRREL"):

@@ -3,8 +3,9 @@
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -53,7 +54,7 @@ LAST = [
 ]
 
 
-def make_line(values: Dict[str, str], broken: str) -> bytes:
+def make_line(values: dict[str, str], broken: str) -> bytes:
     """A line of MRCONSO, whole or broken."""
     line = "".join(f"{values.get(column, '')}|" for column in COLUMN).encode()
     changes = {"more": line + b"|", "less": line[:-1], "blank": b""}
@@ -71,20 +72,20 @@ def fail(concepts: Iterator[Concept]) -> str:
 
 
 def read_plainly(
-    lines: List[bytes],
-    languages: List[str],
-    sources: List[str],
-    source_rank: List[str],
+    lines: list[bytes],
+    languages: list[str],
+    sources: list[str],
+    source_rank: list[str],
     suppressed: bool,
     cui_pattern: str,
-) -> Tuple[List[Concept], Dict[str, int], Dict[str, int]]:
+) -> tuple[list[Concept], dict[str, int], dict[str, int]]:
     """Read lines one by one, and skip what is bad.
 
-    RETURNS (Tuple[List[Concept], Dict[str, int], Dict[str, int]]): The concepts; how
+    RETURNS (tuple[list[Concept], dict[str, int], dict[str, int]]): The concepts; how
         many rows each rule dropped; the first line that each kind of error is in.
     """
     dropped, errors = Counter(), {}
-    kept: Dict[str, List[Tuple[Any, ...]]] = {}
+    kept: dict[str, list[tuple[Any, ...]]] = {}
     last = ""
     for number, line in enumerate(lines, 1):
         fields = line[:-1].split(b"|")
@@ -161,9 +162,9 @@ def read_plainly(
     st.sampled_from([1, 50, 400, files.BLOCK_BYTES]),
 )
 def test_reader_does_what_a_plain_one_does(
-    rows: List[Tuple[Dict[str, str], str]],
+    rows: list[tuple[dict[str, str], str]],
     in_order: bool,
-    options: Dict[str, Any],
+    options: dict[str, Any],
     block_bytes: int,
 ) -> None:
     if in_order:

@@ -3,7 +3,7 @@ import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +33,7 @@ def write(folder: Path, *lines: Any) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Tuple[List[Concept], Report]:
+def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
     return list(read_scispacy(path, report=report, **options)), report
 
@@ -68,7 +68,7 @@ def test_canonical_name_leads_the_aliases(tmp_path: Path) -> None:
         ({"canonical_name": "fever"}, ["fever", "Pyrexia"]),
     ],
 )
-def test_fields_may_say_nothing(tmp_path: Path, fields: Any, names: List[str]) -> None:
+def test_fields_may_say_nothing(tmp_path: Path, fields: Any, names: list[str]) -> None:
     ((concept,), _) = read(write(tmp_path, {**FEVER, **fields}))
     assert concept.aliases == names
     assert concept.definition in (None, FEVER["definition"])
@@ -157,7 +157,7 @@ LINES = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LINES, max_size=4), st.sampled_from(["fail", "skip"]))
 def test_any_line_gives_concepts_or_an_error_of_ours(
-    lines: List[Any], on_error: str
+    lines: list[Any], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), PAIN, *lines)

@@ -1,7 +1,7 @@
 """AskAPatient: phrases of patients, with SNOMED CT and AMT ids, in ten folds."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import split_ids

@@ -1,7 +1,7 @@
 """BioSyn's processed folders: one `.concept` file for each document, without text."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import BARS
@@ -13,11 +13,11 @@ from training.corpora.registry import GoldDocument, GoldSpan
 FIELDS = 5
 
 
-def list_concept_files(path: Path) -> List[Path]:
+def list_concept_files(path: Path) -> list[Path]:
     """List the files of a corpus.
 
     path (Path): A folder, or one file.
-    RETURNS (List[Path]): Its `.concept` files, sorted.
+    RETURNS (list[Path]): Its `.concept` files, sorted.
     RAISES (SapbertError): If a folder has none.
     """
     if not path.is_dir():
@@ -83,7 +83,7 @@ def read_biosyn_concepts(
     SOURCE: Sung et al. (2020), `preprocess.py` and the data released with it.
     """
     for file in list_concept_files(path):
-        spans: List[GoldSpan] = []
+        spans: list[GoldSpan] = []
         for number, line in read_lines(file):
             if line.strip():
                 spans += read_line(

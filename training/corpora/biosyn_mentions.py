@@ -2,17 +2,10 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import (
-    Callable,
-    Dict,
-    FrozenSet,
-    Iterable,
-    Iterator,
-    List,
     NamedTuple,
-    Optional,
-    Tuple,
 )
 
 import typer
@@ -48,8 +41,8 @@ COUNTED = (
     "not in the dictionary, dropped",
 )
 
-Covers = Callable[[str], FrozenSet[str]]
-Parts = List[List[str]]
+Covers = Callable[[str], frozenset[str]]
+Parts = list[list[str]]
 
 
 class Steps(NamedTuple):
@@ -80,13 +73,13 @@ class Known(NamedTuple):
 
 
 def expand_abbreviations(
-    mention: str, long_forms: Dict[str, str], *, within: Tuple[str, ...] = ()
+    mention: str, long_forms: dict[str, str], *, within: tuple[str, ...] = ()
 ) -> str:
     """Put long forms for short ones, also in the long forms.
 
     mention (str): The mention.
-    long_forms (Dict[str, str]): From `find_long_forms`.
-    within (Tuple[str, ...]): The short forms that this text stands for. They are not
+    long_forms (dict[str, str]): From `find_long_forms`.
+    within (tuple[str, ...]): The short forms that this text stands for. They are not
         expanded again, so that two that stand for each other come to an end.
     RETURNS (str): With long forms for each token, or two, that equal a short form, also
         between `/` and before commas. Single blanks.
@@ -103,7 +96,7 @@ def expand_abbreviations(
     tokens = mention.split()
     if len(within) >= MOST_ROUNDS:
         return " ".join(tokens)
-    done: List[str] = []
+    done: list[str] = []
     while tokens:
         for size in (2, 1):
             token = " ".join(tokens[:size])
@@ -117,20 +110,20 @@ def expand_abbreviations(
     return " ".join(done)
 
 
-def know_dictionary(concepts: Iterable[Concept], aliases: Dict[str, str]) -> Known:
+def know_dictionary(concepts: Iterable[Concept], aliases: dict[str, str]) -> Known:
     """Remember the ids and names of a dictionary.
 
     concepts (Iterable[Concept]): Pre-processed or not.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     RETURNS (Known): What it has; of several aliases the one that stands for them.
     """
     dictionary = read_dictionary(preprocess_concepts(concepts, Counter()))
     groups = group_aliases(aliases)
 
-    def covers(cui: str) -> FrozenSet[str]:
+    def covers(cui: str) -> frozenset[str]:
         return find_concepts(cui, dictionary.lookup, aliases, groups)
 
-    def named(name: str) -> FrozenSet[str]:
+    def named(name: str) -> frozenset[str]:
         row = dictionary.names.get(name)
         cuis = [] if row is None else dictionary.cuis[row]
         return frozenset(aliases.get(cui, cui) for cui in cuis)
@@ -138,17 +131,17 @@ def know_dictionary(concepts: Iterable[Concept], aliases: Dict[str, str]) -> Kno
     return Known(covers, named)
 
 
-def order_parts(names: List[str], parts: Parts, known: Known) -> Parts:
-    """Give the parts of a composite their ids, which may be annotated in another order.
+def order_parts(names: list[str], parts: Parts, known: Known) -> Parts:
+    """Return the parts of a composite their ids, which may be annotated in another order.
 
-    names (List[str]): The parts of the mention, in order.
+    names (list[str]): The parts of the mention, in order.
     parts (Parts): As many lists of ids.
     known (Known): The dictionary.
     RETURNS (Parts): Those of each name: the first whose concept bears that very name;
         what is left goes to the other names in order.
     """
     left = list(parts)
-    found: List[Optional[List[str]]] = []
+    found: list[list[str] | None] = []
     for name in names:
         named = known.named(preprocess_name(name))
         own = (part for part in left if any(named & known.covers(c) for c in part))
@@ -159,15 +152,15 @@ def order_parts(names: List[str], parts: Parts, known: Known) -> Parts:
 
 
 def split_span(
-    span: GoldSpan, steps: Steps, known: Optional[Known], counts: Counter[str]
-) -> List[GoldSpan]:
+    span: GoldSpan, steps: Steps, known: Known | None, counts: Counter[str]
+) -> list[GoldSpan]:
     """Split a composite, if it has as many parts as it has concepts.
 
     span (GoldSpan): A mention.
     steps (Steps): How it is done.
-    known (Optional[Known]): The dictionary.
+    known (Known | None): The dictionary.
     counts (Counter[str]): Is added to.
-    RETURNS (List[GoldSpan]): A mention of each part, at the place of the whole, or the
+    RETURNS (list[GoldSpan]): A mention of each part, at the place of the whole, or the
         mention alone.
     """
     if not steps.composites or len(span.parts) < 2:
@@ -188,11 +181,11 @@ def split_span(
     ]
 
 
-def is_kept(span: GoldSpan, known: Optional[Known], counts: Counter[str]) -> bool:
-    """Tell whether a mention is asked for at all.
+def is_kept(span: GoldSpan, known: Known | None, counts: Counter[str]) -> bool:
+    """Return whether a mention is asked for at all.
 
     span (GoldSpan): A pre-processed mention.
-    known (Optional[Known]): The dictionary; None = ids do not matter.
+    known (Known | None): The dictionary; None = ids do not matter.
     counts (Counter[str]): Is added to.
     RETURNS (bool): Whether something is left of it, and each of its parts has an id
         that the dictionary has.
@@ -212,14 +205,14 @@ def preprocess_documents(
     documents: Iterable[GoldDocument],
     counts: Counter[str],
     steps: Steps = ALL_STEPS,
-    known: Optional[Known] = None,
+    known: Known | None = None,
 ) -> Iterator[GoldDocument]:
     """Pre-process the mentions of a corpus.
 
     documents (Iterable[GoldDocument]): From `read_corpus`.
     counts (Counter[str]): Is added to.
     steps (Steps): How it is done.
-    known (Optional[Known]): The dictionary; None = no mention is dropped for its ids.
+    known (Known | None): The dictionary; None = no mention is dropped for its ids.
     YIELDS (GoldDocument): With other mentions; their offsets are those of the text.
     SOURCE: Sung et al. (2020).
     """
@@ -229,7 +222,7 @@ def preprocess_documents(
         counts["documents without text"] += not document.text
         counts["mentions"] += len(document.spans)
         long_forms = find_long_forms(document.text) if steps.abbreviations else {}
-        spans: List[GoldSpan] = []
+        spans: list[GoldSpan] = []
         for span in document.spans:
             mention = expand_abbreviations(span.mention, long_forms)
             counts["abbreviations expanded"] += mention.split() != span.mention.split()
@@ -245,10 +238,10 @@ def main(
     corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
     format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
     output: Path = typer.Option(..., help="mentions.tsv or mentions.tsv.gz to write."),
-    dictionary: Optional[Path] = typer.Option(
+    dictionary: Path | None = typer.Option(
         None, help="concepts.jsonl: drop mentions whose ids it does not have."
     ),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     prefix: str = typer.Option(
@@ -257,7 +250,7 @@ def main(
     drop_prefix: str = typer.Option(
         "", help="Taken from ids that have it, e.g. UMLS:", show_default=False
     ),
-    bars_join_parts: Optional[bool] = typer.Option(
+    bars_join_parts: bool | None = typer.Option(
         None,
         "--bars-join-parts/--bars-are-alternatives",
         help="A|B means A and B, or A or B. [as the format]",

@@ -4,9 +4,9 @@ import re
 import string
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Iterable, Iterator
 
 import typer
 from tqdm import tqdm

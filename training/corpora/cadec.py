@@ -1,8 +1,8 @@
 """CADEC as CSIRO releases it: the folders `text`, `original` and `sct`."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List, Tuple
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.brat import Entities, list_annotations, read_entities
@@ -19,20 +19,20 @@ CONCEPT = re.compile(r"\s*([0-9]{6,18})\s*(?:\|[^|]*(?:\||$))?\s*")
 JOINT = re.compile(r"or\b|\+", re.IGNORECASE)
 
 
-def split_concepts(path: Path, number: int, field: str) -> List[List[str]]:
+def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
     """Read which concepts a mention means.
 
     path (Path): The file, for the error.
     number (int): The line, for the error.
     field (str): `id | name |`, or several, with `or` between alternatives and `+`
         between parts; or `CONCEPT_LESS`.
-    RETURNS (List[List[str]]): The ids of each part, `or` within a part; empty if there
+    RETURNS (list[list[str]]): The ids of each part, `or` within a part; empty if there
         is none.
     RAISES (SapbertError): If it has another form.
     """
     if field.strip(" |").upper() == NO_CONCEPT:
         return []
-    parts: List[List[str]] = [[]]
+    parts: list[list[str]] = [[]]
     place = 0
     while True:
         concept = CONCEPT.match(field, place)
@@ -51,11 +51,11 @@ def split_concepts(path: Path, number: int, field: str) -> List[List[str]]:
 
 
 def read_concept(
-    path: Path, number: int, line: str, text: str, originals: Tuple[Path, Entities]
-) -> Tuple[str, GoldSpan]:
+    path: Path, number: int, line: str, text: str, originals: tuple[Path, Entities]
+) -> tuple[str, GoldSpan]:
     """Read a line of a file in `sct`; see `read_cadec`.
 
-    RETURNS (Tuple[str, GoldSpan]): The name of the mention in `original`, and the
+    RETURNS (tuple[str, GoldSpan]): The name of the mention in `original`, and the
         mention with its concepts.
     """
     fields = line.split("\t", 2)

@@ -1,8 +1,8 @@
 """COMETA: terms of patients on Reddit, with SNOMED CT ids, in a table with quotes."""
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import split_ids
@@ -35,7 +35,7 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
             Errors.E605.format(setting="level", known=list(LEVELS), value=level)
         )
     wanted = [TERM, LEVELS[level]]
-    columns: List[str] = []
+    columns: list[str] = []
     lines = (f"{line}\n" for _, line in read_lines(path))
     rows = csv.reader(lines, delimiter="\t", strict=True)
     while True:

@@ -1,7 +1,6 @@
 """Mentions of several concepts, "breast and ovarian cancer", split into their parts."""
 
 import re
-from typing import List, Tuple
 
 from spacy_sapbert.pipeline.schwartz_hearst import is_balanced
 
@@ -10,8 +9,8 @@ PREPOSITIONS = frozenset({"of", "in", "on", "to", "from", "with", "for", "at"})
 NUMBER = re.compile(r"\d+[a-z]?|[IVX]+[a-z]?|[a-z]", re.IGNORECASE)  # type 1, IIa, B
 PROPER_NAME = re.compile(r"[A-Z][a-z]+\S*")
 
-Words = List[str]
-Shared = Tuple[Words, List[Words], Words]  # words before all items, items, words after
+Words = list[str]
+Shared = tuple[Words, list[Words], Words]  # words before all items, items, words after
 
 
 def find_preposition(words: Words) -> int:
@@ -24,10 +23,10 @@ def find_preposition(words: Words) -> int:
     return max((n for n in places if words[n].lower() in PREPOSITIONS), default=0)
 
 
-def share_after_preposition(items: List[Words], place: int) -> Shared:
+def share_after_preposition(items: list[Words], place: int) -> Shared:
     """Share what stands before the first item: "cancer of the breast and ovary".
 
-    items (List[Words]): The items.
+    items (list[Words]): The items.
     place (int): Of the preposition in the first item.
     RETURNS (Shared): What is shared, with "the", and what is not, without "both".
     """
@@ -42,12 +41,12 @@ def share_after_preposition(items: List[Words], place: int) -> Shared:
     return begin, items, []
 
 
-def share_head(items: List[Words]) -> Shared:
+def share_head(items: list[Words]) -> Shared:
     """Share the last word of the last item: "breast and soft tissue tumors".
 
     Of proper names all that follows the last: "Duchenne and Becker muscular dystrophy".
 
-    items (List[Words]): The items; the last has two words or more.
+    items (list[Words]): The items; the last has two words or more.
     RETURNS (Shared): What is shared and what is not.
     """
     *others, last = items
@@ -58,10 +57,10 @@ def share_head(items: List[Words]) -> Shared:
     return [], [*others, last[:size]], last[size:]
 
 
-def share_words(items: List[Words]) -> Shared:
+def share_words(items: list[Words]) -> Shared:
     """Find the words that all items of a composite share.
 
-    items (List[Words]): What stands between the separators.
+    items (list[Words]): What stands between the separators.
     RETURNS (Shared): What is shared and what is not.
     """
     first, last = items[0], items[-1]
@@ -80,7 +79,7 @@ def share_words(items: List[Words]) -> Shared:
     return share_head(items)
 
 
-def split_composite(mention: str, count: int) -> List[str]:
+def split_composite(mention: str, count: int) -> list[str]:
     """Split a mention of several concepts, each part with the words that all share.
 
     Items are what stands between commas, "and", "or", "and/or" and "/". There must be
@@ -99,7 +98,7 @@ def split_composite(mention: str, count: int) -> List[str]:
 
     mention (str): The mention.
     count (int): How many concepts it means.
-    RETURNS (List[str]): As many parts; the mention alone if it cannot be split so.
+    RETURNS (list[str]): As many parts; the mention alone if it cannot be split so.
     SOURCE: After D'Souza and Ng (2015), and Sung et al. (2020), appendix.
     """
     items = [item.strip() for item in SEPARATOR.split(" ".join(mention.split()))]

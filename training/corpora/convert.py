@@ -2,8 +2,9 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Iterable, Iterator, List, Optional
+from typing import IO, TYPE_CHECKING
 
 import typer
 from tqdm import tqdm
@@ -57,10 +58,10 @@ def count_mentions(
         yield keep_linked(document) if linked_only else document
 
 
-def format_ids(parts: List[List[str]]) -> str:
+def format_ids(parts: list[list[str]]) -> str:
     """Write ids as `spacy_sapbert.evaluation.gold_mentions` reads them.
 
-    parts (List[List[str]]): As in `GoldSpan`.
+    parts (list[list[str]]): As in `GoldSpan`.
     RETURNS (str): `A|B+C` = A or B, and C; empty if there is none.
     """
     return "+".join("|".join(part) for part in parts)
@@ -102,7 +103,7 @@ def make_doc(
 
     nlp.max_length = max(nlp.max_length, len(document.text))
     doc = nlp.make_doc(document.text)
-    spans: List[Span] = []
+    spans: list[Span] = []
     for gold in document.spans:
         span = doc.char_span(
             gold.start,
@@ -233,24 +234,24 @@ def main(
     drop_prefix: str = typer.Option(
         "", help="Taken from ids that have it, e.g. UMLS:", show_default=False
     ),
-    bars_join_parts: Optional[bool] = typer.Option(
+    bars_join_parts: bool | None = typer.Option(
         None,
         "--bars-join-parts/--bars-are-alternatives",
         help="A|B means A and B, or A or B. [as the format]",
     ),
-    split_composites: Optional[bool] = typer.Option(
+    split_composites: bool | None = typer.Option(
         None,
         "--split-composites/--whole-composites",
         help="Parts of a composite are mentions of their own. [as the format]",
     ),
-    language: Optional[str] = typer.Option(
+    language: str | None = typer.Option(
         None, help="TSV: only mentions with this `lang`. [all]"
     ),
-    level: Optional[str] = typer.Option(
+    level: str | None = typer.Option(
         None, help="COMETA: general or specific. [general]"
     ),
-    fold: Optional[int] = typer.Option(None, help="AskAPatient: 0 to 9. [0]"),
-    split: Optional[str] = typer.Option(
+    fold: int | None = typer.Option(None, help="AskAPatient: 0 to 9. [0]"),
+    split: str | None = typer.Option(
         None, help="AskAPatient: train, validation or test. [test]"
     ),
     linked_only: bool = typer.Option(

@@ -5,9 +5,10 @@ Those that the package reads too are in `spacy_sapbert.formats`.
 """
 
 import inspect
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator
+from typing import Any
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
@@ -15,7 +16,7 @@ from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]
 
 # format: module and function
-FORMATS: Dict[str, str] = {
+FORMATS: dict[str, str] = {
     "tsv": "training.corpora.tsv:read_tsv",
     "pubtator": "spacy_sapbert.formats.pubtator:read_gold",
     "biosyn": "training.corpora.biosyn_concepts:read_biosyn_concepts",
@@ -59,7 +60,7 @@ def change_prefix(cui: str, *, prefix: str, drop_prefix: str) -> str:
 def finish_documents(
     path: Path, documents: Iterable[GoldDocument], *, prefix: str, drop_prefix: str
 ) -> Iterator[GoldDocument]:
-    """Give all ids their prefix; see `read_corpus`.
+    """Return all ids their prefix; see `read_corpus`.
 
     YIELDS (GoldDocument): Each document.
     RAISES (SapbertError): If the last is through and none had a mention.

@@ -1,7 +1,7 @@
 """Tables of mentions, `doc start end lang type mention ids`, without text."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Set
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_header, split_row
@@ -12,22 +12,22 @@ from training.corpora.registry import GoldDocument, GoldSpan
 
 
 def read_tsv(
-    path: Path, *, bars_join_parts: bool = False, language: Optional[str] = None
+    path: Path, *, bars_join_parts: bool = False, language: str | None = None
 ) -> Iterator[GoldDocument]:
     """Read whatever `read_mentions` reads, with offsets and types where it has them.
 
     path (Path): A table with a header that has at least `mention` and `ids`, or lines
         `mention||id`; plain or `.gz`.
     bars_join_parts (bool): See `split_ids`.
-    language (Optional[str]): Only mentions that have it as `lang`; None = all.
+    language (str | None): Only mentions that have it as `lang`; None = all.
     YIELDS (GoldDocument): Lines that follow each other with the same `doc`.
     RAISES (SapbertError): With file and line, at the first bad line; if no mention is
         in the language.
     """
-    columns: Optional[List[str]] = None
-    document: Optional[GoldDocument] = None
+    columns: list[str] | None = None
+    document: GoldDocument | None = None
     started = False
-    languages: Set[str] = set()
+    languages: set[str] = set()
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -36,7 +36,7 @@ def read_tsv(
             if columns:
                 continue
         doc, mention, ids = split_row(path, number, line, columns)
-        row: Dict[str, str] = {}
+        row: dict[str, str] = {}
         if columns:
             row = dict(zip(columns, line.split("\t"), strict=True))
         languages.add(row.get("lang", ""))

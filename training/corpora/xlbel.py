@@ -1,7 +1,7 @@
 """XL-BEL: lines `id||mention`, or `id||mention||context`, the ids first."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import BARS, looks_like_ids

@@ -1,9 +1,10 @@
 """Numbers of pairs, shuffled without memory → names laid side by side, made ahead."""
 
+from collections.abc import Generator, Iterable, Iterator
 from math import isqrt
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
-from typing import Generator, Iterable, Iterator, List, Optional, Tuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,14 +17,14 @@ Item = TypeVar("Item")
 
 def pad_names(
     corpus: Corpus, names: np.ndarray, *, multiple_of: int = 1
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Lay the wordpieces of some names side by side.
 
     corpus (Corpus): The wordpieces of all names.
     names (np.ndarray): Which names. Shape: (n,).
     multiple_of (int): Round the length up to a multiple of this, e.g. 8: GPUs compute
         in tiles, and meet fewer different shapes.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Ids and attention mask, int64, as long as
+    RETURNS (tuple[np.ndarray, np.ndarray]): Ids and attention mask, int64, as long as
         the longest of these names. Shape: (n, length) each.
     """
     lengths = corpus.lengths(names)
@@ -36,12 +37,12 @@ def pad_names(
     return ids, mask.astype(np.int64)
 
 
-def split_by_length(lengths: np.ndarray, chunks: int) -> List[np.ndarray]:
+def split_by_length(lengths: np.ndarray, chunks: int) -> list[np.ndarray]:
     """Part a batch into chunks of names of like length, so that little is padding.
 
     lengths (np.ndarray): Wordpieces of each row. Shape: (n,).
     chunks (int): How many; fewer if there are fewer rows.
-    RETURNS (List[np.ndarray]): Rows of each chunk; together every row once.
+    RETURNS (list[np.ndarray]): Rows of each chunk; together every row once.
     """
     order = np.argsort(lengths, kind="stable")
     return np.array_split(order, min(chunks, len(order)))
@@ -90,7 +91,7 @@ def permute(numbers: np.ndarray, total: int, *, seed: int, epoch: int) -> np.nda
 def shuffled_batches(
     total: int, *, size: int, seed: int, epoch: int, start: int = 0
 ) -> Iterator[np.ndarray]:
-    """Give each pair once, in an order that the seed and the epoch decide.
+    """Return each pair once, in an order that the seed and the epoch decide.
 
     total (int): How many pairs there are.
     size (int): Pairs in a batch; the last one may have fewer.
@@ -115,7 +116,7 @@ def prefetch(items: Iterable[Item], ahead: int = 4) -> Generator[Item, None, Non
     YIELDS (Item): The same items in the same order, and their error.
     """
     source = iter(items)
-    ready: SimpleQueue[Tuple[Optional[Item], Optional[BaseException]]] = SimpleQueue()
+    ready: SimpleQueue[tuple[Item | None, BaseException | None]] = SimpleQueue()
     room = Semaphore(max(ahead, 1))
     stop = Event()
 

@@ -6,8 +6,9 @@ in a batch of such families every distance occurs. A line is like one of pairs.t
 """
 
 import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -24,13 +25,13 @@ from training.data.tokenized_pairs import hash_text
 
 def draw_one(
     labels: Sequence[Any], named: NamedConcepts, chance: random.Random
-) -> Optional[Named]:
+) -> Named | None:
     """Draw one of some concepts; those that are not there are passed over.
 
     labels (Sequence[int]): Hashes of their ids; few, or nearly all there.
     named (NamedConcepts): Names of those that are there.
     chance (random.Random): Decides which.
-    RETURNS (Optional[Named]): A concept; None if none is there.
+    RETURNS (Named | None): A concept; None if none is there.
     """
     start = chance.randrange(len(labels)) if len(labels) else 0
     for number in range(len(labels)):
@@ -42,7 +43,7 @@ def draw_one(
 
 def draw_sibling(
     label: int, hierarchy: Hierarchy, named: NamedConcepts, chance: random.Random
-) -> Optional[Named]:
+) -> Named | None:
     """Draw a sibling of a concept; see `draw_one`."""
     parents = list(hierarchy.parents_of(label))
     chance.shuffle(parents)
@@ -56,14 +57,14 @@ def draw_sibling(
 
 def draw_family(
     concept: Concept, hierarchy: Hierarchy, named: NamedConcepts, *, seed: int
-) -> List[Named]:
+) -> list[Named]:
     """Draw the relatives of a concept.
 
     concept (Concept): The anchor.
     hierarchy (Hierarchy): The hierarchy.
     named (NamedConcepts): All concepts.
     seed (int): Together with the CUI it decides which.
-    RETURNS (List[Named]): Anchor, sibling, and a parent or child. Where there is no
+    RETURNS (list[Named]): Anchor, sibling, and a parent or child. Where there is no
         sibling another parent or child stands for it, and for what is still missing
         any other concept. Empty if the anchor has no relative.
     """
@@ -104,13 +105,13 @@ def make_families(
             yield cui, one, other
 
 
-def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> Dict[str, int]:
+def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[str, int]:
     """Write the families of a vocabulary.
 
     concepts_path (Path): concepts.jsonl with parents; it is read twice.
     path (Path): families.tsv, or families.tsv.gz.
     seed (int): Which relatives and names.
-    RETURNS (Dict[str, int]): How many concepts, steps from child to parent, and
+    RETURNS (dict[str, int]): How many concepts, steps from child to parent, and
         families there were.
     RAISES (SapbertError): If no concept has a parent that is there, or a sibling.
     """

@@ -2,8 +2,8 @@
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Set
 
 import typer
 from tqdm import tqdm
@@ -22,17 +22,17 @@ from training.data.pairs import Pair, distinct_names
 
 
 def group_mentions(
-    golds: Iterable[GoldMention], aliases: Dict[str, str], counts: Dict[str, int]
-) -> Dict[str, Dict[str, str]]:
+    golds: Iterable[GoldMention], aliases: dict[str, str], counts: dict[str, int]
+) -> dict[str, dict[str, str]]:
     """Put the distinct mentions of each concept together.
 
     golds (Iterable[GoldMention]): Those of a training set. Of several ids that would be
         right each counts; what means several concepts at once is left out.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    counts (Dict[str, int]): Counts what is read and left out.
-    RETURNS (Dict[str, Dict[str, str]]): By id, the first spelling of each folded text.
+    aliases (dict[str, str]): Ids that another one stands for.
+    counts (dict[str, int]): Counts what is read and left out.
+    RETURNS (dict[str, dict[str, str]]): By id, the first spelling of each folded text.
     """
-    grouped: Dict[str, Dict[str, str]] = defaultdict(dict)
+    grouped: dict[str, dict[str, str]] = defaultdict(dict)
     for gold in golds:
         counts["mentions"] += 1
         if len(gold.parts) != 1:
@@ -45,14 +45,14 @@ def group_mentions(
 
 
 def find_ids(
-    concept: Concept, mentions: Dict[str, Dict[str, str]], aliases: Dict[str, str]
-) -> List[str]:
+    concept: Concept, mentions: dict[str, dict[str, str]], aliases: dict[str, str]
+) -> list[str]:
     """Find the ids with which mentions of a concept were annotated.
 
     concept (Concept): The concept.
-    mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (List[str]): Sorted.
+    mentions (dict[str, dict[str, str]]): From `group_mentions`.
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (list[str]): Sorted.
     """
     ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
     return sorted(ids & mentions.keys())
@@ -60,16 +60,16 @@ def find_ids(
 
 def pair_mentions(
     concepts: Iterable[Concept],
-    mentions: Dict[str, Dict[str, str]],
-    aliases: Dict[str, str],
-    found: Set[str],
+    mentions: dict[str, dict[str, str]],
+    aliases: dict[str, str],
+    found: set[str],
 ) -> Iterator[Pair]:
     """Pair each mention with every name of its concept that differs from it.
 
     concepts (Iterable[Concept]): The dictionary.
-    mentions (Dict[str, Dict[str, str]]): From `group_mentions`.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    found (Set[str]): Gets the ids of mentions that the dictionary has.
+    mentions (dict[str, dict[str, str]]): From `group_mentions`.
+    aliases (dict[str, str]): Ids that another one stands for.
+    found (set[str]): Gets the ids of mentions that the dictionary has.
     YIELDS (Pair): The concept, the mention and the name.
     SOURCE: Liu et al. (2021), §4.1, fine-tuning.
     """
@@ -89,21 +89,21 @@ def write_finetune_pairs(
     mentions_paths: Iterable[Path],
     concepts: Iterable[Concept],
     path: Path,
-    aliases: Dict[str, str],
-) -> Dict[str, int]:
+    aliases: dict[str, str],
+) -> dict[str, int]:
     """Write the pairs to fine-tune an encoder on.
 
     mentions_paths (Iterable[Path]): Files of training mentions, never those of a test.
     concepts (Iterable[Concept]): The dictionary.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (Dict[str, int]): How many mentions, concepts and pairs there were.
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (dict[str, int]): How many mentions, concepts and pairs there were.
     RAISES (SapbertError): If a file is not usable, or nothing can be paired.
     """
     counts = {"mentions": 0, "composite or without an id": 0}
     golds = (gold for each in mentions_paths for gold in read_mentions(each))
     mentions = group_mentions(golds, aliases, counts)
-    found: Set[str] = set()
+    found: set[str] = set()
     pairs = 0
     with write_atomically(path) as file:
         for pair in pair_mentions(concepts, mentions, aliases, found):
@@ -122,12 +122,12 @@ def write_finetune_pairs(
 
 
 def main(
-    mentions: List[Path] = typer.Argument(
+    mentions: list[Path] = typer.Argument(
         ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
     ),
     concepts: Path = typer.Option(..., help="concepts.jsonl, the dictionary."),
     output: Path = typer.Option(..., help="pairs.tsv to write."),
-    aliases: Optional[Path] = typer.Option(
+    aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),

@@ -4,8 +4,9 @@ Distances are looked up for the concepts of a batch, from direct parents alone. 
 is ever followed, so that several parents and circles need no care.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Iterable, List, NamedTuple, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Distances(NamedTuple):
     others: int = 3
 
     @property
-    def thresholds(self) -> List[int]:
+    def thresholds(self) -> list[int]:
         """Every distance that has a farther one, 0 first."""
         return sorted({0, *self} - {max(0, *self)})
 
@@ -55,16 +56,16 @@ class Hierarchy(NamedTuple):
     children_next: np.ndarray
 
     def parents_of(self, label: int) -> np.ndarray:
-        """Give the hashes of a concept's parents, ascending. Shape: (parents,)."""
+        """Return the hashes of a concept's parents, ascending. Shape: (parents,)."""
         return cut(self.children, self.parents, label)
 
     def children_of(self, label: int) -> np.ndarray:
-        """Give the hashes of a concept's children, ascending. Shape: (children,)."""
+        """Return the hashes of a concept's children, ascending. Shape: (children,)."""
         return cut(self.parents_first, self.children_next, label)
 
 
 def cut(keys: np.ndarray, values: np.ndarray, key: int) -> np.ndarray:
-    """Give the values that stand beside a key.
+    """Return the values that stand beside a key.
 
     keys (np.ndarray): Ascending. Shape: (n,).
     values (np.ndarray): Shape: (n,).
@@ -108,12 +109,12 @@ def read_hierarchy(path: Path) -> Hierarchy:
 
 def find_steps(
     hierarchy: Hierarchy, labels: np.ndarray
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Look up the parents of some concepts.
 
     hierarchy (Hierarchy): The hierarchy.
     labels (np.ndarray): Hashes of concepts. Shape: (m,).
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Which of the concepts, and the hash of a
+    RETURNS (tuple[np.ndarray, np.ndarray]): Which of the concepts, and the hash of a
         parent of it, int64. Shape: (steps,) each.
     """
     first = np.searchsorted(hierarchy.children, labels, side="left")

@@ -1,9 +1,9 @@
 """concepts.jsonl → what is trained on, and what is kept for judging, by concepts."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, Iterator, Optional, Set
 
 import typer
 from wasabi import msg
@@ -25,12 +25,12 @@ def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
     return random.Random(f"{seed} {cui}").random() < share
 
 
-def without_names(concept: Concept, names: Set[int]) -> Optional[Concept]:
+def without_names(concept: Concept, names: set[int]) -> Concept | None:
     """Take names away from a concept.
 
     concept (Concept): The concept.
-    names (Set[int]): Hashes of names in lower case.
-    RETURNS (Optional[Concept]): With the others, in order; None if none is left.
+    names (set[int]): Hashes of names in lower case.
+    RETURNS (Concept | None): With the others, in order; None if none is left.
     """
     kept = [
         place
@@ -56,7 +56,7 @@ def without_names(concept: Concept, names: Set[int]) -> Optional[Concept]:
 
 def hold_out(
     concepts_path: Path, trained: Path, held_out: Path, *, share: float, seed: int = 0
-) -> Dict[str, int]:
+) -> dict[str, int]:
     """Part a vocabulary.
 
     concepts_path (Path): concepts.jsonl; it is read several times.
@@ -66,11 +66,11 @@ def hold_out(
     held_out (Path): concepts.jsonl of the others.
     share (float): Of the others, 0 to 1.
     seed (int): Which ones.
-    RETURNS (Dict[str, int]): How many concepts are trained on, held out, and in neither
+    RETURNS (dict[str, int]): How many concepts are trained on, held out, and in neither
         file, as no name was left.
     RAISES (SapbertError): If a file is not usable, or either would be empty.
     """
-    own: Set[int] = set()  # hashes of the names that are held out
+    own: set[int] = set()  # hashes of the names that are held out
     total = held = 0
 
     def list_held_out() -> Iterator[Concept]:

@@ -2,13 +2,13 @@
 
 import json
 import sqlite3
-from typing import Iterable, Iterator, List, Optional, Tuple
+from collections.abc import Iterable, Iterator
 
 from spacy_sapbert.vocabularies.concepts import Concept
 from training.data.pairs import distinct_names
 from training.data.tokenized_pairs import hash_text
 
-Named = Tuple[str, List[str]]  # a concept's id and its names
+Named = tuple[str, list[str]]  # a concept's id and its names
 
 
 class NamedConcepts:
@@ -33,7 +33,7 @@ class NamedConcepts:
         found = self.scratch.execute("SELECT max(rowid) FROM concepts").fetchone()
         self.count = found[0] or 0
 
-    def look_up(self, where: str, value: int) -> Optional[Named]:
+    def look_up(self, where: str, value: int) -> Named | None:
         """Find a concept by its `label` or `rowid`; None if there is none."""
         query = f"SELECT cui, names FROM concepts WHERE {where} = ?"
         found = self.scratch.execute(query, (int(value),)).fetchone()

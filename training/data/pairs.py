@@ -3,9 +3,9 @@
 import math
 import random
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 import typer
 from tqdm import tqdm
@@ -16,16 +16,16 @@ from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.checks import check_known
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
-Pair = Tuple[str, str, str]  # cui, one name, another name
+Pair = tuple[str, str, str]  # cui, one name, another name
 
 
-def distinct_names(concept: Concept) -> List[str]:
-    """Give a concept's names that differ in more than case and white space, sorted.
+def distinct_names(concept: Concept) -> list[str]:
+    """Return a concept's names that differ in more than case and white space, sorted.
 
     concept (Concept): The concept.
-    RETURNS (List[str]): The first spelling of each.
+    RETURNS (list[str]): The first spelling of each.
     """
-    names: Dict[str, str] = {}
+    names: dict[str, str] = {}
     for alias in concept.aliases:
         name = " ".join(alias.split())
         names.setdefault(name.lower(), name)
@@ -44,7 +44,7 @@ def keep_languages(
     YIELDS (Concept): Id and names of each concept that has such names.
     RAISES (SapbertError): After the last, if no concept had one of the languages.
     """
-    seen: Set[str] = set()
+    seen: set[str] = set()
     for concept in concepts:
         seen.update(concept.languages)
         places = {p for each in languages for p in concept.languages.get(each, ())}
@@ -53,12 +53,12 @@ def keep_languages(
     check_known("languages", languages, sorted(seen), path)
 
 
-def nth_combination(n: int, index: int) -> Tuple[int, int]:
+def nth_combination(n: int, index: int) -> tuple[int, int]:
     """Find the `index`-th of the n·(n−1)/2 pairs (0, 1), (0, 2), …, (n−2, n−1).
 
     n (int): How many things are paired, at least 2.
     index (int): From 0.
-    RETURNS (Tuple[int, int]): Two different numbers below `n`, the smaller first.
+    RETURNS (tuple[int, int]): Two different numbers below `n`, the smaller first.
     """
     left = n * (n - 1) // 2 - 1 - index  # pairs that come after it
     row = (math.isqrt(8 * left + 1) - 1) // 2  # rows of 1, 2, 3 … pairs, from the end
@@ -79,7 +79,7 @@ def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator
     names = distinct_names(concept)
     total = len(names) * (len(names) - 1) // 2
     if total <= most:
-        chosen: Iterable[Tuple[int, int]] = combinations(range(len(names)), 2)
+        chosen: Iterable[tuple[int, int]] = combinations(range(len(names)), 2)
     else:
         # Seeded by a text, not by a hash of it: the same for any PYTHONHASHSEED.
         picks = random.Random(f"{seed} {concept.cui}").sample(range(total), most)
@@ -90,14 +90,14 @@ def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator
 
 def write_pairs(
     concepts: Iterable[Concept], path: Path, *, most: int = 50, seed: int = 0
-) -> Dict[str, int]:
+) -> dict[str, int]:
     """Write the pairs of a whole vocabulary.
 
     concepts (Iterable[Concept]): The concepts; their order is the order of the file.
     path (Path): pairs.tsv, or pairs.tsv.gz.
     most (int): Pairs of one concept at the most.
     seed (int): Which ones, where there are more.
-    RETURNS (Dict[str, int]): How many concepts, names and pairs there were, how many
+    RETURNS (dict[str, int]): How many concepts, names and pairs there were, how many
         concepts had two names, and how many had more pairs than `most`.
     RAISES (SapbertError): If no concept has two names.
     """

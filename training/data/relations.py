@@ -5,8 +5,8 @@ class of their own, as if they were of one concept.
 """
 
 import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Iterator, Optional, Sequence, Set, Tuple
 
 import typer
 from wasabi import msg
@@ -22,7 +22,7 @@ from training.data.names_by_concept import NamedConcepts
 from training.data.pairs import Pair
 from training.data.tokenized_pairs import hash_text
 
-Relation = Tuple[str, str, str]  # RELA, the concept that it leads from, and to
+Relation = tuple[str, str, str]  # RELA, the concept that it leads from, and to
 
 
 def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
@@ -50,14 +50,14 @@ def pair_relations(
     concepts: Iterator[Concept],
     relations: Iterator[Relation],
     *,
-    kept: Optional[Set[str]] = None,
+    kept: set[str] | None = None,
     seed: int = 0,
 ) -> Iterator[Pair]:
     """Draw a name of each of two related concepts.
 
     concepts (Iterator[Concept]): Those that may be paired.
     relations (Iterator[Relation]): Between any concepts.
-    kept (Optional[Set[str]]): The RELA that count; None = all.
+    kept (set[str] | None): The RELA that count; None = all.
     seed (int): Which names.
     YIELDS (Pair): Both ids with a plus sign between them, and the names, which differ.
         Sorted; two concepts come once, however many relations they have.
@@ -90,7 +90,7 @@ def write_relations(
     relations_path: Path,
     path: Path,
     *,
-    kept: Optional[Sequence[str]] = None,
+    kept: Sequence[str] | None = None,
     on_error: str = "fail",
     seed: int = 0,
 ) -> int:
@@ -99,7 +99,7 @@ def write_relations(
     concepts_path (Path): concepts.jsonl.
     relations_path (Path): MRREL.RRF, or the folder of a release.
     path (Path): relations.tsv, or relations.tsv.gz.
-    kept (Optional[Sequence[str]]): The RELA that count; None = all.
+    kept (Sequence[str] | None): The RELA that count; None = all.
     on_error (str): "fail", or "skip" to pass over bad rows.
     seed (int): Which names.
     RETURNS (int): How many pairs there were.
@@ -131,7 +131,7 @@ def main(
     output: Path = typer.Argument(
         ..., metavar="RELATIONS", help="relations.tsv to write"
     ),
-    kept: Optional[str] = typer.Option(
+    kept: str | None = typer.Option(
         None, "--relations", help="RELA kept, e.g. has_part,causative_agent_of. [all]"
     ),
     on_error: str = typer.Option("fail", help="fail at the first bad row, or skip."),

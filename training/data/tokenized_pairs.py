@@ -3,11 +3,12 @@
 import hashlib
 import json
 import mmap
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -41,7 +42,7 @@ class Corpus:
     pad (int): The id to fill up with.
     concepts (int): How many there are, if the lines of each stand together.
     pairs_sha256 (str): Of the pairs.tsv that it was made of.
-    maps (List[mmap.mmap]): What the arrays lie in.
+    maps (list[mmap.mmap]): What the arrays lie in.
     """
 
     labels: np.ndarray
@@ -52,7 +53,7 @@ class Corpus:
     pad: int
     concepts: int
     pairs_sha256: str
-    maps: List[mmap.mmap] = field(default_factory=list)
+    maps: list[mmap.mmap] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -66,7 +67,7 @@ class Corpus:
         return self.starts[names + 1] - self.starts[names]
 
     def release(self) -> None:
-        """Give the pages that were read back to the system; it still has them cached.
+        """Return the pages that were read back to the system; it still has them cached.
 
         They count as memory of the process, though the system takes them when it needs
         room. Linux maps 16 pages around each one that is read, whatever the advice: a
@@ -93,7 +94,7 @@ def tokenizer_digest(tokenizer: Any) -> str:
     tokenizer (PreTrainedTokenizerBase): The tokenizer.
     RETURNS (str): Its sha256, in hexadecimal.
     """
-    parts: Dict[str, Any] = {"truncation_side": tokenizer.truncation_side}
+    parts: dict[str, Any] = {"truncation_side": tokenizer.truncation_side}
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         parts.update(json.loads(backend.to_str()))
@@ -111,11 +112,11 @@ def tokenizer_digest(tokenizer: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf8")).hexdigest()
 
 
-def read_pairs(path: Path) -> Iterator[List[str]]:
+def read_pairs(path: Path) -> Iterator[list[str]]:
     """Read the lines of pairs.tsv.
 
     path (Path): The file, plain or `.gz`.
-    YIELDS (List[str]): The id of a concept, and two names.
+    YIELDS (list[str]): The id of a concept, and two names.
     RAISES (SapbertError): With file and line, if a line has not three fields.
     """
     for line_number, line in read_lines(path):
@@ -129,7 +130,7 @@ def read_pairs(path: Path) -> Iterator[List[str]]:
 
 def number_pairs(
     path: Path, *, lowercase: bool
-) -> Iterator[Tuple[np.ndarray, np.ndarray, List[str]]]:
+) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
     """Read pairs.tsv in blocks and number the names.
 
     A name gets one number as long as the lines of its concept follow one another, and
@@ -137,16 +138,16 @@ def number_pairs(
 
     path (Path): The file, plain or `.gz`.
     lowercase (bool): Lower-case the names.
-    YIELDS (Tuple[np.ndarray, np.ndarray, List[str]]): Hash of each pair's concept,
+    YIELDS (tuple[np.ndarray, np.ndarray, list[str]]): Hash of each pair's concept,
         int64, shape (pairs,), the numbers of its names, int64, shape (pairs, 2), and
         the names that have got a number in this block.
     RAISES (SapbertError): With file and line, if a line has not three fields.
     """
-    labels: List[int] = []
-    ends: List[int] = []
-    names: List[str] = []
+    labels: list[int] = []
+    ends: list[int] = []
+    names: list[str] = []
     concept, label, total = "", hash_text(""), 0
-    numbers: Dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for fields in read_pairs(path):
         if fields[0] != concept:
             concept, label = fields[0], hash_text(fields[0])
@@ -176,7 +177,7 @@ def write_corpus(
     max_length: int,
     lowercase: bool,
     progress: bool,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Write the arrays of a corpus, block by block.
 
     folder (Path): An empty folder.
@@ -185,13 +186,13 @@ def write_corpus(
     max_length (int): Wordpieces of a name at the most, `[CLS]` and `[SEP]` included.
     lowercase (bool): Lower-case the names.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, Any]): How much there is of everything, and the type of the ids.
+    RETURNS (dict[str, Any]): How much there is of everything, and the type of the ids.
     RAISES (SapbertError): If a line has not three fields, or there is none.
     """
     largest = max(tokenizer.get_vocab().values())
     ids_type = "<u2" if largest < 1 << 16 else "<i4"
     counts = dict.fromkeys(("pairs", "names", "concepts", "wordpieces"), 0)
-    last: Optional[int] = None
+    last: int | None = None
     with ExitStack() as stack:
         files = {
             name: stack.enter_context(open(folder / f"{name}.bin", "wb"))
@@ -229,11 +230,11 @@ def write_corpus(
     return {**counts, "ids_type": ids_type}
 
 
-def read_meta(folder: Path) -> Optional[Dict[str, Any]]:
+def read_meta(folder: Path) -> dict[str, Any] | None:
     """Read what a corpus was made of.
 
     folder (Path): Where it may be.
-    RETURNS (Optional[Dict[str, Any]]): Its settings and counts; None if there is
+    RETURNS (dict[str, Any] | None): Its settings and counts; None if there is
         nothing, or an empty folder.
     RAISES (SapbertError): If something else is there, which is not ours to replace.
     """
@@ -249,14 +250,14 @@ def read_meta(folder: Path) -> Optional[Dict[str, Any]]:
 
 
 def map_file(
-    path: Path, dtype: str, shape: Tuple[int, ...]
-) -> Tuple[np.ndarray, mmap.mmap]:
+    path: Path, dtype: str, shape: tuple[int, ...]
+) -> tuple[np.ndarray, mmap.mmap]:
     """Open a file of bare numbers as an array.
 
     path (Path): The file.
     dtype (str): Type and byte order of its numbers.
-    shape (Tuple[int, ...]): Of the array.
-    RETURNS (Tuple[np.ndarray, mmap.mmap]): The array, read-only, and what it lies in.
+    shape (tuple[int, ...]): Of the array.
+    RETURNS (tuple[np.ndarray, mmap.mmap]): The array, read-only, and what it lies in.
     RAISES (SapbertError): If the file is missing or of another size.
     """
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -283,7 +284,7 @@ def open_corpus(folder: Path) -> Corpus:
     if meta is None:
         raise SapbertError(Errors.E622.format(path=folder))
     pairs, names = meta["pairs"], meta["names"]
-    layout: Dict[str, Tuple[str, Tuple[int, ...]]] = {
+    layout: dict[str, tuple[str, tuple[int, ...]]] = {
         "labels": ("<i8", (pairs,)),
         "ends": ("<i8", (pairs, 2)),
         "names": ("<i8", (names,)),

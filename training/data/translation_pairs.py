@@ -4,10 +4,11 @@ Continued training on them brings the languages of an encoder together.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from heapq import heappushpop
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import NamedTuple
 
 import typer
 from wasabi import msg
@@ -24,28 +25,28 @@ from training.data.word_lists import WordList, list_files
 LANGUAGES = re.compile(r"(?<![A-Za-z])([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z])")
 ALL = "all"
 
-Translation = Tuple[str, str]
+Translation = tuple[str, str]
 
 
 class Choice(NamedTuple):
     """Which translations are kept.
 
-    languages (Tuple[str, ...]): Of a file both languages have to be among them; empty:
+    languages (tuple[str, ...]): Of a file both languages have to be among them; empty:
         all.
     sample (int): How many, drawn at random; 0 = all.
     seed (int): Which ones.
     """
 
-    languages: Tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
     sample: int = 0
     seed: int = 0
 
 
-def find_languages(file: Path) -> Optional[Tuple[str, str]]:
+def find_languages(file: Path) -> tuple[str, str] | None:
     """Tell the two languages of a file by its name, else by that of its folder.
 
     file (Path): E.g. `en-fi.txt`, `fi-bg.train.5000.cc.trans`, `en-fi/words.tsv`.
-    RETURNS (Optional[Tuple[str, str]]): What stands around the last hyphen between two
+    RETURNS (tuple[str, str] | None): What stands around the last hyphen between two
         codes; None if there are no such codes.
     """
     for name in (file.name, file.parent.name):
@@ -57,20 +58,20 @@ def find_languages(file: Path) -> Optional[Tuple[str, str]]:
 
 def choose_files(
     files: Sequence[WordList], languages: Sequence[str], report: Report
-) -> List[WordList]:
+) -> list[WordList]:
     """Leave out files of other languages.
 
     files (Sequence[WordList]): The files.
     languages (Sequence[str]): See `Choice`.
     report (Report): Counts.
-    RETURNS (List[WordList]): Those that are left.
+    RETURNS (list[WordList]): Those that are left.
     RAISES (SapbertError): If a file does not tell its languages, or no file has one of
         them.
     """
     if not languages:
         return list(files)
-    chosen: List[WordList] = []
-    known: Set[str] = set()
+    chosen: list[WordList] = []
+    known: set[str] = set()
     for file in files:
         found = find_languages(file.path)
         if found is None:
@@ -104,8 +105,8 @@ def read_translations(
         they are.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
-    separator: Optional[str] = None
-    tabs: Optional[bool] = None
+    separator: str | None = None
+    tabs: bool | None = None
     lines = read_good_lines(
         file.path, on_error=on_error, report=report, blocks=file.blocks()
     )
@@ -129,14 +130,14 @@ def read_translations(
 
 
 def keep_useful(
-    translations: Iterator[Translation], known: Set[int], report: Report
+    translations: Iterator[Translation], known: set[int], report: Report
 ) -> Iterator[Translation]:
     """Leave out what there is nothing to learn of.
 
     Sides that differ in case alone are equal, as the names of a concept are.
 
     translations (Iterator[Translation]): Translations.
-    known (Set[int]): Hashes of those that were there before; is added to.
+    known (set[int]): Hashes of those that were there before; is added to.
     report (Report): Counts.
     YIELDS (Translation): Two different texts, with a letter or digit each.
     """
@@ -167,7 +168,7 @@ def sample_translations(
     report (Report): Counts.
     YIELDS (Translation): Those that were drawn.
     """
-    drawn: List[Tuple[int, int, Translation]] = []  # a heap, the largest number first
+    drawn: list[tuple[int, int, Translation]] = []  # a heap, the largest number first
     for place, (one, other) in enumerate(translations):
         number = hash_text(f"{choice.seed}\t{one}\t{other}")
         entry = (-number, place, (one, other))
@@ -202,7 +203,7 @@ def write_translation_pairs(
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     report = Report(path=", ".join(str(file.path) for file in files))
-    known: Set[int] = set()
+    known: set[int] = set()
     chosen = choose_files(files, choice.languages, report)
     report.counts["files"] = len(chosen)
     translations: Iterator[Translation] = (
@@ -226,7 +227,7 @@ def write_translation_pairs(
 
 
 def main(
-    paths: List[Path] = typer.Argument(
+    paths: list[Path] = typer.Argument(
         ..., metavar="FILES…", help="Two words or titles a line; plain, .gz or .zip."
     ),
     output: Path = typer.Option(..., help="pairs.tsv to write."),

@@ -2,9 +2,10 @@
 
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Sequence
+from typing import NamedTuple
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
@@ -43,17 +44,17 @@ def read_member(path: Path, name: str) -> Iterator[bytes]:
         ) from None
 
 
-def list_files(paths: Sequence[Path], choose: Callable[[str], bool]) -> List[WordList]:
+def list_files(paths: Sequence[Path], choose: Callable[[str], bool]) -> list[WordList]:
     """List files, and those in zips.
 
     paths (Sequence[Path]): Files and zips.
     choose (Callable[[str], bool]): Whether a file of a zip is wanted, by its name in
         it; hidden files and those of macOS are not.
-    RETURNS (List[WordList]): In the order of the paths, and of the zip.
+    RETURNS (list[WordList]): In the order of the paths, and of the zip.
     RAISES (SapbertError): If a file is not there, or a zip damaged or without files
         that are wanted.
     """
-    files: List[WordList] = []
+    files: list[WordList] = []
     for path in paths:
         check_file(path)
         if path.suffix != ".zip":

@@ -1,7 +1,7 @@
 """An encoder folder and names → vectors, without a knowledge base."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 import numpy as np
 

@@ -4,8 +4,9 @@ For where no multilingual encoder can be had. It knows nothing of the new wordpi
 what the old ones say, or nothing at all: train it.
 """
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -53,13 +54,13 @@ def make_body(vocabulary: int, *, width: int, layers: int, seed: int) -> Any:
         return BertModel(config).eval()
 
 
-def spell_piece(piece: str, tokenizer: Any, vocabulary: Dict[str, int]) -> List[int]:
+def spell_piece(piece: str, tokenizer: Any, vocabulary: dict[str, int]) -> list[int]:
     """Spell a wordpiece with those of another tokenizer.
 
     piece (str): E.g. "kuu" or "##me".
     tokenizer (tokenizers.Tokenizer): The other one, for what it does to letters.
-    vocabulary (Dict[str, int]): Its wordpieces.
-    RETURNS (List[int]): Ids of the wordpieces, the longest first; empty if there is a
+    vocabulary (dict[str, int]): Its wordpieces.
+    RETURNS (list[int]): Ids of the wordpieces, the longest first; empty if there is a
         letter that it does not have.
     """
     if piece in vocabulary:
@@ -69,7 +70,7 @@ def spell_piece(piece: str, tokenizer: Any, vocabulary: Dict[str, int]) -> List[
         # It may set blanks around a character.
         text = "".join(tokenizer.normalizer.normalize_str(text).split())
     begun = INSIDE if piece.startswith(INSIDE) else ""
-    ids: List[int] = []
+    ids: list[int] = []
     start = 0
     while start < len(text):
         for end in range(len(text), start, -1):
@@ -84,15 +85,15 @@ def spell_piece(piece: str, tokenizer: Any, vocabulary: Dict[str, int]) -> List[
 
 
 def transplant_vectors(
-    pieces: List[str], tokenizer: Any, vectors: Any, *, seed: int
-) -> Tuple[Any, Dict[str, int]]:
+    pieces: list[str], tokenizer: Any, vectors: Any, *, seed: int
+) -> tuple[Any, dict[str, int]]:
     """Make the vectors of new wordpieces of those of the old ones.
 
-    pieces (List[str]): New wordpieces, in the order of their ids.
+    pieces (list[str]): New wordpieces, in the order of their ids.
     tokenizer (PreTrainedTokenizerFast): The old tokenizer, of wordpieces.
     vectors (Tensor): Of the old wordpieces. Shape: (old, width).
     seed (int): Of the random ones.
-    RETURNS (Tuple[Tensor, Dict[str, int]]): Vectors, shape (new, width): the old one of
+    RETURNS (tuple[Tensor, dict[str, int]]): Vectors, shape (new, width): the old one of
         a wordpiece that both have, else the mean of the old ones that spell it, else a
         random one as far spread as they are; and how many there are of each.
     """
@@ -116,15 +117,15 @@ def transplant_vectors(
 
 
 def change_vocabulary(
-    model: Any, old: Any, pieces: List[str], *, seed: int
-) -> Dict[str, int]:
-    """Give an encoder other wordpieces; all but their vectors stays as it is.
+    model: Any, old: Any, pieces: list[str], *, seed: int
+) -> dict[str, int]:
+    """Return an encoder other wordpieces; all but their vectors stays as it is.
 
     model (PreTrainedModel): The encoder; changed in place.
     old (PreTrainedTokenizerFast): Its tokenizer.
-    pieces (List[str]): The new wordpieces.
+    pieces (list[str]): The new wordpieces.
     seed (int): Of the vectors that are random.
-    RETURNS (Dict[str, int]): See `transplant_vectors`.
+    RETURNS (dict[str, int]): See `transplant_vectors`.
     RAISES (SapbertError): If the old tokenizer has no wordpieces.
     """
     from tokenizers.models import WordPiece
@@ -162,12 +163,12 @@ def make_encoder(
     *,
     translations: Sequence[Path] = (),
     size: int = 30_000,
-    body: Optional[str] = None,
+    body: str | None = None,
     width: int = WIDTH,
     layers: int = LAYERS,
     lowercase: bool = True,
     seed: int = 0,
-) -> Dict[str, int]:
+) -> dict[str, int]:
     """Write an encoder with the wordpieces of a vocabulary's names.
 
     concepts (Path): concepts.jsonl; all its languages count.
@@ -175,13 +176,13 @@ def make_encoder(
     translations (Sequence[Path]): pairs.tsv from `training.data.translation_pairs`, for
         wordpieces of languages that the concepts have no name in.
     size (int): Wordpieces at the most.
-    body (Optional[str]): Encoder whose other weights are taken, a folder or hub id;
+    body (str | None): Encoder whose other weights are taken, a folder or hub id;
         None = random weights.
     width (int): Without a body: columns of a vector.
     layers (int): Without a body: layers.
     lowercase (bool): Whether names are lower-cased.
     seed (int): Of all that is random.
-    RETURNS (Dict[str, int]): Wordpieces, and how many there are of each kind.
+    RETURNS (dict[str, int]): Wordpieces, and how many there are of each kind.
     RAISES (SapbertError): If there are no names, or the body does not fit.
     """
     how = read_settings(Path(body)) if body else EncoderSettings()
@@ -203,15 +204,15 @@ def make_encoder(
 def main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl, of all languages."),
     output: Path = typer.Argument(..., metavar="ENCODER", help="Folder to write."),
-    translations: List[Path] = typer.Option(
+    translations: list[Path] = typer.Option(
         [], help="pairs.tsv to learn wordpieces of too; may be repeated."
     ),
     size: int = typer.Option(30_000, min=100, help="Wordpieces at the most."),
-    body: Optional[str] = typer.Option(
+    body: str | None = typer.Option(
         None, help="Encoder whose other weights are taken. [random weights]"
     ),
-    width: Optional[int] = typer.Option(None, min=1, help=f"Of a vector. [{WIDTH}]"),
-    layers: Optional[int] = typer.Option(None, min=1, help=f"Layers. [{LAYERS}]"),
+    width: int | None = typer.Option(None, min=1, help=f"Of a vector. [{WIDTH}]"),
+    layers: int | None = typer.Option(None, min=1, help=f"Layers. [{LAYERS}]"),
     lowercase: bool = typer.Option(True, help="Lower-case names."),
     seed: int = typer.Option(0, help="Of what is random."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),

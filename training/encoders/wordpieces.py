@@ -1,7 +1,8 @@
 """Names → a tokenizer of wordpieces for the languages that they are in."""
 
 from collections import Counter
-from typing import Any, Dict, Iterable, Iterator, List
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from spacy_sapbert.errors import Errors, SapbertError
 
@@ -42,14 +43,14 @@ def make_bare_tokenizer(*, lowercase: bool) -> Any:
     return tokenizer
 
 
-def count_words(names: Iterable[str], tokenizer: Any) -> Dict[str, int]:
+def count_words(names: Iterable[str], tokenizer: Any) -> dict[str, int]:
     """Count the words of names.
 
     names (Iterable[str]): The names.
     tokenizer (tokenizers.Tokenizer): From `make_bare_tokenizer`.
-    RETURNS (Dict[str, int]): How often each occurs.
+    RETURNS (dict[str, int]): How often each occurs.
     """
-    words: Dict[str, int] = Counter()
+    words: dict[str, int] = Counter()
     for name in names:
         text = tokenizer.normalizer.normalize_str(name)
         for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text):
@@ -57,41 +58,41 @@ def count_words(names: Iterable[str], tokenizer: Any) -> Dict[str, int]:
     return words
 
 
-def split_letters(word: str) -> List[str]:
-    """Give the smallest pieces of a word, e.g. "f", "##e", "##v"."""
+def split_letters(word: str) -> list[str]:
+    """Return the smallest pieces of a word, e.g. "f", "##e", "##v"."""
     return [word[0], *(f"{INSIDE}{letter}" for letter in word[1:])]
 
 
-def choose_letters(words: Dict[str, int], most: int) -> List[str]:
+def choose_letters(words: dict[str, int], most: int) -> list[str]:
     """Choose the smallest pieces, of which the others are made.
 
-    words (Dict[str, int]): From `count_words`.
+    words (dict[str, int]): From `count_words`.
     most (int): How many, the most frequent first; a script of thousands of characters
         must not leave room for nothing else.
-    RETURNS (List[str]): The pieces, sorted.
+    RETURNS (list[str]): The pieces, sorted.
     """
-    letters: Dict[str, int] = Counter()
+    letters: dict[str, int] = Counter()
     for word, count in words.items():
         for letter in split_letters(word):
             letters[letter] += count
     return sorted(sorted(letters, key=lambda piece: (-letters[piece], piece))[:most])
 
 
-def repeat_words(words: Dict[str, int]) -> Iterator[str]:
+def repeat_words(words: dict[str, int]) -> Iterator[str]:
     """Write each word as often as it occurs; that is how a trainer is told a count."""
     for word, count in sorted(words.items()):
         for start in range(0, count, REPEATED_AT_ONCE):
             yield " ".join([word] * min(REPEATED_AT_ONCE, count - start))
 
 
-def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> List[str]:
+def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[str]:
     """Learn wordpieces, the same ones each time.
 
     names (Iterable[str]): The names.
     size (int): Wordpieces at the most, special ones included; half of them at the most
         are single characters.
     lowercase (bool): Whether names are lower-cased.
-    RETURNS (List[str]): The wordpieces in the order of their ids.
+    RETURNS (list[str]): The wordpieces in the order of their ids.
     RAISES (SapbertError): If the names have no word.
     """
     from tokenizers.trainers import WordPieceTrainer
@@ -117,10 +118,10 @@ def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> List[st
     return sorted(ids, key=ids.__getitem__)
 
 
-def make_tokenizer(pieces: List[str], *, lowercase: bool) -> Any:
+def make_tokenizer(pieces: list[str], *, lowercase: bool) -> Any:
     """Make a tokenizer of wordpieces, as transformers loads and saves it.
 
-    pieces (List[str]): From `learn_pieces`.
+    pieces (list[str]): From `learn_pieces`.
     lowercase (bool): Whether names are lower-cased.
     RETURNS (PreTrainedTokenizerFast): The tokenizer.
     """

@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, NamedTuple
 
 import typer
 from wasabi import msg
@@ -45,36 +46,36 @@ class Run(NamedTuple):
     """One training of a grid.
 
     name (str): Without the seed.
-    settings (Dict[str, Any]): What differs from the default config, by dotted names.
+    settings (dict[str, Any]): What differs from the default config, by dotted names.
     """
 
     name: str
-    settings: Dict[str, Any]
+    settings: dict[str, Any]
 
 
 class Inputs(NamedTuple):
     """What all runs of a grid are given.
 
     concepts (Path): concepts.jsonl, of which pairs are made.
-    validations (Dict[bool, Validation]): The dictionary that mentions are linked to,
+    validations (dict[bool, Validation]): The dictionary that mentions are linked to,
         and aliases, by whether an encoder lower-cases names.
-    files (Dict[str, Path]): Gold mentions by name.
+    files (dict[str, Path]): Gold mentions by name.
     folder (Path): Where encoders and results are kept.
     """
 
     concepts: Path
-    validations: Dict[bool, Validation]
-    files: Dict[str, Path]
+    validations: dict[bool, Validation]
+    files: dict[str, Path]
     folder: Path
 
 
-def read_grid(path: Path) -> List[Run]:
+def read_grid(path: Path) -> list[Run]:
     """Read a grid: named runs, times a product of values, with what all have.
 
     path (Path): TOML with the tables `every` (settings of every run), `runs` (a table
         of settings for each name) and `grid` (a list of values for each setting); each
         may be missing.
-    RETURNS (List[Run]): All combinations.
+    RETURNS (list[Run]): All combinations.
     RAISES (SapbertError): If it is no such file.
     """
     try:
@@ -90,7 +91,7 @@ def read_grid(path: Path) -> List[Run]:
     except (ValueError, OSError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(Errors.E750.format(path=path, reason=reason)) from None
-    runs: List[Run] = []
+    runs: list[Run] = []
     for name, own in named.items():
         for values in product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
@@ -100,11 +101,11 @@ def read_grid(path: Path) -> List[Run]:
     return runs
 
 
-def shared_settings(runs: List[Run]) -> Dict[str, Any]:
+def shared_settings(runs: list[Run]) -> dict[str, Any]:
     """Find what all runs say of the encoder, which holds before training too.
 
-    runs (List[Run]): From `read_grid`.
-    RETURNS (Dict[str, Any]): Settings of the section `encoder`.
+    runs (list[Run]): From `read_grid`.
+    RETURNS (dict[str, Any]): Settings of the section `encoder`.
     """
     first = runs[0].settings
     return {
@@ -121,14 +122,14 @@ def name_folder(run: Run) -> str:
     return f"{words}-seed-{run.settings.get(SEED, 0)}"
 
 
-def training_settings(settings: Dict[str, Any]) -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): Without what says how pairs are made."""
+def training_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """RETURNS (dict[str, Any]): Without what says how pairs are made."""
     return {k: val for k, val in settings.items() if k not in (MOST, CONCEPTS)}
 
 
-def list_overrides(settings: Dict[str, Any]) -> List[str]:
+def list_overrides(settings: dict[str, Any]) -> list[str]:
     """Write settings as options of a command."""
-    parts: List[str] = []
+    parts: list[str] = []
     for key, value in training_settings(settings).items():
         text = value if isinstance(value, str) else json.dumps(value)
         parts += [f"--{key}", text]
@@ -166,14 +167,14 @@ def train_run(run: Run, inputs: Inputs) -> Path:
 
 
 def judge_encoder(
-    encoder: Path, settings: Dict[str, Any], inputs: Inputs
-) -> Dict[str, Any]:
+    encoder: Path, settings: dict[str, Any], inputs: Inputs
+) -> dict[str, Any]:
     """Link gold mentions with an encoder, by exact search.
 
     encoder (Path): Folder.
-    settings (Dict[str, Any]): How it was trained, by dotted names.
+    settings (dict[str, Any]): How it was trained, by dotted names.
     inputs (Inputs): Mentions and dictionary.
-    RETURNS (Dict[str, Any]): By file what `judge_mentions` says.
+    RETURNS (dict[str, Any]): By file what `judge_mentions` says.
     """
     known = training_settings(settings)
     known["training.precision"] = "float32"  # the same figures on every machine
@@ -182,7 +183,7 @@ def judge_encoder(
     validation = inputs.validations[how.lowercase]
     search = make_encoder_search(model, tokenizer, validation, how, k=5)
     counted = EvaluationSettings()
-    judged: Dict[str, Any] = {}
+    judged: dict[str, Any] = {}
     for name, path in inputs.files.items():
         golds, _ = choose_mentions(path, counted)
         texts = (gold.mention for gold in golds)
@@ -195,17 +196,17 @@ def judge_encoder(
 def finish_run(
     run: Run,
     inputs: Inputs,
-    made_of: Dict[str, Any],
+    made_of: dict[str, Any],
     *,
-    encoder: Optional[Path] = None,
-) -> Dict[str, Any]:
+    encoder: Path | None = None,
+) -> dict[str, Any]:
     """Train and judge a run, or read what an earlier time found.
 
     run (Run): The run.
     inputs (Inputs): What it is given.
-    made_of (Dict[str, Any]): Checksums of the inputs.
-    encoder (Optional[Path]): An encoder to judge, instead of one to train.
-    RETURNS (Dict[str, Any]): Name, settings and results.
+    made_of (dict[str, Any]): Checksums of the inputs.
+    encoder (Path | None): An encoder to judge, instead of one to train.
+    RETURNS (dict[str, Any]): Name, settings and results.
     RAISES (SapbertError): If its folder holds a run of other settings.
     """
     if CONCEPTS in run.settings:
@@ -226,8 +227,8 @@ def finish_run(
     return result
 
 
-def list_figures(result: Dict[str, Any]) -> Iterator[Tuple[str, float]]:
-    """Give the accuracies of a run by name, in the order of the table's columns."""
+def list_figures(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Return the accuracies of a run by name, in the order of the table's columns."""
     for file, judged in result["files"].items():
         for level in LEVELS:
             for k in ("acc@1", "acc@5"):
@@ -236,16 +237,16 @@ def list_figures(result: Dict[str, Any]) -> Iterator[Tuple[str, float]]:
                     yield f"{file}|{k} by {level}|{tie}", value
 
 
-def render_grid(results: Sequence[Dict[str, Any]]) -> str:
+def render_grid(results: Sequence[dict[str, Any]]) -> str:
     """Write all runs as Markdown, one table for each file of mentions.
 
-    results (Sequence[Dict[str, Any]]): From `finish_run`; those of one name are seeds.
+    results (Sequence[dict[str, Any]]): From `finish_run`; those of one name are seeds.
     RETURNS (str): Markdown.
     """
-    groups: Dict[str, List[Dict[str, float]]] = {}
+    groups: dict[str, list[dict[str, float]]] = {}
     for result in results:
         groups.setdefault(result["name"], []).append(dict(list_figures(result)))
-    lines: List[str] = []
+    lines: list[str] = []
     for file, judged in results[0]["files"].items():
         columns = [f"{k} by {level}" for level in LEVELS for k in ("acc@1", "acc@5")]
         titles = [column.capitalize() for column in columns]
@@ -271,17 +272,17 @@ def render_grid(results: Sequence[Dict[str, Any]]) -> str:
 
 def main(
     grid: Path = typer.Argument(..., help="TOML file, e.g. of training/configs."),
-    mentions: List[Path] = typer.Argument(..., help="Gold mentions to report on."),
+    mentions: list[Path] = typer.Argument(..., help="Gold mentions to report on."),
     concepts: Path = typer.Option(..., help="concepts.jsonl to make pairs of."),
     base: str = typer.Option(..., help="Encoder to start from, where a run has none."),
     out: Path = typer.Option(..., help="Folder for encoders, results and the table."),
-    dictionary: Optional[Path] = typer.Option(
+    dictionary: Path | None = typer.Option(
         None, help="concepts.jsonl that mentions are linked to. [that of the pairs]"
     ),
-    aliases: Optional[Path] = typer.Option(None, help="Ids and what they alias."),
+    aliases: Path | None = typer.Option(None, help="Ids and what they alias."),
     pooling: str = typer.Option("cls", help="Where a run has none: cls or mean."),
     steps: int = typer.Option(0, min=0, help="Of every run; 0 = as the grid says."),
-    only: List[str] = typer.Option([], help="Runs with this name; may be repeated."),
+    only: list[str] = typer.Option([], help="Runs with this name; may be repeated."),
 ) -> None:
     """grid.toml + concepts.jsonl + mentions.tsv … -> ablation.md, ablation.json
 
@@ -302,14 +303,14 @@ def main(
             if not only or name in only
         ]
         untrained = Run("before training", {**defaults, **shared_settings(every_run)})
-        casings: Set[bool] = set()
+        casings: set[bool] = set()
         for run in (untrained, *runs):
             # so that a misspelt setting shows before the first training
             how = make_settings(read_config(None, training_settings(run.settings)))
             casings.add(how.lowercase)
             check_file(Path(run.settings.get(CONCEPTS, concepts)))
         known = read_aliases(aliases) if aliases else {}
-        validations: Dict[bool, Validation] = {}
+        validations: dict[bool, Validation] = {}
         for lowercase in casings:
             named = read_concepts(dictionary or concepts)
             names = read_dictionary(named, lowercase=lowercase)

@@ -1,7 +1,8 @@
 """Vectors, predictions and logs → pictures that people of all kinds of sight read."""
 
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Dict, List, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from training.losses.miners import mine_hard_pairs, split_pairs
 def draw_names(
     titles: Sequence[str],
     labels: np.ndarray,
-    vectors: Dict[str, np.ndarray],
+    vectors: dict[str, np.ndarray],
     *,
     seed: int,
 ) -> Any:
@@ -21,7 +22,7 @@ def draw_names(
 
     titles (Sequence[str]): Of the concepts, each with a colour and a sign.
     labels (np.ndarray): The concept of each name. Shape: (names,).
-    vectors (Dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
+    vectors (dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
     seed (int): Of t-SNE.
     RETURNS (Figure): A picture for each encoder.
     SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
@@ -55,7 +56,7 @@ def draw_names(
 def draw_cosines(
     names: Sequence[str],
     labels: np.ndarray,
-    vectors: Dict[str, np.ndarray],
+    vectors: dict[str, np.ndarray],
     *,
     margin: float,
 ) -> Any:
@@ -63,7 +64,7 @@ def draw_cosines(
 
     names (Sequence[str]): The batch.
     labels (np.ndarray): The concept of each name. Shape: (names,).
-    vectors (Dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
+    vectors (dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
     margin (float): Of the miner.
     RETURNS (Figure): Two pictures for each encoder.
     SOURCE: Liu et al. (2021), Figure 3.
@@ -128,10 +129,10 @@ def draw_thresholds(scores: np.ndarray, right: np.ndarray) -> Any:
     return figure
 
 
-def draw_curves(logs: Dict[str, List[Dict[str, Any]]], *, window: int) -> Any:
+def draw_curves(logs: dict[str, list[dict[str, Any]]], *, window: int) -> Any:
     """Draw loss, mined share and accuracy against the steps.
 
-    logs (Dict[str, List[Dict[str, Any]]]): Lines of training.jsonl by title.
+    logs (dict[str, list[dict[str, Any]]]): Lines of training.jsonl by title.
     window (int): Steps over which loss and share are averaged.
     RETURNS (Figure): A picture for each that was logged.
     """
@@ -165,10 +166,10 @@ def draw_curves(logs: Dict[str, List[Dict[str, Any]]], *, window: int) -> Any:
     return figure
 
 
-def draw_recalls(results: Dict[str, Dict[str, List[Dict[str, float]]]]) -> Any:
+def draw_recalls(results: dict[str, dict[str, list[dict[str, float]]]]) -> Any:
     """Draw precision against recall, for the pairs up to each distance.
 
-    results (Dict[str, Dict[str, List[Dict[str, float]]]]): Of each encoder, by
+    results (dict[str, dict[str, list[dict[str, float]]]]): Of each encoder, by
         distance, what `precision_recall` gave.
     RETURNS (Figure): A picture for each distance that any of them has.
     SOURCE: HiPrBERT (2023).

@@ -1,7 +1,8 @@
 """encoder/ + held-out concepts → how well cosines tell near concepts from far ones."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import typer
@@ -30,19 +31,19 @@ COMMON = 28  # relations that the paper judges
 def draw_pairs(
     concepts_path: Path,
     held_out_path: Path,
-    relations_path: Optional[Path] = None,
+    relations_path: Path | None = None,
     *,
     most: int,
     seed: int = 0,
-) -> List[NamePair]:
+) -> list[NamePair]:
     """Draw the pairs that an encoder is judged by.
 
     concepts_path (Path): concepts.jsonl, the held-out ones included.
     held_out_path (Path): From `training.data.hold_out`.
-    relations_path (Optional[Path]): MRREL.RRF, or the folder of a release.
+    relations_path (Path | None): MRREL.RRF, or the folder of a release.
     most (int): Pairs of a distance, and of a relation, at the most.
     seed (int): Which ones.
-    RETURNS (List[NamePair]): By distance, then by relation.
+    RETURNS (list[NamePair]): By distance, then by relation.
     RAISES (SapbertError): If a file is not usable, or only one distance is found.
     """
     with open_scratch() as scratch:
@@ -82,12 +83,12 @@ def compare_names(encoder: str, pairs: Sequence[NamePair]) -> np.ndarray:
     return cosines
 
 
-def judge_encoder(encoder: str, pairs: Sequence[NamePair]) -> Dict[str, Any]:
+def judge_encoder(encoder: str, pairs: Sequence[NamePair]) -> dict[str, Any]:
     """Judge an encoder by pairs of names.
 
     encoder (str): Folder or hub id.
     pairs (Sequence[NamePair]): From `draw_pairs`.
-    RETURNS (Dict[str, Any]): From `judge_distances`, and under "relatedness" from
+    RETURNS (dict[str, Any]): From `judge_distances`, and under "relatedness" from
         `judge_relations` if there are related pairs.
     """
     cosines = compare_names(encoder, pairs)
@@ -103,10 +104,10 @@ def judge_encoder(encoder: str, pairs: Sequence[NamePair]) -> Dict[str, Any]:
     return result
 
 
-def write_table(result: Dict[str, Any]) -> str:
+def write_table(result: dict[str, Any]) -> str:
     """Lay a result out for people.
 
-    result (Dict[str, Any]): From `judge_encoder`.
+    result (dict[str, Any]): From `judge_encoder`.
     RETURNS (str): Tables in Markdown.
     """
     lines = ["| distance | pairs | mean cosine |", "|---|---:|---:|"]
@@ -135,7 +136,7 @@ def main(
         ..., metavar="HELD_OUT", help="held_out.jsonl, from training.data.hold_out"
     ),
     output: Path = typer.Argument(..., help="JSON to write; .md beside it."),
-    relations_path: Optional[Path] = typer.Option(
+    relations_path: Path | None = typer.Option(
         None, "--relations", help="MRREL.RRF, or the folder of a release."
     ),
     most: int = typer.Option(10_000, min=1, help="Pairs of a distance or relation."),

@@ -1,8 +1,9 @@
 """Encoders, results and logs → figures: where people would rather look than read."""
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import typer
@@ -37,14 +38,14 @@ app = typer.Typer(add_completion=False)
 
 def choose_concepts(
     concepts: Iterable[Concept], *, count: int, fewest: int, seed: int
-) -> List[Concept]:
+) -> list[Concept]:
     """Draw some concepts with many names.
 
     concepts (Iterable[Concept]): The vocabulary.
     count (int): How many.
     fewest (int): Names that a concept has at least.
     seed (int): Which ones.
-    RETURNS (List[Concept]): In the order of the vocabulary.
+    RETURNS (list[Concept]): In the order of the vocabulary.
     RAISES (SapbertError): If no concept has so many names.
     """
     rich = [each for each in concepts if len(distinct_names(each)) >= fewest]
@@ -56,18 +57,18 @@ def choose_concepts(
 
 def sample_batch(
     concepts: Iterable[Concept], *, pairs: int, seed: int
-) -> Tuple[List[str], np.ndarray]:
+) -> tuple[list[str], np.ndarray]:
     """Draw a batch as training does: two names of each of some concepts.
 
     concepts (Iterable[Concept]): The vocabulary.
     pairs (int): How many.
     seed (int): Which ones.
-    RETURNS (Tuple[List[str], np.ndarray]): Names, and the concept of each as a number.
+    RETURNS (tuple[list[str], np.ndarray]): Names, and the concept of each as a number.
         Shape: (2 * pairs,).
     """
     chosen = choose_concepts(concepts, count=pairs, fewest=2, seed=seed)
     chance = np.random.default_rng(seed)
-    names: List[str] = []
+    names: list[str] = []
     for concept in chosen:
         own = distinct_names(concept)
         names += [own[i] for i in chance.choice(len(own), 2, replace=False)]
@@ -75,14 +76,14 @@ def sample_batch(
 
 
 def judge_first_answers(
-    path: Path, mentions: Sequence[Path], aliases: Dict[str, str]
-) -> Tuple[np.ndarray, np.ndarray]:
+    path: Path, mentions: Sequence[Path], aliases: dict[str, str]
+) -> tuple[np.ndarray, np.ndarray]:
     """Hold predictions against gold.
 
     path (Path): As `spacy_sapbert.evaluation.evaluate --predictions` writes them.
     mentions (Sequence[Path]): The gold mentions.
-    aliases (Dict[str, str]): Ids that another one stands for.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Score of each first answer, −1 without one,
+    aliases (dict[str, str]): Ids that another one stands for.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Score of each first answer, −1 without one,
         and how right it is, ties by their probability. Shape: (n,) each.
     RAISES (SapbertError): If the predictions are not for these mentions.
     """
@@ -97,9 +98,9 @@ def judge_first_answers(
     return scores, judged[:, TIES.index("expected")]
 
 
-def parse_named(values: Sequence[str], setting: str) -> Dict[str, str]:
+def parse_named(values: Sequence[str], setting: str) -> dict[str, str]:
     """Read `NAME=PATH`s; a path alone is named by its last part."""
-    named: Dict[str, str] = {}
+    named: dict[str, str] = {}
     for value in values:
         name, equals, path = value.partition("=")
         named[name if equals else Path(value).name] = path or value
@@ -108,11 +109,11 @@ def parse_named(values: Sequence[str], setting: str) -> Dict[str, str]:
     return named
 
 
-def read_log(path: Path) -> List[Dict[str, Any]]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """Read the log of a training.
 
     path (Path): training.jsonl.
-    RETURNS (List[Dict[str, Any]]): Its lines.
+    RETURNS (list[dict[str, Any]]): Its lines.
     RAISES (SapbertError): If it is something else, or cut.
     """
     with open_to_read(path) as file:
@@ -129,11 +130,11 @@ def read_log(path: Path) -> List[Dict[str, Any]]:
     return log
 
 
-def read_recalls(path: Path) -> Dict[str, List[Dict[str, float]]]:
+def read_recalls(path: Path) -> dict[str, list[dict[str, float]]]:
     """Read the precision–recall curves of an encoder.
 
     path (Path): From `training.experiments.evaluate_hierarchy`.
-    RETURNS (Dict[str, List[Dict[str, float]]]): Points by distance.
+    RETURNS (dict[str, list[dict[str, float]]]): Points by distance.
     RAISES (SapbertError): If it is something else.
     """
     with open_to_read(path) as file:
@@ -164,7 +165,7 @@ def tell(paths: Sequence[Path], quiet: bool) -> None:
 def names_main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     output: Path = typer.Argument(..., help="Where, without an ending."),
-    encoder: List[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
+    encoder: list[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
     count: int = typer.Option(18, min=2, help="Concepts."),
     fewest: int = typer.Option(8, min=2, help="Names that each has at least."),
     seed: int = typer.Option(0, min=0, help="Which concepts, and of t-SNE."),
@@ -195,7 +196,7 @@ def names_main(
 def cosines_main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     output: Path = typer.Argument(..., help="Where, without an ending."),
-    encoder: List[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
+    encoder: list[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
     pairs: int = typer.Option(256, min=2, help="In the batch."),
     margin: float = typer.Option(0.2, help="Of the miner."),
     seed: int = typer.Option(0, min=0, help="Which pairs."),
@@ -221,9 +222,9 @@ def thresholds_main(
     predictions: Path = typer.Argument(
         ..., help="Of `spacy_sapbert.evaluation.evaluate`."
     ),
-    mentions: List[Path] = typer.Argument(..., help="The gold mentions."),
+    mentions: list[Path] = typer.Argument(..., help="The gold mentions."),
     output: Path = typer.Option(..., help="Where, without an ending."),
-    aliases: Optional[Path] = typer.Option(None, help="Ids and what they alias."),
+    aliases: Path | None = typer.Option(None, help="Ids and what they alias."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """predictions.jsonl + mentions.tsv … -> thresholds.png, thresholds.svg
@@ -242,7 +243,7 @@ def thresholds_main(
 @app.command("curves")
 def curves_main(
     output: Path = typer.Argument(..., help="Where, without an ending."),
-    log: List[str] = typer.Option(..., help="NAME=training.jsonl; may be repeated."),
+    log: list[str] = typer.Option(..., help="NAME=training.jsonl; may be repeated."),
     window: int = typer.Option(50, min=1, help="Steps that are averaged."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -262,7 +263,7 @@ def curves_main(
 @app.command("recalls")
 def recalls_main(
     output: Path = typer.Argument(..., help="Where, without an ending."),
-    result: List[str] = typer.Option(..., help="NAME=FILE; may be repeated."),
+    result: list[str] = typer.Option(..., help="NAME=FILE; may be repeated."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """results of `training.experiments.evaluate_hierarchy` … -> recalls.png, recalls.svg

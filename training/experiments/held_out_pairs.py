@@ -4,7 +4,8 @@ One concept at least of each pair is held out, so that one name of it is new.
 """
 
 import random
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def draw_at_distance(
     hierarchy: Hierarchy,
     named: NamedConcepts,
     chance: random.Random,
-) -> Optional[Named]:
+) -> Named | None:
     """Draw a concept that is so far from another.
 
     concept (Concept): The other one.
@@ -55,7 +56,7 @@ def draw_at_distance(
     hierarchy (Hierarchy): Of all concepts.
     named (NamedConcepts): All concepts.
     chance (random.Random): Decides which.
-    RETURNS (Optional[Named]): A concept; None if none is found.
+    RETURNS (Named | None): A concept; None if none is found.
     """
     label = hash_text(concept.cui)
     near = [*hierarchy.parents_of(label), *hierarchy.children_of(label)]
@@ -81,7 +82,7 @@ def pair_by_distance(
     *,
     most: int,
     seed: int = 0,
-) -> List[NamePair]:
+) -> list[NamePair]:
     """Draw pairs of every distance, one of each for a held-out concept.
 
     held_out (Iterable[Concept]): The concepts that no training saw.
@@ -89,10 +90,10 @@ def pair_by_distance(
     named (NamedConcepts): All concepts.
     most (int): Pairs of a distance at the most.
     seed (int): Which ones; together with the CUI.
-    RETURNS (List[NamePair]): By distance, "0" first; of synonyms two names of one
+    RETURNS (list[NamePair]): By distance, "0" first; of synonyms two names of one
         concept.
     """
-    found: Dict[str, List[NamePair]] = {str(each): [] for each in range(4)}
+    found: dict[str, list[NamePair]] = {str(each): [] for each in range(4)}
     for concept in held_out:
         # Seeded by a text, not by a hash of it: the same for any PYTHONHASHSEED.
         chance = random.Random(f"{seed} {concept.cui}")
@@ -111,29 +112,29 @@ def pair_by_distance(
     ]
 
 
-def keep_some(pairs: List[NamePair], most: int, seed: str) -> List[NamePair]:
+def keep_some(pairs: list[NamePair], most: int, seed: str) -> list[NamePair]:
     """Keep at most so many, drawn at random."""
     return random.Random(seed).sample(pairs, most) if len(pairs) > most else pairs
 
 
 def pair_by_relation(
-    held_out: Set[str],
+    held_out: set[str],
     relations: Iterable[Relation],
     named: NamedConcepts,
     *,
     kinds: int,
     most: int,
     seed: int = 0,
-) -> List[NamePair]:
+) -> list[NamePair]:
     """Draw related pairs of which one concept at least is held out.
 
-    held_out (Set[str]): Ids of the concepts that no training saw.
+    held_out (set[str]): Ids of the concepts that no training saw.
     relations (Iterable[Relation]): Between any concepts.
     named (NamedConcepts): All concepts; its database is used for sorting.
     kinds (int): How many relations, the most frequent ones.
     most (int): Pairs of a relation at the most.
     seed (int): Which ones.
-    RETURNS (List[NamePair]): By relation, the most frequent first.
+    RETURNS (list[NamePair]): By relation, the most frequent first.
     """
     scratch = named.scratch
     scratch.execute("CREATE TABLE related (rela, one, other)")
@@ -153,14 +154,14 @@ def pair_by_relation(
         "ORDER BY count(*) DESC, rela LIMIT ?",
         (kinds,),
     ).fetchall()
-    found: List[NamePair] = []
+    found: list[NamePair] = []
     for (rela,) in common:
         chance = random.Random(f"{seed} {rela}")
         rows = scratch.execute(
             "SELECT one, other FROM distinctly WHERE rela = ? ORDER BY one, other",
             (rela,),
         )
-        pairs: List[NamePair] = []
+        pairs: list[NamePair] = []
         for cuis in rows:
             both = [named.look_up("label", hash_text(cui)) for cui in cuis]
             names = [each[1] for each in both if each is not None]

@@ -1,9 +1,10 @@
 """results.json of gold files by language → Precision@1 and @5, as for XL-BEL."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -30,15 +31,15 @@ def find_language(file: str) -> str:
     return found.group()
 
 
-def list_languages(run: Run, path: Path) -> Dict[str, str]:
-    """Give the file of each language.
+def list_languages(run: Run, path: Path) -> dict[str, str]:
+    """Return the file of each language.
 
     run (Run): From `read_run`.
     path (Path): Where it was read, for the error.
-    RETURNS (Dict[str, str]): Name of the file by language, in the order of the results.
+    RETURNS (dict[str, str]): Name of the file by language, in the order of the results.
     RAISES (SapbertError): If a language has two, or a file no language.
     """
-    files: Dict[str, str] = {}
+    files: dict[str, str] = {}
     for file in run.digests:
         language = find_language(file)
         if language in files:
@@ -51,16 +52,16 @@ def list_languages(run: Run, path: Path) -> Dict[str, str]:
     return files
 
 
-def read_runs(paths: Dict[str, List[Path]], group: str) -> Dict[str, List[Run]]:
+def read_runs(paths: dict[str, list[Path]], group: str) -> dict[str, list[Run]]:
     """Read the results of linkers that were judged alike, on the same mentions.
 
-    paths (Dict[str, List[Path]]): Files results.json by linker; several are seeds.
+    paths (dict[str, list[Path]]): Files results.json by linker; several are seeds.
     group (str): Of mentions: "all", "covered", "seen" or "unseen".
-    RETURNS (Dict[str, List[Run]]): The results.
+    RETURNS (dict[str, list[Run]]): The results.
     RAISES (SapbertError): If a file is not usable, or was judged in another way.
     """
-    first: Optional[Path] = None
-    runs: Dict[str, List[Run]] = {}
+    first: Path | None = None
+    runs: dict[str, list[Run]] = {}
     for name, files in paths.items():
         for path in files:
             run = read_run(path, group)
@@ -77,26 +78,26 @@ def read_runs(paths: Dict[str, List[Path]], group: str) -> Dict[str, List[Run]]:
     return runs
 
 
-def mean_of_known(values: Sequence[Optional[float]]) -> Optional[float]:
-    """RETURNS (Optional[float]): Their mean; None if no language has a value."""
+def mean_of_known(values: Sequence[float | None]) -> float | None:
+    """RETURNS (float | None): Their mean; None if no language has a value."""
     known = [value for value in values if value is not None]
     return round(fmean(known), 6) if known else None
 
 
 def make_table(
-    paths: Dict[str, List[Path]],
+    paths: dict[str, list[Path]],
     *,
     level: str = "concepts",
     ties: str = "expected",
     group: str = "all",
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Lay results out by language.
 
-    paths (Dict[str, List[Path]]): Files results.json by linker; several are seeds.
+    paths (dict[str, list[Path]]): Files results.json by linker; several are seeds.
     level (str): One of `LEVELS`: what k counts.
     ties (str): One of `TIES`.
     group (str): Of mentions: "all", "covered", "seen" or "unseen".
-    RETURNS (Dict[str, Any]): Settings, gold files by language, and for each linker its
+    RETURNS (dict[str, Any]): Settings, gold files by language, and for each linker its
         seeds, each with `coverage` and `p@k` by language and as `mean`: the mean of the
         languages that have a value, each counted once.
     RAISES (SapbertError): If a file is not usable, or was judged in another way; if a
@@ -111,10 +112,10 @@ def make_table(
     first = next(iter(runs.values()))[0]
     files = list_languages(first, next(iter(paths.values()))[0])
     ks = first.settings["ks"]
-    linkers: Dict[str, List[Dict[str, Any]]] = {}
+    linkers: dict[str, list[dict[str, Any]]] = {}
     for name, seeds in runs.items():
         for run in seeds:
-            columns: Dict[str, Dict[str, Optional[float]]] = {
+            columns: dict[str, dict[str, float | None]] = {
                 "coverage": {lang: run.coverages[file] for lang, file in files.items()}
             }
             for k in ks:
@@ -135,10 +136,10 @@ def make_table(
     }
 
 
-def render_table(data: Dict[str, Any]) -> str:
+def render_table(data: dict[str, Any]) -> str:
     """Write the table down.
 
-    data (Dict[str, Any]): From `make_table`.
+    data (dict[str, Any]): From `make_table`.
     RETURNS (str): Markdown, without a line feed at the end.
     """
     columns = [
@@ -162,14 +163,14 @@ def render_table(data: Dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def group_results(values: Sequence[str]) -> Dict[str, List[Path]]:
+def group_results(values: Sequence[str]) -> dict[str, list[Path]]:
     """Read names and files from the command line.
 
     values (Sequence[str]): Each `NAME=results.json`; those of one name are seeds.
-    RETURNS (Dict[str, List[Path]]): Files by name.
+    RETURNS (dict[str, list[Path]]): Files by name.
     RAISES (SapbertError): If one has another form.
     """
-    paths: Dict[str, List[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for value in values:
         name, separator, path = value.partition("=")
         if not separator or not name.strip() or not path.strip():
@@ -179,14 +180,14 @@ def group_results(values: Sequence[str]) -> Dict[str, List[Path]]:
 
 
 def main(
-    results: List[str] = typer.Argument(
+    results: list[str] = typer.Argument(
         ..., help="NAME=results.json of each linker; with one name for several seeds."
     ),
     level: str = typer.Option("concepts", help="What k counts: concepts or rows."),
     ties: str = typer.Option("expected", help="lenient, expected or strict."),
     group: str = typer.Option("all", help="all, covered, seen or unseen mentions."),
-    output: Optional[Path] = typer.Option(None, help="Markdown to write."),
-    json: Optional[Path] = typer.Option(None, help="JSON to write."),
+    output: Path | None = typer.Option(None, help="Markdown to write."),
+    json: Path | None = typer.Option(None, help="JSON to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """results.json by language -> table, Markdown, JSON

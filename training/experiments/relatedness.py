@@ -1,7 +1,8 @@
 """Cosines of pairs of names → how well they tell near pairs from far ones."""
 
+from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +21,12 @@ def average_ranks(values: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def area_under_curve(near: np.ndarray, far: np.ndarray) -> Optional[float]:
+def area_under_curve(near: np.ndarray, far: np.ndarray) -> float | None:
     """Compute the chance that a near pair has a higher cosine than a far one.
 
     near (np.ndarray): Cosines. Shape: (n,).
     far (np.ndarray): Cosines. Shape: (m,).
-    RETURNS (Optional[float]): Area under the ROC curve, 0 to 1, ties counting half;
+    RETURNS (float | None): Area under the ROC curve, 0 to 1, ties counting half;
         None if there are no near or no far pairs.
     """
     if not len(near) or not len(far):
@@ -35,12 +36,12 @@ def area_under_curve(near: np.ndarray, far: np.ndarray) -> Optional[float]:
     return float((ranks.sum() - least) / (len(near) * len(far)))
 
 
-def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> Optional[float]:
+def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> float | None:
     """Compute how well the order of the cosines is the reverse of the distances'.
 
     cosines (np.ndarray): Shape: (n,).
     distances (np.ndarray): Shape: (n,).
-    RETURNS (Optional[float]): Spearman's coefficient of the cosine and the negative
+    RETURNS (float | None): Spearman's coefficient of the cosine and the negative
         distance, −1 to 1; None if either is the same everywhere.
     """
     if len(np.unique(cosines)) < 2 or len(np.unique(distances)) < 2:
@@ -51,13 +52,13 @@ def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> Optional[flo
 
 def precision_recall(
     cosines: np.ndarray, near: np.ndarray, *, points: int = POINTS
-) -> List[Dict[str, float]]:
+) -> list[dict[str, float]]:
     """Follow precision and recall while the cosine that is asked for falls.
 
     cosines (np.ndarray): Shape: (n,).
     near (np.ndarray): Which pairs are to be found, bool. Shape: (n,).
     points (int): How many of the different cosines are kept, at like distances.
-    RETURNS (List[Dict[str, float]]): The least cosine, and precision and recall of the
+    RETURNS (list[dict[str, float]]): The least cosine, and precision and recall of the
         pairs that have it; empty if there is nothing to be found.
     """
     order = np.argsort(-cosines, kind="stable")
@@ -79,17 +80,17 @@ def precision_recall(
     ]
 
 
-def round_number(value: Optional[float]) -> Optional[float]:
+def round_number(value: float | None) -> float | None:
     """Round what there is."""
     return None if value is None else round(value, DIGITS)
 
 
-def judge_distances(cosines: np.ndarray, distances: np.ndarray) -> Dict[str, Any]:
+def judge_distances(cosines: np.ndarray, distances: np.ndarray) -> dict[str, Any]:
     """Judge the cosines of pairs whose distances are known.
 
     cosines (np.ndarray): Shape: (n,).
     distances (np.ndarray): Whole numbers. Shape: (n,).
-    RETURNS (Dict[str, Any]): Plain JSON types: pairs and mean cosine by distance, the
+    RETURNS (dict[str, Any]): Plain JSON types: pairs and mean cosine by distance, the
         area under the ROC curve for each two distances, Spearman's coefficient, and
         the precision–recall curve of the pairs up to each distance but the largest.
     """
@@ -117,13 +118,13 @@ def judge_distances(cosines: np.ndarray, distances: np.ndarray) -> Dict[str, Any
 
 def judge_relations(
     cosines: np.ndarray, relations: Sequence[str], random: np.ndarray
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Judge the cosines of related pairs against those of random ones.
 
     cosines (np.ndarray): Of related pairs. Shape: (n,).
     relations (Sequence[str]): What relates each.
     random (np.ndarray): Cosines of random pairs. Shape: (m,).
-    RETURNS (Dict[str, Any]): By relation, those with the most pairs first, how many
+    RETURNS (dict[str, Any]): By relation, those with the most pairs first, how many
         there are and their area under the ROC curve; and the mean area.
     """
     names = np.array(relations, dtype=object)

@@ -2,9 +2,10 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, NamedTuple
 
 import typer
 from wasabi import msg
@@ -33,18 +34,18 @@ class Key(NamedTuple):
 class Run(NamedTuple):
     """What is read from one results.json.
 
-    settings (Dict[str, Any]): How answers were judged.
-    digests (Dict[str, str]): The sha256 of each gold file.
-    accuracies (Dict[Key, Dict[str, Optional[float]]]): By the way of ties; None if the
+    settings (dict[str, Any]): How answers were judged.
+    digests (dict[str, str]): The sha256 of each gold file.
+    accuracies (dict[Key, dict[str, float | None]]): By the way of ties; None if the
         group has no mentions.
-    coverages (Dict[str, float]): Of each gold file the share of mentions that the
+    coverages (dict[str, float]): Of each gold file the share of mentions that the
         dictionary covers.
     """
 
-    settings: Dict[str, Any]
-    digests: Dict[str, str]
-    accuracies: Dict[Key, Dict[str, Optional[float]]]
-    coverages: Dict[str, float]
+    settings: dict[str, Any]
+    digests: dict[str, str]
+    accuracies: dict[Key, dict[str, float | None]]
+    coverages: dict[str, float]
 
 
 def read_run(path: Path, group: str = "all") -> Run:
@@ -81,11 +82,11 @@ def read_run(path: Path, group: str = "all") -> Run:
     return run
 
 
-def describe_values(values: Sequence[float]) -> Dict[str, Any]:
+def describe_values(values: Sequence[float]) -> dict[str, Any]:
     """Compute mean and sample standard deviation.
 
     values (Sequence[float]): At least one.
-    RETURNS (Dict[str, Any]): `mean`, `deviation`, None for one value, and the `values`.
+    RETURNS (dict[str, Any]): `mean`, `deviation`, None for one value, and the `values`.
     """
     deviation = round(stdev(values), 6) if len(values) > 1 else None
     return {
@@ -97,19 +98,19 @@ def describe_values(values: Sequence[float]) -> Dict[str, Any]:
 
 def summarize_runs(
     paths: Sequence[Path], *, group: str = "all", together: bool = False
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Summarise the accuracies of several runs.
 
     paths (Sequence[Path]): Files results.json.
     group (str): Of mentions: "all", "covered", "seen" or "unseen".
     together (bool): Whether all gold files are one, e.g. the folds of one set.
-    RETURNS (Dict[str, Any]): For each accuracy mean, deviation and values by the way of
+    RETURNS (dict[str, Any]): For each accuracy mean, deviation and values by the way of
         ties, and the names of gold files of which there are several.
     RAISES (SapbertError): If a file is not usable, or was judged in another way.
     """
     runs = [read_run(path, group) for path in paths]
-    digests: Dict[str, Set[str]] = defaultdict(set)
-    values: Dict[Key, Dict[str, List[float]]] = {}
+    digests: dict[str, set[str]] = defaultdict(set)
+    values: dict[Key, dict[str, list[float]]] = {}
     for path, run in zip(paths, runs, strict=True):
         known = runs[0].settings
         for setting in sorted({*known, *run.settings}):
@@ -138,10 +139,10 @@ def summarize_runs(
     }
 
 
-def print_summary(data: Dict[str, Any]) -> None:
+def print_summary(data: dict[str, Any]) -> None:
     """Print the accuracies.
 
-    data (Dict[str, Any]): From `summarize_runs`.
+    data (dict[str, Any]): From `summarize_runs`.
     """
     rows = [
         (
@@ -162,12 +163,12 @@ def print_summary(data: Dict[str, Any]) -> None:
 
 
 def main(
-    results: List[Path] = typer.Argument(..., help="results.json of each run."),
+    results: list[Path] = typer.Argument(..., help="results.json of each run."),
     group: str = typer.Option("all", help="all, covered, seen or unseen mentions."),
     together: bool = typer.Option(
         False, "--together", help="Take all gold files for one, e.g. for folds."
     ),
-    output: Optional[Path] = typer.Option(None, help="JSON to write."),
+    output: Path | None = typer.Option(None, help="JSON to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """results.json of several seeds or folds -> table, JSON

@@ -1,6 +1,6 @@
 """Which pairs of a batch the encoder still gets wrong."""
 
-from typing import Optional, Sequence, Tuple
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -30,8 +30,8 @@ def make_triplet_miner(
     check_choice("distance", distance, DISTANCES)
 
     def mine(
-        vectors: Tensor, labels: Tensor, names: Optional[Tensor] = None
-    ) -> Tuple[Tensor, Tensor]:
+        vectors: Tensor, labels: Tensor, names: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         return mine_hard_pairs(
             vectors,
             labels,
@@ -52,8 +52,8 @@ def make_no_miner() -> Miner:
     """
 
     def mine(
-        vectors: Tensor, labels: Tensor, names: Optional[Tensor] = None
-    ) -> Tuple[Tensor, Tensor]:
+        vectors: Tensor, labels: Tensor, names: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         check_rows(vectors, labels)
         return split_pairs(labels, names)
 
@@ -66,10 +66,10 @@ def mine_hard_pairs(
     labels: Tensor,
     *,
     margin: float = 0.2,
-    names: Optional[Tensor] = None,
+    names: Tensor | None = None,
     triplets: str = "all",
     distance: str = "euclidean",
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Find the pairs in a batch that the encoder still gets wrong.
 
     A triplet of anchor, positive and negative is kept if the negative is nearer to
@@ -81,12 +81,12 @@ def mine_hard_pairs(
     vectors (Tensor): Unit-length rows. Shape: (n, width).
     labels (Tensor): The concept of each row, int64. Shape: (n,).
     margin (float): Slack in that distance, 0 to 2.
-    names (Optional[Tensor]): The name of each row as a number, int64. Equal names of
+    names (Tensor | None): The name of each row as a number, int64. Equal names of
         two concepts are no negatives of each other. Shape: (n,).
     triplets (str): "hard" keeps only the triplets whose negative is no farther than
         the positive, "semihard" only the others of "all".
     distance (str): "euclidean", or "cosine" for one minus the cosine.
-    RETURNS (Tuple[Tensor, Tensor]): Masks of hard positives and hard negatives, row
+    RETURNS (tuple[Tensor, Tensor]): Masks of hard positives and hard negatives, row
         by anchor, bool. Shape: (n, n) each.
     RAISES (SapbertError): If `vectors` and `labels` differ in length, or `triplets`
         or `distance` is unknown.
@@ -115,7 +115,7 @@ def mine_hard_pairs(
 
 def keep_semihard(
     distances: Tensor, positives: Tensor, negatives: Tensor, margin: float
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Keep the pairs of triplets whose negative is farther, but by `margin` at most.
 
     A positive is in such a triplet if it is with the first negative beyond it, and a
@@ -126,7 +126,7 @@ def keep_semihard(
     positives (Tensor): Mask of all positives, row by anchor, bool. Shape: (n, n).
     negatives (Tensor): Mask of all negatives, row by anchor, bool. Shape: (n, n).
     margin (float): Slack in that distance, 0 to 2.
-    RETURNS (Tuple[Tensor, Tensor]): Masks of those kept. Shape: (n, n) each.
+    RETURNS (tuple[Tensor, Tensor]): Masks of those kept. Shape: (n, n) each.
     """
     others = distances.masked_fill(~negatives, INFINITY).sort(dim=1).values
     beyond = torch.searchsorted(others, distances, right=True)  # up to n: one more
@@ -140,15 +140,13 @@ def keep_semihard(
     )
 
 
-def split_pairs(
-    labels: Tensor, names: Optional[Tensor] = None
-) -> Tuple[Tensor, Tensor]:
+def split_pairs(labels: Tensor, names: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Part all pairs of a batch into positives and negatives.
 
     labels (Tensor): The concept of each row, int64. Shape: (n,).
-    names (Optional[Tensor]): The name of each row as a number, int64. Equal names of
+    names (Tensor | None): The name of each row as a number, int64. Equal names of
         two concepts are no negatives of each other. Shape: (n,).
-    RETURNS (Tuple[Tensor, Tensor]): Masks of positives and negatives, row by anchor,
+    RETURNS (tuple[Tensor, Tensor]): Masks of positives and negatives, row by anchor,
         bool; no row is its own positive. Shape: (n, n) each.
     """
     same = labels[:, None] == labels[None, :]  # (n, n)
@@ -159,7 +157,7 @@ def split_pairs(
 
 
 def check_rows(vectors: Tensor, labels: Tensor) -> None:
-    """Make sure that each vector has a label.
+    """Check that each vector has a label.
 
     vectors (Tensor): Shape: (n, width).
     labels (Tensor): Shape: (n,).
@@ -170,7 +168,7 @@ def check_rows(vectors: Tensor, labels: Tensor) -> None:
 
 
 def check_choice(setting: str, value: str, known: Sequence[str]) -> None:
-    """Make sure that a setting has one of its values.
+    """Check that a setting has one of its values.
 
     setting (str): Its name.
     value (str): What was given.

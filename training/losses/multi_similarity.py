@@ -1,7 +1,7 @@
 """From mined pairs to one number."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Sequence
 
 import torch
 from torch import Tensor

@@ -1,6 +1,6 @@
 """What a training config may name: losses, miners and schedules."""
 
-from typing import Callable, Optional, Tuple
+from collections.abc import Callable
 
 import catalogue
 import confection
@@ -9,7 +9,7 @@ from torch import Tensor
 # vectors, and the masks of positives and negatives → the loss
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 # vectors, labels, and names as numbers → the masks of positives and negatives
-Miner = Callable[[Tensor, Tensor, Optional[Tensor]], Tuple[Tensor, Tensor]]
+Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 # a step, from 0, and the steps of the run → a factor for the learning rate
 Schedule = Callable[[int, int], float]
 

@@ -84,7 +84,7 @@ def share_done(step: int, total: int, warmup_steps: int) -> float:
 
 
 def check_warmup(warmup_steps: int) -> None:
-    """Make sure that no warm-up is shorter than none.
+    """Check that no warm-up is shorter than none.
 
     warmup_steps (int): What was given.
     RAISES (SapbertError): If it is below 0.

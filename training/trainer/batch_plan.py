@@ -1,6 +1,7 @@
 """Which lines of which file are trained on in each step, from beginning to end."""
 
-from typing import Iterator, NamedTuple, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,13 +63,13 @@ def mix_files(
 
 def planned_batches(
     files: Sequence[Lines], settings: TrainingSettings, *, done: int
-) -> Iterator[Tuple[int, int, np.ndarray]]:
-    """Give the batches of the run that are still to do.
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Return the batches of the run that are still to do.
 
     files (Sequence[Lines]): What is trained on.
     settings (TrainingSettings): Batch size, epochs, steps and seed.
     done (int): Steps that an earlier run did.
-    YIELDS (Tuple[int, int, np.ndarray]): The step, from 0, the number of a file, and
+    YIELDS (tuple[int, int, np.ndarray]): The step, from 0, the number of a file, and
         the numbers of its lines.
     """
     steps = count_steps(files, settings)

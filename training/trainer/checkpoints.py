@@ -5,7 +5,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -40,8 +40,8 @@ def write_checkpoint(
     scaler: torch.amp.GradScaler,
     *,
     progress: Progress,
-    settings: Dict[str, Any],
-    random_states: List[Tensor],
+    settings: dict[str, Any],
+    random_states: list[Tensor],
 ) -> None:
     """Save weights, optimiser, scaler, random states and position.
 
@@ -53,8 +53,8 @@ def write_checkpoint(
     optimizer (torch.optim.Optimizer): Its optimiser.
     scaler (torch.amp.GradScaler): Its scaler.
     progress (Progress): How far the run is.
-    settings (Dict[str, Any]): What the run was started with, plain JSON types.
-    random_states (List[Tensor]): Of the generators that dropout draws from, one for
+    settings (dict[str, Any]): What the run was started with, plain JSON types.
+    random_states (list[Tensor]): Of the generators that dropout draws from, one for
         each process, uint8.
     """
     state = optimizer.state_dict()["state"]
@@ -82,18 +82,18 @@ def write_checkpoint(
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Give a file that never changes a second name, or copy it where that fails."""
+    """Return a file that never changes a second name, or copy it where that fails."""
     try:
         os.link(source, target)
     except OSError:
         shutil.copy(source, target)
 
 
-def saved_settings(folder: Path) -> Dict[str, Any]:
+def saved_settings(folder: Path) -> dict[str, Any]:
     """Read what the run of a checkpoint was started with.
 
     folder (Path): The checkpoint.
-    RETURNS (Dict[str, Any]): Its settings; none without a checkpoint.
+    RETURNS (dict[str, Any]): Its settings; none without a checkpoint.
     """
     path = folder / "state.json"
     return (
@@ -107,16 +107,16 @@ def read_checkpoint(
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     *,
-    settings: Dict[str, Any],
-) -> Optional[Progress]:
+    settings: dict[str, Any],
+) -> Progress | None:
     """Put weights, optimiser and scaler back, if there is a checkpoint.
 
     folder (Path): The checkpoint.
     model (torch.nn.Module): The encoder, already on its device.
     optimizer (torch.optim.Optimizer): Its optimiser.
     scaler (torch.amp.GradScaler): Its scaler.
-    settings (Dict[str, Any]): Of this run; they must equal those of the checkpoint.
-    RETURNS (Optional[Progress]): How far it was; None without a checkpoint.
+    settings (dict[str, Any]): Of this run; they must equal those of the checkpoint.
+    RETURNS (Progress | None): How far it was; None without a checkpoint.
     RAISES (SapbertError): If the checkpoint belongs to another run.
     """
     path = folder / "state.json"
@@ -133,7 +133,7 @@ def read_checkpoint(
             Errors.E606.format(path=folder, settings=", ".join(differing) or "format")
         )
     model.load_state_dict(load_file(folder / "model.safetensors"))
-    moments: Dict[int, Dict[str, torch.Tensor]] = {}
+    moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in load_file(folder / "optimizer.safetensors").items():
         number, name = key.split(".", 1)
         moments.setdefault(int(number), {})[name] = tensor
@@ -145,7 +145,7 @@ def read_checkpoint(
 
 
 def read_random_state(folder: Path, rank: int) -> Tensor:
-    """Give the random state that a process had.
+    """Return the random state that a process had.
 
     folder (Path): The checkpoint.
     rank (int): The number of the process.
@@ -155,7 +155,7 @@ def read_random_state(folder: Path, rank: int) -> Tensor:
 
 
 def read_best(folder: Path, model: torch.nn.Module) -> None:
-    """Give an encoder the weights of its best validation.
+    """Return an encoder the weights of its best validation.
 
     folder (Path): The last checkpoint.
     model (torch.nn.Module): The encoder.

@@ -1,9 +1,10 @@
 """Config file + changes from the command line → the settings of a run."""
 
 import json
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any
 
 from catalogue import RegistryError
 from confection import Config, ConfigValidationError
@@ -15,14 +16,14 @@ DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-def parse_overrides(arguments: Sequence[str]) -> Dict[str, Any]:
+def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
     """Read changes of a config from the command line, as spaCy's commands take them.
 
     arguments (Sequence[str]): E.g. `--training.seed`, `1`, `--training.epochs=3`.
-    RETURNS (Dict[str, Any]): Values by their dotted names; what is no JSON is a text.
+    RETURNS (dict[str, Any]): Values by their dotted names; what is no JSON is a text.
     RAISES (SapbertError): If an argument is no dotted name, or has no value.
     """
-    overrides: Dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
@@ -40,14 +41,14 @@ def parse_overrides(arguments: Sequence[str]) -> Dict[str, Any]:
     return overrides
 
 
-def nest_values(values: Dict[str, Any]) -> Dict[str, Any]:
+def nest_values(values: dict[str, Any]) -> dict[str, Any]:
     """Turn dotted names into sections: {"a.b": 1} → {"a": {"b": 1}}.
 
-    values (Dict[str, Any]): By their dotted names.
-    RETURNS (Dict[str, Any]): By section.
+    values (dict[str, Any]): By their dotted names.
+    RETURNS (dict[str, Any]): By section.
     RAISES (SapbertError): If a name is that of a value and of a section.
     """
-    nested: Dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for dotted, value in values.items():
         *sections, key = dotted.split(".")
         section = nested
@@ -60,8 +61,8 @@ def nest_values(values: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def flatten_config(
-    config: Dict[str, Any], prefix: str = ""
-) -> Iterator[Tuple[str, Any]]:
+    config: dict[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     """Turn sections into dotted names: {"a": {"b": 1}} → ("a.b", 1)."""
     for key, value in config.items():
         if isinstance(value, dict):
@@ -71,12 +72,12 @@ def flatten_config(
 
 
 def read_config(
-    path: Optional[Path] = None, overrides: Optional[Dict[str, Any]] = None
+    path: Path | None = None, overrides: dict[str, Any] | None = None
 ) -> Config:
     """Read the defaults, what a config file changes, and what the command line does.
 
-    path (Optional[Path]): A config file; it may hold only what differs.
-    overrides (Optional[Dict[str, Any]]): Values by their dotted names.
+    path (Path | None): A config file; it may hold only what differs.
+    overrides (dict[str, Any] | None): Values by their dotted names.
     RETURNS (Config): The whole config, with every default in it.
     RAISES (SapbertError): If a setting is unknown or of another type.
     """
@@ -94,7 +95,7 @@ def read_config(
     return fill_functions(config)
 
 
-def merge_config(config: Config, updates: Dict[str, Any]) -> Config:
+def merge_config(config: Config, updates: dict[str, Any]) -> Config:
     """Change a config; another function drops the arguments of the one before."""
     merged = config.merge(updates)
     for dotted, value in flatten_config(updates):
@@ -147,7 +148,7 @@ def check_section(section: Any, default: Any, prefix: str) -> None:
 
 
 def has_type_of(value: Any, default: Any) -> bool:
-    """Tell whether a value may stand where a default stands."""
+    """Return whether a value may stand where a default stands."""
     if default is None:
         return value is None or isinstance(value, str)
     if isinstance(default, float):
@@ -167,15 +168,15 @@ def fill_functions(config: Config) -> Config:
     return filled
 
 
-def resolve_config(config: Config) -> Dict[str, Any]:
+def resolve_config(config: Config) -> dict[str, Any]:
     """Call the registered functions that a config names.
 
     config (Config): The config.
-    RETURNS (Dict[str, Any]): The same, with what they made in their places.
+    RETURNS (dict[str, Any]): The same, with what they made in their places.
     RAISES (SapbertError): If a function or an argument of it is unknown.
     """
     try:
-        resolved: Dict[str, Any] = registry.resolve(config)
+        resolved: dict[str, Any] = registry.resolve(config)
     except ConfigValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, each.get('loc', [])))}: {each.get('msg')}"

@@ -6,7 +6,8 @@ so that the gradients of the weights have only to be summed.
 """
 
 import os
-from typing import Any, Iterable, List, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -61,21 +62,21 @@ def wait_for_ranks(ranks: Ranks) -> None:
         distributed.barrier()
 
 
-def split_batch(batch: np.ndarray, ranks: Ranks) -> List[np.ndarray]:
+def split_batch(batch: np.ndarray, ranks: Ranks) -> list[np.ndarray]:
     """Part the pairs of a batch among the processes.
 
     batch (np.ndarray): Numbers of pairs. Shape: (pairs,).
     ranks (Ranks): The processes.
-    RETURNS (List[np.ndarray]): The share of each; they differ by one at the most.
+    RETURNS (list[np.ndarray]): The share of each; they differ by one at the most.
     """
     return np.array_split(batch, ranks.size)
 
 
-def gather_vectors(own: Tensor, sizes: List[int], ranks: Ranks) -> Tensor:
+def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:
     """Put the vectors of all processes together; those of this one keep their gradient.
 
     own (Tensor): Vectors of this process. Shape: (sizes[ranks.own], width).
-    sizes (List[int]): How many vectors each process has.
+    sizes (list[int]): How many vectors each process has.
     ranks (Ranks): The processes.
     RETURNS (Tensor): In the order of the processes. Shape: (sum of sizes, width).
     """
@@ -100,7 +101,7 @@ def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> Non
     """
     if ranks.size == 1:
         return
-    waiting: List[Tensor] = []
+    waiting: list[Tensor] = []
     gradients = [each.grad for each in parameters if each.grad is not None]
     for number, gradient in enumerate(gradients):
         waiting.append(gradient)
@@ -115,7 +116,7 @@ def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> Non
 
 
 def any_rank(flag: bool, ranks: Ranks, device: Any) -> bool:
-    """Tell whether a flag is set in any process.
+    """Return whether a flag is set in any process.
 
     flag (bool): Of this process.
     ranks (Ranks): The processes.
@@ -129,13 +130,13 @@ def any_rank(flag: bool, ranks: Ranks, device: Any) -> bool:
     return bool(flags.item())
 
 
-def gather_states(state: Tensor, ranks: Ranks, device: Any) -> List[Tensor]:
+def gather_states(state: Tensor, ranks: Ranks, device: Any) -> list[Tensor]:
     """Collect the random states of all processes.
 
     state (Tensor): Of this process, uint8. Shape: (bytes,).
     ranks (Ranks): The processes.
     device (torch.device): Where tensors are exchanged.
-    RETURNS (List[Tensor]): On the CPU, in the order of the processes.
+    RETURNS (list[Tensor]): On the CPU, in the order of the processes.
     """
     if ranks.size == 1:
         return [state]
@@ -145,7 +146,7 @@ def gather_states(state: Tensor, ranks: Ranks, device: Any) -> List[Tensor]:
 
 
 def share_number(number: float, ranks: Ranks, device: Any) -> float:
-    """Give all processes the number of the first one.
+    """Return all processes the number of the first one.
 
     number (float): Of the first process; 0 in the others.
     ranks (Ranks): The processes.

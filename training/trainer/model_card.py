@@ -2,7 +2,7 @@
 
 import platform
 from importlib.metadata import version
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 
@@ -14,31 +14,31 @@ from training.trainer.checkpoints import Progress
 
 
 def summarize(
-    log: List[Dict[str, Any]],
-    corpora: Dict[str, Corpus],
+    log: list[dict[str, Any]],
+    corpora: dict[str, Corpus],
     model: Any,
     progress: Progress,
     *,
     seconds: float,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Say what a run did, for the table and the model card.
 
-    log (List[Dict[str, Any]]): Its steps.
-    corpora (Dict[str, Corpus]): What it was trained on: "pairs", and "relations" and
+    log (list[dict[str, Any]]): Its steps.
+    corpora (dict[str, Corpus]): What it was trained on: "pairs", and "relations" and
         "families" where there were any.
     model (PreTrainedModel): The encoder.
     progress (Progress): How far it came.
     seconds (float): What this run took.
-    RETURNS (Dict[str, Any]): By words; losses are means over a tenth of the steps.
+    RETURNS (dict[str, Any]): By words; losses are means over a tenth of the steps.
     """
     tenth = max(len(log) // 10, 1)
 
-    def mean(entries: List[Dict[str, Any]], key: str) -> float:
+    def mean(entries: list[dict[str, Any]], key: str) -> float:
         return round(float(np.mean([entry[key] for entry in entries])), 4)
 
     pairs = corpora["pairs"]
     taken = sum(entry["seconds"] for entry in log)
-    summary: Dict[str, Any] = {
+    summary: dict[str, Any] = {
         "steps": len(log),
         **{
             name: len(corpus) // (FAMILY if name == "families" else 1)
@@ -61,11 +61,11 @@ def summarize(
     return summary
 
 
-def model_card(run: Dict[str, Any], summary: Dict[str, Any]) -> str:
+def model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
     """Describe a trained encoder: base, data, loss, settings, course and versions.
 
-    run (Dict[str, Any]): The settings of the run.
-    summary (Dict[str, Any]): What it did.
+    run (dict[str, Any]): The settings of the run.
+    summary (dict[str, Any]): What it did.
     RETURNS (str): Markdown.
     """
     settings = "\n".join(f"| {key} | `{value}` |" for key, value in run.items())

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 from confection import Config
@@ -66,11 +66,11 @@ class Run:
     ranks (Ranks): The processes that train together.
     total (int): Steps from beginning to end.
     checkpoint (Path): Where the run is kept while it lasts.
-    fixed (Dict[str, Any]): What may not differ when it goes on, plain JSON types.
-    validation (Optional[Validation]): What the encoder is tried on, in the first
+    fixed (dict[str, Any]): What may not differ when it goes on, plain JSON types.
+    validation (Validation | None): What the encoder is tried on, in the first
         process; None elsewhere, and where none is asked for.
     progress (Progress): How far it is.
-    log (List[Dict[str, Any]]): Its steps.
+    log (list[dict[str, Any]]): Its steps.
     """
 
     settings: TrainingSettings
@@ -79,10 +79,10 @@ class Run:
     ranks: Ranks
     total: int
     checkpoint: Path
-    fixed: Dict[str, Any]
-    validation: Optional[Validation]
+    fixed: dict[str, Any]
+    validation: Validation | None
     progress: Progress = field(default_factory=Progress)
-    log: List[Dict[str, Any]] = field(default_factory=list)
+    log: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def device(self) -> Any:
@@ -156,14 +156,14 @@ def save_run(run: Run) -> None:
     wait_for_ranks(run.ranks)
 
 
-def take_step(run: Run, step: int, source: Source, batch: Batch) -> Dict[str, Any]:
+def take_step(run: Run, step: int, source: Source, batch: Batch) -> dict[str, Any]:
     """Train on a batch, and try the encoder if it is time.
 
     run (Run): The run.
     step (int): From 0.
     source (Source): The file that is trained on.
     batch (Batch): Its names.
-    RETURNS (Dict[str, Any]): What to log.
+    RETURNS (dict[str, Any]): What to log.
     RAISES (SapbertError): If the loss is no number.
     """
     rate = scheduled_rate(step, run.total, run.settings)
@@ -239,8 +239,8 @@ def train(
     device: str = "cpu",
     ranks: Ranks = ALONE,
     progress_bar: bool = True,
-    stop: Optional[Event] = None,
-) -> Optional[Dict[str, Any]]:
+    stop: Event | None = None,
+) -> dict[str, Any] | None:
     """Train an encoder on synonym pairs, and on what else the config names.
 
     pairs_path (Path): pairs.tsv.
@@ -253,8 +253,8 @@ def train(
     device (str): "cpu" or "cuda".
     ranks (Ranks): The processes that train together.
     progress_bar (bool): Show a bar.
-    stop (Optional[Event]): Once set, the run ends after its step, with a checkpoint.
-    RETURNS (Optional[Dict[str, Any]]): Counts, losses and seconds; None if stopped.
+    stop (Event | None): Once set, the run ends after its step, with a checkpoint.
+    RETURNS (dict[str, Any] | None): Counts, losses and seconds; None if stopped.
     RAISES (SapbertError): If pairs, base, checkpoint or settings are not usable, or
         the loss is no number.
     SOURCE: Liu et al. (2021), §3 and §4.1.

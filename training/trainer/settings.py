@@ -1,8 +1,9 @@
 """What decides the result of a run, as the config says it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Collection, Dict, Optional
+from typing import Any
 
 from confection import Config
 
@@ -14,7 +15,7 @@ from training.trainer.config import flatten_config, resolve_config
 
 PRECISIONS = ("auto", "bf16", "fp16", "float32")
 TRACKERS = ("tensorboard", "wandb")
-CHOICES: Dict[str, Collection[Optional[str]]] = {
+CHOICES: dict[str, Collection[str | None]] = {
     "encoder.pooling": POOLINGS,
     "training.precision": PRECISIONS,
     "training.tracker": (None, *TRACKERS),
@@ -54,8 +55,8 @@ class TrainingSettings:
     precision (str): "bf16", "fp16" or "float32"; mining and loss are in float32.
     compile (bool): Whether the encoder is compiled.
     checkpoint_every (int): Steps between two checkpoints.
-    tracker (Optional[str]): "tensorboard" or "wandb".
-    relations (Optional[Path]): Pairs of related concepts, trained on besides.
+    tracker (str | None): "tensorboard" or "wandb".
+    relations (Path | None): Pairs of related concepts, trained on besides.
     learning_rate (float): Of AdamW.
     weight_decay (float): Of AdamW.
     schedule (Schedule): Factor of the learning rate.
@@ -80,8 +81,8 @@ class TrainingSettings:
     precision: str
     compile: bool
     checkpoint_every: int
-    tracker: Optional[str]
-    relations: Optional[Path]
+    tracker: str | None
+    relations: Path | None
     learning_rate: float
     weight_decay: float
     schedule: Schedule
@@ -95,13 +96,13 @@ class TrainingSettings:
 class HierarchySettings:
     """What is trained on besides pairs, to keep related concepts near.
 
-    families (Optional[Path]): From `training.data.families`; None = nothing.
-    concepts (Optional[Path]): concepts.jsonl, whose parents say the distances.
+    families (Path | None): From `training.data.families`; None = nothing.
+    concepts (Path | None): concepts.jsonl, whose parents say the distances.
     distances (Distances): How far related concepts are apart.
     """
 
-    families: Optional[Path]
-    concepts: Optional[Path]
+    families: Path | None
+    concepts: Path | None
     distances: Distances
 
 
@@ -109,16 +110,16 @@ class HierarchySettings:
 class ValidationSettings:
     """When and on what the encoder is tried.
 
-    mentions (Optional[Path]): Gold mentions; None = never.
-    concepts (Optional[Path]): The dictionary.
-    aliases (Optional[Path]): Ids that another one stands for.
+    mentions (Path | None): Gold mentions; None = never.
+    concepts (Path | None): The dictionary.
+    aliases (Path | None): Ids that another one stands for.
     every (int): Steps between two.
     patience (int): Stop after so many without a better one; 0 = never.
     """
 
-    mentions: Optional[Path]
-    concepts: Optional[Path]
-    aliases: Optional[Path]
+    mentions: Path | None
+    concepts: Path | None
+    aliases: Path | None
     every: int
     patience: int
 
@@ -154,15 +155,15 @@ def make_settings(config: Config) -> TrainingSettings:
     )
 
 
-def to_path(text: Optional[str]) -> Optional[Path]:
+def to_path(text: str | None) -> Path | None:
     """Make a path of a text, and of no text none."""
     return Path(text) if text else None
 
 
-def make_hierarchy_settings(section: Dict[str, Any]) -> HierarchySettings:
+def make_hierarchy_settings(section: dict[str, Any]) -> HierarchySettings:
     """Turn the section `hierarchy` into settings.
 
-    section (Dict[str, Any]): The section.
+    section (dict[str, Any]): The section.
     RETURNS (HierarchySettings): The settings.
     RAISES (SapbertError): If there are families without concepts, or the reverse.
     """
@@ -173,10 +174,10 @@ def make_hierarchy_settings(section: Dict[str, Any]) -> HierarchySettings:
     return HierarchySettings(families, concepts, distances)
 
 
-def make_validation_settings(section: Dict[str, Any]) -> ValidationSettings:
+def make_validation_settings(section: dict[str, Any]) -> ValidationSettings:
     """Turn the section `validation` into settings.
 
-    section (Dict[str, Any]): The section.
+    section (dict[str, Any]): The section.
     RETURNS (ValidationSettings): The settings.
     RAISES (SapbertError): If there are mentions without a dictionary.
     """

@@ -1,7 +1,8 @@
 """What a run needs before its first step: encoder, optimiser, corpus, batches."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -34,13 +35,13 @@ class Parts(NamedTuple):
     scaler: torch.amp.GradScaler
 
 
-def make_parts(settings: TrainingSettings, device: str, rank: int) -> Tuple[Any, Parts]:
+def make_parts(settings: TrainingSettings, device: str, rank: int) -> tuple[Any, Parts]:
     """Load the encoder and what trains it.
 
     settings (TrainingSettings): The settings.
     device (str): "cpu" or "cuda".
     rank (int): The number of this process; each drops out other units.
-    RETURNS (Tuple[PreTrainedTokenizerBase, Parts]): The tokenizer, and the parts.
+    RETURNS (tuple[PreTrainedTokenizerBase, Parts]): The tokenizer, and the parts.
     RAISES (SapbertError): If there is no such encoder, or no adapter to be written.
     """
     tokenizer, model = load_encoder(settings.base)
@@ -71,13 +72,13 @@ class Source(NamedTuple):
     name (str): "pairs", "relations" or "families".
     path (Path): The file.
     corpus (Corpus): Its names, tokenised.
-    hierarchy (Optional[Hierarchy]): Of families, how far their concepts are apart.
+    hierarchy (Hierarchy | None): Of families, how far their concepts are apart.
     """
 
     name: str
     path: Path
     corpus: Corpus
-    hierarchy: Optional[Hierarchy] = None
+    hierarchy: Hierarchy | None = None
 
     @property
     def lines(self) -> Lines:
@@ -85,11 +86,11 @@ class Source(NamedTuple):
         return Lines(len(self.corpus), 1 if self.hierarchy is None else FAMILY)
 
 
-def corpus_folders(folder: Path) -> Dict[str, Path]:
+def corpus_folders(folder: Path) -> dict[str, Path]:
     """Say where the tokenised names of each file are kept.
 
     folder (Path): Where those of the pairs are.
-    RETURNS (Dict[str, Path]): By the names of `Source`.
+    RETURNS (dict[str, Path]): By the names of `Source`.
     """
     beside = {
         name: folder.with_name(f"{folder.name}-{name}")
@@ -105,7 +106,7 @@ def open_sources(
     settings: TrainingSettings,
     ranks: Ranks,
     progress_bar: bool,
-) -> List[Source]:
+) -> list[Source]:
     """Tokenise the files in the first process, and open what it made in the others.
 
     pairs_path (Path): pairs.tsv.
@@ -114,7 +115,7 @@ def open_sources(
     settings (TrainingSettings): The other files, lengths and case.
     ranks (Ranks): The processes.
     progress_bar (bool): Show a bar.
-    RETURNS (List[Source]): Pairs, then relations and families if there are any.
+    RETURNS (list[Source]): Pairs, then relations and families if there are any.
     RAISES (SapbertError): If a file is not usable, or has no whole families.
     """
     wanted = settings.hierarchy
@@ -170,12 +171,12 @@ def open_shared_corpus(
 
 def digest_sources(
     sources: Sequence[Source], settings: TrainingSettings
-) -> Dict[str, str]:
+) -> dict[str, str]:
     """Say which files a run is of.
 
     sources (Sequence[Source]): What is trained on.
     settings (TrainingSettings): The concepts of the hierarchy.
-    RETURNS (Dict[str, str]): The sha256 of each.
+    RETURNS (dict[str, str]): The sha256 of each.
     """
     found = {f"{each.name}_sha256": each.corpus.pairs_sha256 for each in sources}
     if settings.hierarchy.concepts is not None:
@@ -190,7 +191,7 @@ def collated_batches(
     done: int,
     ranks: Ranks,
     pin: bool,
-) -> Iterator[Tuple[int, Source, Batch]]:
+) -> Iterator[tuple[int, Source, Batch]]:
     """Prepare the batches of the run that are still to do; see `planned_batches`."""
     files = [source.lines for source in sources]
     for step, file, numbers in planned_batches(files, settings, done=done):

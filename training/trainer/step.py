@@ -1,9 +1,10 @@
 """One step of training: embed a batch, mine it, and move the weights."""
 
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Callable, ContextManager, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,23 +35,23 @@ class Batch:
     """What one step needs, padded and ready to be moved to the device.
 
     numbers (np.ndarray): The pairs of all processes. Shape: (pairs,).
-    chunks (List[Tuple[Tensor, Tensor]]): Ids and attention masks of the names of this
+    chunks (list[tuple[Tensor, Tensor]]): Ids and attention masks of the names of this
         process, int64, names of like length together. Shape: (rows, length) each.
-    rows (List[np.ndarray]): Which of its names each chunk holds. Shape: (rows,) each.
-    sizes (List[int]): How many names each process has.
+    rows (list[np.ndarray]): Which of its names each chunk holds. Shape: (rows,) each.
+    sizes (list[int]): How many names each process has.
     labels (Tensor): The concept of every name, int64. Shape: (sum of sizes,).
     names (Tensor): Every name as a number, int64. Shape: (sum of sizes,).
-    distances (Optional[Tensor]): How far the concepts of every two names are apart;
+    distances (Tensor | None): How far the concepts of every two names are apart;
         None where only equal and different count. Shape: (sum of sizes,) twice.
     """
 
     numbers: np.ndarray
-    chunks: List[Tuple[Tensor, Tensor]]
-    rows: List[np.ndarray]
-    sizes: List[int]
+    chunks: list[tuple[Tensor, Tensor]]
+    rows: list[np.ndarray]
+    sizes: list[int]
     labels: Tensor
     names: Tensor
-    distances: Optional[Tensor] = None
+    distances: Tensor | None = None
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ def best_precision(device: str) -> str:
     return min(seconds, key=lambda name: seconds[name])
 
 
-def autocast(device: str, precision: str) -> ContextManager[Any]:
+def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
     """Run the encoder in half precision, if that is the precision.
 
     device (str): "cpu" or "cuda".
@@ -133,7 +134,7 @@ def collate_batch(
     *,
     ranks: Ranks = ALONE,
     pin: bool = False,
-    hierarchy: Optional[Hierarchy] = None,
+    hierarchy: Hierarchy | None = None,
 ) -> Batch:
     """Gather the names of a batch and pad those of this process.
 
@@ -142,7 +143,7 @@ def collate_batch(
     settings (TrainingSettings): The number of chunks, and what is how far apart.
     ranks (Ranks): The processes.
     pin (bool): Into memory from which a GPU reads fast.
-    hierarchy (Optional[Hierarchy]): Of the concepts, if they are families.
+    hierarchy (Hierarchy | None): Of the concepts, if they are families.
     RETURNS (Batch): In each process's share all first names, then all second ones.
     """
     shares = split_batch(numbers, ranks)
@@ -192,13 +193,13 @@ def embed_chunk(
 
 def embed_batch(
     model: Any, batch: Batch, settings: TrainingSettings
-) -> Tuple[Tensor, Callable[[Tensor], None]]:
+) -> tuple[Tensor, Callable[[Tensor], None]]:
     """Embed the names of this process, in chunks of like length.
 
     model (PreTrainedModel): The encoder.
     batch (Batch): From `collate_batch`.
     settings (TrainingSettings): Pooling, precision, and whether to recompute.
-    RETURNS (Tuple[Tensor, Callable]): Unit-length rows in float32 without a graph,
+    RETURNS (tuple[Tensor, Callable]): Unit-length rows in float32 without a graph,
         shape (n, width); and what passes their gradient on to the weights, once.
     SOURCE: Gao et al. (2021), "Scaling Deep Contrastive Learning Batch Size under
         Memory Limited Setup", for the gradient by chunks.
@@ -216,8 +217,8 @@ def embed_batch(
             table.split([mask.numel() for mask in masks]), masks, strict=True
         )
     ]
-    before: List[Tensor] = []
-    embedded: List[Tensor] = []
+    before: list[Tensor] = []
+    embedded: list[Tensor] = []
     with torch.set_grad_enabled(not settings.recompute):
         for piece, mask in zip(pieces, masks, strict=True):
             if settings.recompute:

@@ -1,21 +1,20 @@
 """Where the course of a run is shown besides training.jsonl, if asked."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any
 
 from spacy_sapbert.errors import Errors, SapbertError
 
-Tracker = Callable[[Dict[str, Any]], None]  # one line of training.jsonl
+Tracker = Callable[[dict[str, Any]], None]  # one line of training.jsonl
 
 
-def make_tracker(
-    name: Optional[str], folder: Path, settings: Dict[str, Any]
-) -> Tracker:
+def make_tracker(name: str | None, folder: Path, settings: dict[str, Any]) -> Tracker:
     """Open what shows the course of a run.
 
-    name (Optional[str]): "tensorboard", "wandb", or None for nothing.
+    name (str | None): "tensorboard", "wandb", or None for nothing.
     folder (Path): Where TensorBoard's files go.
-    settings (Dict[str, Any]): Of the run, plain JSON types.
+    settings (dict[str, Any]): Of the run, plain JSON types.
     RETURNS (Tracker): Takes each line of the log.
     RAISES (SapbertError): If it is not installed.
     """
@@ -30,14 +29,14 @@ def make_tracker(
         ) from None
 
 
-def make_tensorboard(folder: Path, settings: Dict[str, Any]) -> Tracker:
+def make_tensorboard(folder: Path, settings: dict[str, Any]) -> Tracker:
     """Write event files; see `make_tracker`."""
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(folder))
     writer.add_text("settings", "\n".join(f"{k}: {v}" for k, v in settings.items()))
 
-    def track(entry: Dict[str, Any]) -> None:
+    def track(entry: dict[str, Any]) -> None:
         for key, value in entry.items():
             if key != "step":
                 writer.add_scalar(key, value, entry["step"])
@@ -46,7 +45,7 @@ def make_tensorboard(folder: Path, settings: Dict[str, Any]) -> Tracker:
     return track
 
 
-def make_wandb(folder: Path, settings: Dict[str, Any]) -> Tracker:
+def make_wandb(folder: Path, settings: dict[str, Any]) -> Tracker:
     """Send the course to Weights & Biases; see `make_tracker`."""
     import wandb
 

@@ -6,7 +6,6 @@ import signal
 import sys
 from pathlib import Path
 from threading import Event
-from typing import Optional
 
 import torch
 import typer
@@ -46,13 +45,13 @@ def main(
     context: typer.Context,
     pairs_path: Path = typer.Argument(..., metavar="PAIRS", help="pairs.tsv"),
     output: Path = typer.Argument(..., metavar="ENCODER", help="Folder to write."),
-    config_path: Optional[Path] = typer.Option(
+    config_path: Path | None = typer.Option(
         None, "--config", help="What differs from training/configs/default.cfg."
     ),
     device: str = typer.Option("auto", help="auto, cpu or cuda."),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 = torch's choice."),
-    checkpoint: Optional[Path] = typer.Option(None, help="[ENCODER-checkpoint]"),
-    corpus: Optional[Path] = typer.Option(
+    checkpoint: Path | None = typer.Option(None, help="[ENCODER-checkpoint]"),
+    corpus: Path | None = typer.Option(
         None, help="Keep the tokenised names here, for other runs too."
     ),
     fresh: bool = typer.Option(False, "--fresh", help="Do not go on from one."),

@@ -1,6 +1,7 @@
 """How good an encoder is in the middle of its training: Acc@1 on gold mentions."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,21 +27,21 @@ SETTINGS = EvaluationSettings(ks=(1,))
 class Validation(NamedTuple):
     """What an encoder is tried on.
 
-    golds (List[GoldMention]): The mentions.
+    golds (list[GoldMention]): The mentions.
     dictionary (Dictionary): What they are linked to.
-    aliases (Dict[str, str]): Ids that another one stands for.
+    aliases (dict[str, str]): Ids that another one stands for.
     """
 
-    golds: List[GoldMention]
+    golds: list[GoldMention]
     dictionary: Dictionary
-    aliases: Dict[str, str]
+    aliases: dict[str, str]
 
 
-def read_validation(settings: TrainingSettings) -> Optional[Validation]:
+def read_validation(settings: TrainingSettings) -> Validation | None:
     """Read what an encoder is tried on.
 
     settings (TrainingSettings): The files.
-    RETURNS (Optional[Validation]): None if there are no mentions.
+    RETURNS (Validation | None): None if there are no mentions.
     RAISES (SapbertError): If a file is not usable.
     """
     files = settings.validation
@@ -66,7 +67,7 @@ def embed_texts(
     settings (TrainingSettings): How it is run.
     RETURNS (Tensor): Unit-length rows in float32. Shape: (n, width).
     """
-    vectors: List[Tensor] = []
+    vectors: list[Tensor] = []
     order = np.argsort([len(text) for text in texts], kind="stable")
     for start in range(0, len(order), NAMES_AT_ONCE):
         chosen = [texts[number] for number in order[start : start + NAMES_AT_ONCE]]
@@ -104,7 +105,7 @@ def make_encoder_search(
     names = embed_texts(model, tokenizer, list(dictionary.names), settings)
     rows = np.arange(len(names))
 
-    def rank(mentions: Sequence[str]) -> List[List[Answer]]:
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
         # mentions and names are cased alike
         texts = [dictionary.fold(mention) for mention in mentions]
         vectors = embed_texts(model, tokenizer, texts, settings)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ DESCRIPTION_FILE = "engine.json"
 TOKENIZER_FILE = "tokenizer.json"  # of the encoder folder
 FORMAT = 1
 # What a description must say, and of which type.
-FIELDS: Dict[str, type] = {
+FIELDS: dict[str, type] = {
     "format": int,
     "made_with": str,
     "width": int,
@@ -36,7 +36,7 @@ FIELDS: Dict[str, type] = {
 
 # Taking apart in a forked process what runs in its parent would wait for threads that
 # the fork did not copy.
-FORKED: List[Any] = []
+FORKED: list[Any] = []
 
 
 def import_openvino() -> Any:
@@ -59,11 +59,11 @@ def import_openvino() -> Any:
     return openvino
 
 
-def read_description(folder: Path) -> Dict[str, Any]:
+def read_description(folder: Path) -> dict[str, Any]:
     """Read what an exported encoder needs besides its graph.
 
     folder (Path): With the graph.
-    RETURNS (Dict[str, Any]): With `FIELDS`.
+    RETURNS (dict[str, Any]): With `FIELDS`.
     RAISES (SapbertError): If the file is missing, damaged or of another format.
     """
     path = folder / DESCRIPTION_FILE
@@ -82,7 +82,7 @@ def read_description(folder: Path) -> Dict[str, Any]:
 
 
 def open_engine(
-    source: Union[str, Path], settings: EncoderSettings, precision: str
+    source: str | Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
     """Load an encoder that was exported; see `engines.open_engine`.
 
@@ -138,11 +138,11 @@ class OpenVinoEngine:
         self.tokenizer = tokenizer
         self.width = width
         self.precision = precision
-        self.process: Optional[int] = None
+        self.process: int | None = None
         self.opened: Any = None
 
     def request(self) -> Any:
-        """Give what runs the encoder in this process, compiled when first asked for.
+        """Return what runs the encoder in this process, compiled when first asked for.
 
         RETURNS (openvino.InferRequest): For one batch at a time.
         RAISES (SapbertError): If OpenVINO cannot read the graph.
@@ -153,7 +153,7 @@ class OpenVinoEngine:
             openvino = import_openvino()
             if self.opened is not None:
                 FORKED.append(self.opened)
-            settings: Dict[str, Any] = {
+            settings: dict[str, Any] = {
                 "INFERENCE_PRECISION_HINT": self.precision.replace("float", "f"),
                 "PERFORMANCE_HINT": "LATENCY",
                 # What people set for PyTorch holds here too.

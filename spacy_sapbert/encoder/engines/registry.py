@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, FrozenSet, NamedTuple, Protocol, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,13 +22,13 @@ class NameTokenizer(NamedTuple):
     """Cuts names into the wordpieces of an encoder.
 
     pieces (tokenizers.Tokenizer): Set to cut what is too long, and not to pad.
-    special_ids (FrozenSet[int]): Ids that stand for no text, and the unknown one.
+    special_ids (frozenset[int]): Ids that stand for no text, and the unknown one.
     unknown_id (int): Stands for what the encoder does not know; -1 = it knows all.
     pad_id (int): Fills up the rows of a batch.
     """
 
     pieces: "Tokenizer"
-    special_ids: FrozenSet[int]
+    special_ids: frozenset[int]
     unknown_id: int
     pad_id: int
 
@@ -54,7 +54,7 @@ class Engine(Protocol):
 
 
 def check_engine(engine: str, precision: str) -> None:
-    """Make sure that there is such an engine.
+    """Check that there is such an engine.
 
     engine (str): One of `ENGINES`.
     precision (str): One of `PRECISIONS`.
@@ -67,12 +67,12 @@ def check_engine(engine: str, precision: str) -> None:
 
 
 def open_engine(
-    engine: str, source: Union[str, Path], settings: EncoderSettings, precision: str
+    engine: str, source: str | Path, settings: EncoderSettings, precision: str
 ) -> Engine:
     """Load an encoder.
 
     engine (str): What runs it, one of `ENGINES`.
-    source (Union[str, Path]): A folder or a hub id.
+    source (str | Path): A folder or a hub id.
     settings (EncoderSettings): How it is run.
     precision (str): One of `PRECISIONS`.
     RETURNS (Engine): Ready to run.

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_engine(
-    source: Union[str, Path], settings: EncoderSettings, precision: str
+    source: str | Path, settings: EncoderSettings, precision: str
 ) -> "TorchEngine":
     """Load an encoder; see `engines.open_engine`.
 

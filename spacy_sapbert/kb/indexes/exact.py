@@ -1,7 +1,7 @@
 """Exact search: every query against every row, from a memory-mapped file."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Dict, Iterable, Tuple
 
 import numpy as np
 from tqdm import tqdm
@@ -9,7 +9,7 @@ from tqdm import tqdm
 from .registry import best_first, check_width
 
 FILE = "index.f32"
-DEFAULTS: Dict[str, int] = {}
+DEFAULTS: dict[str, int] = {}
 BLOCK_ROWS = 65_536
 
 
@@ -17,7 +17,7 @@ def build_index(
     vectors: np.ndarray,
     folder: Path,
     *,
-    settings: Dict[str, int],
+    settings: dict[str, int],
     threads: int,
     progress: bool,
 ) -> None:
@@ -30,7 +30,7 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, settings: Dict[str, int], rows: int, width: int
+    folder: Path, *, settings: dict[str, int], rows: int, width: int
 ) -> "ExactIndex":
     """Map the file; see `indexes.load_index`."""
     return ExactIndex(
@@ -44,7 +44,7 @@ class ExactIndex:
     def __init__(self, matrix: np.ndarray) -> None:
         self.matrix = matrix  # (rows, width)
 
-    def search(self, queries: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_width(queries, self.matrix.shape[1])
         starts = range(0, len(self.matrix), BLOCK_ROWS)
@@ -58,15 +58,15 @@ class ExactIndex:
 
 
 def search_blocks(
-    blocks: Iterable[Tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
-) -> Tuple[np.ndarray, np.ndarray]:
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]], queries: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Compare every query with every row, block by block.
 
-    blocks (Iterable[Tuple[np.ndarray, np.ndarray]]): Rows, ascending over all blocks,
+    blocks (Iterable[tuple[np.ndarray, np.ndarray]]): Rows, ascending over all blocks,
         and their vectors. Shape: (m,) and (m, width) each.
     queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
     k (int): How many to find.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
+    RETURNS (tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
     """
     rows = np.empty((len(queries), 0), dtype=np.int64)
     scores = np.empty((len(queries), 0), dtype=np.float32)
@@ -81,13 +81,13 @@ def search_blocks(
 
 def keep_best(
     rows: np.ndarray, scores: np.ndarray, k: int
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Keep the k highest scores; of those that equal the k-th, the smallest rows.
 
     rows (np.ndarray): In ascending order wherever scores are equal. Shape: (n, m).
     scores (np.ndarray): Shape: (n, m).
     k (int): How many to keep.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): Shape: (n, min(k, m)) each, rows ascending.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Shape: (n, min(k, m)) each, rows ascending.
     """
     if scores.shape[1] <= k:
         return rows, scores

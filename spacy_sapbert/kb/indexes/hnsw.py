@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -29,7 +29,7 @@ def build_index(
     vectors: np.ndarray,
     folder: Path,
     *,
-    settings: Dict[str, int],
+    settings: dict[str, int],
     threads: int,
     progress: bool,
 ) -> None:
@@ -55,7 +55,7 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, settings: Dict[str, int], rows: int, width: int
+    folder: Path, *, settings: dict[str, int], rows: int, width: int
 ) -> "HnswIndex":
     """Read the graph; see `indexes.load_index`."""
     import hnswlib
@@ -81,7 +81,7 @@ class NodeVectors(NamedTuple):
     nodes: np.ndarray
 
 
-def map_vectors(path: Path, *, rows: int, width: int) -> Optional[NodeVectors]:
+def map_vectors(path: Path, *, rows: int, width: int) -> NodeVectors | None:
     """Map the vectors in the file of a graph, because hnswlib gives them out slowly.
 
     It makes a Python number of each value. In its file the nodes follow each other:
@@ -90,7 +90,7 @@ def map_vectors(path: Path, *, rows: int, width: int) -> Optional[NodeVectors]:
     path (Path): The file, verified.
     rows (int): How many rows it holds.
     width (int): Of its vectors.
-    RETURNS (Optional[NodeVectors]): The vectors; None if the file is laid out in
+    RETURNS (NodeVectors | None): The vectors; None if the file is laid out in
         another way.
     SOURCE: hnswlib 0.8, `HierarchicalNSW::saveIndex`.
     """
@@ -131,11 +131,11 @@ def map_vectors(path: Path, *, rows: int, width: int) -> Optional[NodeVectors]:
 class HnswIndex:
     """A graph of hnswlib, guarded against what it does not check itself."""
 
-    def __init__(self, graph: Any, mapped: Optional[NodeVectors] = None) -> None:
+    def __init__(self, graph: Any, mapped: NodeVectors | None = None) -> None:
         self.graph = graph
         self.mapped = mapped
 
-    def search(self, queries: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
         check_width(queries, self.graph.dim)
         k = min(k, self.graph.element_count)

@@ -2,14 +2,14 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Dict, Protocol, Tuple
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...errors import Errors, SapbertError
 
 # A backend is a module with `DEFAULTS`, `build_index` and `load_index`.
-BACKENDS: Dict[str, str] = {
+BACKENDS: dict[str, str] = {
     "hnsw": "spacy_sapbert.kb.indexes.hnsw",
     "exact": "spacy_sapbert.kb.indexes.exact",
 }
@@ -18,17 +18,17 @@ BACKENDS: Dict[str, str] = {
 class Index(Protocol):
     """What every backend's `load_index` returns."""
 
-    def search(self, queries: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest rows.
 
         queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
         k (int): How many; there may come fewer, where an index cannot reach them.
-        RETURNS (Tuple[np.ndarray, np.ndarray]): Rows, int64, and their cosines,
+        RETURNS (tuple[np.ndarray, np.ndarray]): Rows, int64, and their cosines,
             float32, best first, equal ones by row. Shape: (n, up to k) each.
         """
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Give the vectors of some rows.
+        """Return the vectors of some rows.
 
         rows (np.ndarray): Numbers of rows. Shape: (n,).
         RETURNS (np.ndarray): float32. Shape: (n, width).
@@ -47,12 +47,12 @@ def load_backend(backend: str) -> Any:
     return import_module(BACKENDS[backend])
 
 
-def best_first(rows: np.ndarray, scores: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort what a library returns, equal scores by row.
 
     rows (np.ndarray): Shape: (n, k).
     scores (np.ndarray): Shape: (n, k).
-    RETURNS (Tuple[np.ndarray, np.ndarray]): The same in order, int64 and float32.
+    RETURNS (tuple[np.ndarray, np.ndarray]): The same in order, int64 and float32.
     """
     order = np.lexsort((rows, -scores))
     return (
@@ -77,20 +77,20 @@ def build_index(
     folder: Path,
     *,
     backend: str,
-    settings: Dict[str, int],
+    settings: dict[str, int],
     threads: int = 0,
     progress: bool = False,
-) -> Dict[str, int]:
+) -> dict[str, int]:
     """Build an index and write its file.
 
     vectors (np.ndarray): Unit vectors in float32, may be a memory map.
         Shape: (rows, width).
     folder (Path): Where to write it.
     backend (str): Name of the backend.
-    settings (Dict[str, int]): Settings of the backend that differ from its defaults.
+    settings (dict[str, int]): Settings of the backend that differ from its defaults.
     threads (int): Threads, 0 = all. With one, equal vectors give equal bytes.
     progress (bool): Show a bar.
-    RETURNS (Dict[str, int]): All settings that the index was built with.
+    RETURNS (dict[str, int]): All settings that the index was built with.
     RAISES (SapbertError): If the backend or a setting is unknown.
     """
     module = load_backend(backend)
@@ -108,13 +108,13 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, backend: str, settings: Dict[str, int], rows: int, width: int
+    folder: Path, *, backend: str, settings: dict[str, int], rows: int, width: int
 ) -> Index:
     """Open an index whose files have been checked.
 
     folder (Path): Of the knowledge base.
     backend (str): Name of the backend.
-    settings (Dict[str, int]): What it was built with.
+    settings (dict[str, int]): What it was built with.
     rows (int): How many rows it holds.
     width (int): Of its vectors.
     RETURNS (Index): The index.

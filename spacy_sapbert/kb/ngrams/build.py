@@ -1,9 +1,10 @@
 """Names → kb/ngrams/: the inverted index of their character 3-grams."""
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Dict, Iterable, Iterator, List, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class Run(NamedTuple):
 
 
 def iterate_names(store: Store, rows: int) -> Iterator[str]:
-    """Give the names that the 3-grams of a knowledge base are taken from.
+    """Return the names that the 3-grams of a knowledge base are taken from.
 
     store (Store): Its concepts.db.
     rows (int): How many rows its index has.
@@ -41,7 +42,7 @@ def iterate_names(store: Store, rows: int) -> Iterator[str]:
         yield from (entries[row][0].alias if row in entries else "" for row in block)
 
 
-def build_ngrams(names: Iterable[str], folder: Path) -> Dict[str, int]:
+def build_ngrams(names: Iterable[str], folder: Path) -> dict[str, int]:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
     The names are read once. Blocks of them are sorted by 3-gram and put aside on the
@@ -49,7 +50,7 @@ def build_ngrams(names: Iterable[str], folder: Path) -> Dict[str, int]:
 
     names (Iterable[str]): The name of row 0, row 1, …
     folder (Path): Where to write; it is made if it is not there.
-    RETURNS (Dict[str, int]): How many names, distinct 3-grams and 3-grams there are.
+    RETURNS (dict[str, int]): How many names, distinct 3-grams and 3-grams there are.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:
@@ -70,14 +71,14 @@ def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return first
 
 
-def sort_names(names: Iterable[str], scratch: IO[bytes]) -> List[Run]:
+def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
     """Sort the 3-grams of all names, block by block.
 
     names (Iterable[str]): The names.
     scratch (IO[bytes]): Gets the rows of each block, sorted by 3-gram.
-    RETURNS (List[Run]): What is known of each block.
+    RETURNS (list[Run]): What is known of each block.
     """
-    runs: List[Run] = []
+    runs: list[Run] = []
     total = 0
     stream = iter(names)
     while block := list(islice(stream, NAMES_AT_ONCE)):
@@ -92,13 +93,13 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> List[Run]:
     return runs
 
 
-def write_index(runs: List[Run], scratch: IO[bytes], folder: Path) -> Dict[str, int]:
+def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> dict[str, int]:
     """Lay the blocks one behind the other for each 3-gram, and weigh.
 
-    runs (List[Run]): From `sort_names`.
+    runs (list[Run]): From `sort_names`.
     scratch (IO[bytes]): What it wrote, from the start.
     folder (Path): Where to write.
-    RETURNS (Dict[str, int]): See `build_ngrams`.
+    RETURNS (dict[str, int]): See `build_ngrams`.
     SOURCE: The weights are those of scikit-learn's TfidfTransformer.
     """
     nothing = np.zeros(0, dtype=np.int64)

@@ -6,17 +6,9 @@ those of scikit-learn's `char_wb`: each word stands between two blanks, and no 3
 crosses from one word into the next.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tokenize import TokenError
-from typing import (
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-)
 from unicodedata import combining, normalize
 
 import numpy as np
@@ -29,7 +21,7 @@ BLANK = ord(" ")
 BITS = 21  # of a character's number: three of them fit into 63 bits
 
 # The files, and the type of what each holds.
-FILES: Dict[str, str] = {
+FILES: dict[str, str] = {
     "grams": "<i8",  # the 3-grams as numbers, ascending (grams,)
     "starts": "<i8",  # where the rows of each begin in `rows` (grams + 1,)
     "rows": "<i4",  # of each 3-gram ascending, a row as often as its name has it
@@ -53,11 +45,11 @@ def fold_name(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def extract_ngrams(names: Iterable[str]) -> Tuple[np.ndarray, np.ndarray]:
+def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """Take names apart into character 3-grams.
 
     names (Iterable[str]): Any texts.
-    RETURNS (Tuple[np.ndarray, np.ndarray]): The 3-grams as numbers, in the order of the
+    RETURNS (tuple[np.ndarray, np.ndarray]): The 3-grams as numbers, in the order of the
         text, and the number of the name that each is of, int64. Shape: (n,) each.
     """
     texts = [fold_name(name) for name in names]
@@ -101,7 +93,7 @@ def load_ngrams(folder: Path, *, rows: int) -> "NgramIndex":
     """
     if not folder.is_dir():
         raise SapbertError(Errors.E590.format(path=folder))
-    arrays: Dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, kind in FILES.items():
         path = folder / f"{name}.npy"
         try:
@@ -148,11 +140,11 @@ class NgramIndex:
         self.weights = weights
         self.scales = scales
 
-    def weigh(self, text: str) -> Iterator[Tuple[np.ndarray, float]]:
+    def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
         """Take a mention apart; 3-grams that no name has do not count.
 
         text (str): The mention.
-        YIELDS (Tuple[np.ndarray, float]): For each distinct 3-gram the rows that have
+        YIELDS (tuple[np.ndarray, float]): For each distinct 3-gram the rows that have
             it, ascending and as often as they have it, and what each time adds to the
             cosine, but for the scale of the row.
         """
@@ -167,15 +159,15 @@ class NgramIndex:
             yield self.rows[self.starts[place] : self.starts[place + 1]], part
 
     def search(
-        self, texts: Sequence[str], k: int, *, allowed: Optional[np.ndarray] = None
-    ) -> Tuple[np.ndarray, np.ndarray]:
+        self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Find the names that share most with each mention, by exact search.
 
         texts (Sequence[str]): The mentions.
         k (int): How many rows for each.
-        allowed (Optional[np.ndarray]): Which rows may be found, bool; None = all.
+        allowed (np.ndarray | None): Which rows may be found, bool; None = all.
             Shape: (rows,).
-        RETURNS (Tuple[np.ndarray, np.ndarray]): Rows, int64, and cosines, float32, the
+        RETURNS (tuple[np.ndarray, np.ndarray]): Rows, int64, and cosines, float32, the
             best first, equal ones by row. Where fewer rows share a 3-gram, the rest is
             row −1 with 0. Shape: (n, up to k) each.
         RAISES (SapbertError): If `allowed` is not a mask of the rows.
@@ -206,15 +198,15 @@ class NgramIndex:
 
     def similarity(
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
-    ) -> List[np.ndarray]:
+    ) -> list[np.ndarray]:
         """Compare mentions with some names each.
 
         texts (Sequence[str]): The mentions.
         rows (Sequence[np.ndarray]): For each mention some rows. Shape: (m,) each.
-        RETURNS (List[np.ndarray]): Cosines, as `search` gives them, float32.
+        RETURNS (list[np.ndarray]): Cosines, as `search` gives them, float32.
             Shape: (m,) each.
         """
-        results: List[np.ndarray] = []
+        results: list[np.ndarray] = []
         for text, wanted in zip(texts, rows, strict=True):
             sums = np.zeros(len(wanted))
             for found, part in self.weigh(text):
@@ -227,18 +219,18 @@ class NgramIndex:
 class NgramLayers:
     """The inverted indices of the layers of a knowledge base, asked as one.
 
-    parts (Sequence[Tuple[int, NgramIndex]]): Each with the number of its row 0.
+    parts (Sequence[tuple[int, NgramIndex]]): Each with the number of its row 0.
     """
 
-    def __init__(self, parts: Sequence[Tuple[int, NgramIndex]]) -> None:
+    def __init__(self, parts: Sequence[tuple[int, NgramIndex]]) -> None:
         self.parts = parts
 
     def search(
-        self, texts: Sequence[str], k: int, *, allowed: Optional[np.ndarray] = None
-    ) -> Tuple[np.ndarray, np.ndarray]:
+        self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """See `NgramIndex.search`; up to k rows of each layer, not in order."""
-        rows: List[np.ndarray] = []
-        scores: List[np.ndarray] = []
+        rows: list[np.ndarray] = []
+        scores: list[np.ndarray] = []
         for first, index in self.parts:
             size = len(index.scales)
             own = None if allowed is None else allowed[first : first + size]
@@ -249,7 +241,7 @@ class NgramLayers:
 
     def similarity(
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
-    ) -> List[np.ndarray]:
+    ) -> list[np.ndarray]:
         """See `NgramIndex.similarity`."""
         results = [np.zeros(len(wanted), dtype=np.float32) for wanted in rows]
         for first, index in self.parts:

@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> List[GoldSpan]:
+def read(path: Path, **options: Any) -> list[GoldSpan]:
     return [
         span for each in read_biosyn_concepts(path, **options) for span in each.spans
     ]
@@ -64,7 +64,7 @@ def test_a_composite_stays_whole_on_demand(tmp_path: Path) -> None:
         ("CUI-less", []),
     ],
 )
-def test_ids_of_one_mention(tmp_path: Path, ids: str, parts: List[List[str]]) -> None:
+def test_ids_of_one_mention(tmp_path: Path, ids: str, parts: list[list[str]]) -> None:
     path = write(tmp_path / "7.concept", f"7||-1|-1||Disease||fever||{ids}\n")
     assert [(span.start, span.parts) for span in read(path)] == [(-1, parts)]
 

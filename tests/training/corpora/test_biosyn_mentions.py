@@ -1,6 +1,7 @@
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any
 
 import pytest
 import typer
@@ -48,7 +49,7 @@ PUBTATOR = """\
 """
 
 
-def make_span(mention: str, *parts: List[str]) -> GoldSpan:
+def make_span(mention: str, *parts: list[str]) -> GoldSpan:
     return GoldSpan(3, 9, "Disease", mention, list(parts), 1)
 
 
@@ -235,7 +236,7 @@ def test_preprocess_command_leaves_steps_out(corpus: Path, tmp_path: Path) -> No
 def test_preprocess_command_says_what_is_wrong(
     corpus: Path,
     dictionary: Path,
-    arguments: List[str],
+    arguments: list[str],
     code: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

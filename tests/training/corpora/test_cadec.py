@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -61,7 +60,7 @@ def test_concepts_are_put_to_the_mentions(tmp_path: Path) -> None:
         ("concept_less |", []),
     ],
 )
-def test_split_concepts_knows_or_and_plus(field: str, parts: List[List[str]]) -> None:
+def test_split_concepts_knows_or_and_plus(field: str, parts: list[list[str]]) -> None:
     assert split_concepts(Path("a.ann"), 1, field) == parts
 
 

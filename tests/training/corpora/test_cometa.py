@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> List[GoldDocument]:
+def read(path: Path, **options: Any) -> list[GoldDocument]:
     return list(read_cometa(path, **options))
 
 

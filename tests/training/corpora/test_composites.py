@@ -1,7 +1,7 @@
 import gzip
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, List
 
 import pytest
 from hypothesis import given
@@ -67,7 +67,7 @@ from training.corpora.composites import SEPARATOR, split_composite
         ("fever and headache", ["fever", "headache"]),
     ],
 )
-def test_composites_are_split(mention: str, parts: List[str]) -> None:
+def test_composites_are_split(mention: str, parts: list[str]) -> None:
     assert split_composite(mention, len(parts)) == parts
 
 
@@ -99,7 +99,7 @@ SEPARATORS = st.sampled_from([" ", " and ", ", ", "/", ", or ", " and/or "])
 
 @given(st.lists(st.tuples(WORDS, SEPARATORS), max_size=8), st.integers(0, 4))
 def test_parts_of_composites_are_as_many_as_asked_and_of_its_words(
-    pairs: List[tuple], count: int
+    pairs: list[tuple], count: int
 ) -> None:
     mention = "".join(word + separator for word, separator in pairs)
     parts = split_composite(mention, count)

@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 import spacy
@@ -38,11 +38,11 @@ DOCUMENTS = [
 ]
 
 
-def read_docs(path: Path, lang: str = "en") -> List[Doc]:
+def read_docs(path: Path, lang: str = "en") -> list[Doc]:
     return list(DocBin().from_disk(path).get_docs(spacy.blank(lang).vocab))
 
 
-def list_entities(doc: Doc) -> List[tuple]:
+def list_entities(doc: Doc) -> list[tuple]:
     return [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents]
 
 
@@ -149,7 +149,7 @@ def test_the_command_tells_what_there_was(tmp_path: Path) -> None:
     ],
 )
 def test_the_command_says_what_is_wrong(
-    tmp_path: Path, options: List[str], code: str
+    tmp_path: Path, options: list[str], code: str
 ) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("1|t|Fever\n", "utf8")
@@ -160,7 +160,7 @@ def test_the_command_says_what_is_wrong(
 
 
 def forget_concepts(gold: Doc) -> Doc:
-    """Give a copy whose entities are the same and mean nothing yet."""
+    """Return a copy whose entities are the same and mean nothing yet."""
     doc = gold.copy()
     doc.set_ents([Span(doc, e.start, e.end, label=e.label) for e in gold.ents])
     return doc
@@ -175,7 +175,7 @@ def forget_concepts(gold: Doc) -> Doc:
     ],
 )
 def test_a_linker_is_scored_on_converted_docs(
-    tmp_path: Path, sample_kb: Path, ids: Dict[str, str], f: float
+    tmp_path: Path, sample_kb: Path, ids: dict[str, str], f: float
 ) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text(

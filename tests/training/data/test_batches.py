@@ -1,7 +1,8 @@
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_pad_names_lays_them_out_as_the_tokenizer_does(
 
 @given(st.lists(st.integers(3, 25), min_size=1, max_size=60), st.integers(1, 9))
 def test_split_by_length_gives_every_row_once_in_order(
-    lengths: List[int], chunks: int
+    lengths: list[int], chunks: int
 ) -> None:
     parts = split_by_length(np.array(lengths), chunks)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
@@ -103,7 +104,7 @@ def test_permute_shows_no_structure() -> None:
 
 
 def test_shuffled_batches_give_each_pair_once_and_depend_on_seed_and_epoch() -> None:
-    def flat(seed: int, epoch: int) -> List[int]:
+    def flat(seed: int, epoch: int) -> list[int]:
         batches = list(shuffled_batches(103, size=10, seed=seed, epoch=epoch))
         assert [len(batch) for batch in batches] == [10] * 10 + [3]
         return np.concatenate(batches).tolist()
@@ -137,7 +138,7 @@ def wait_until(reached: Any) -> bool:
 
 
 def test_prefetch_works_ahead_but_not_farther() -> None:
-    made: List[int] = []
+    made: list[int] = []
 
     def items() -> Iterator[int]:
         for number in range(100):
@@ -165,7 +166,7 @@ def test_prefetch_passes_an_error_on_after_the_items() -> None:
 
 
 def test_prefetch_ends_its_thread_when_nobody_asks_any_more() -> None:
-    def names() -> List[str]:
+    def names() -> list[str]:
         return [each.name for each in threading.enumerate()]
 
     ready = prefetch(iter(range(1000)), 2)

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from training.data.tokenized_pairs import hash_text
 
 ROOT = Path(__file__).parents[3]
 # a tree of three generations, an only child, and two that nobody is related to
-PARENTS: Dict[str, List[str]] = {
+PARENTS: dict[str, list[str]] = {
     **{f"b{i}": ["a"] for i in range(4)},
     **{f"c{i}": [f"b{i % 4}"] for i in range(12)},
     "a": [],
@@ -26,7 +25,7 @@ PARENTS: Dict[str, List[str]] = {
 }
 
 
-def write_tree(folder: Path, parents: Dict[str, List[str]] = PARENTS) -> Path:
+def write_tree(folder: Path, parents: dict[str, list[str]] = PARENTS) -> Path:
     path = folder / "concepts.jsonl"
     concepts = [
         Concept(cui, [f"{cui} one", f"{cui} two", f"{cui} three"], parents=above)
@@ -36,7 +35,7 @@ def write_tree(folder: Path, parents: Dict[str, List[str]] = PARENTS) -> Path:
     return path
 
 
-def read_families(path: Path) -> List[List[List[str]]]:
+def read_families(path: Path) -> list[list[list[str]]]:
     lines = [line.split("\t") for line in path.read_text("utf8").splitlines()]
     return [lines[first : first + FAMILY] for first in range(0, len(lines), FAMILY)]
 

@@ -1,6 +1,5 @@
 from itertools import product
 from pathlib import Path
-from typing import Dict, List
 
 import numpy as np
 import pytest
@@ -20,13 +19,13 @@ from training.data.tokenized_pairs import hash_text
 FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
 
 
-def make(parents: Dict[str, List[str]]) -> Hierarchy:
+def make(parents: dict[str, list[str]]) -> Hierarchy:
     return make_hierarchy(
         Concept(cui, [cui], parents=above) for cui, above in parents.items()
     )
 
 
-def measure(parents: Dict[str, List[str]], rows: str, *args: Distances) -> np.ndarray:
+def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.ndarray:
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
     return measure_distances(make(parents), labels, *args)
 
@@ -84,7 +83,7 @@ def test_parents_and_children_of_a_concept() -> None:
     ],
 )
 def test_thresholds_are_all_distances_but_the_largest(
-    distances: Distances, thresholds: List[int]
+    distances: Distances, thresholds: list[int]
 ) -> None:
     assert distances.thresholds == thresholds
 
@@ -96,7 +95,7 @@ def test_thresholds_are_all_distances_but_the_largest(
     st.text("abcdefg", max_size=10),
 )
 def test_distances_equal_the_definition(
-    parents: Dict[str, List[str]], rows: str
+    parents: dict[str, list[str]], rows: str
 ) -> None:
     above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
     found = measure(parents, rows)

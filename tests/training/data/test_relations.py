@@ -1,6 +1,6 @@
 import gzip
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,7 @@ ROWS = [
 ]
 
 
-def write(folder: Path, rows: List[Any] = ROWS) -> Path:
+def write(folder: Path, rows: list[Any] = ROWS) -> Path:
     path = folder / "MRREL.RRF"
     path.write_text(
         "".join(
@@ -36,7 +36,7 @@ def write(folder: Path, rows: List[Any] = ROWS) -> Path:
     return path
 
 
-def pair(folder: Path, **options: Any) -> List[str]:
+def pair(folder: Path, **options: Any) -> list[str]:
     path = folder / "relations.tsv"
     write_relations(folder / "concepts.jsonl", folder / "MRREL.RRF", path, **options)
     return path.read_text("utf8").splitlines()

@@ -2,7 +2,7 @@ import gzip
 import json
 import mmap
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,14 +46,14 @@ def corpus(pairs_path: Path, tmp_path: Path, tokenizer: Any) -> Corpus:
     return build_corpus(pairs_path, folder, tokenizer, max_length=12, lowercase=True)
 
 
-def wordpieces(corpus: Corpus, name: int) -> List[int]:
+def wordpieces(corpus: Corpus, name: int) -> list[int]:
     return corpus.ids[corpus.starts[name] : corpus.starts[name + 1]].tolist()
 
 
 def assert_round_trip(corpus: Corpus, tokenizer: Any, *, lowercase: bool) -> None:
     """Every line of LINES, in order, is what the corpus holds."""
     assert len(corpus) == len(LINES)
-    hashes: Dict[str, int] = {}
+    hashes: dict[str, int] = {}
     for number, (concept, *names) in enumerate(LINES):
         hashes.setdefault(concept, corpus.labels[number])
         assert corpus.labels[number] == hashes[concept]

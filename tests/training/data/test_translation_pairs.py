@@ -1,7 +1,8 @@
 import gzip
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, List, Optional
+from typing import Any
 
 import pytest
 import typer
@@ -23,9 +24,9 @@ from training.trainer.config import DEFAULT_CONFIG, flatten_config, read_config
 
 
 def write_pairs(
-    paths: List[Path],
+    paths: list[Path],
     output: Path,
-    choice: Optional[Choice] = None,
+    choice: Choice | None = None,
     members: Callable[[str], bool] = lambda name: True,
     **kwargs: Any,
 ) -> Report:
@@ -51,7 +52,7 @@ def write_file(path: Path, text: str) -> Path:
     ],
 )
 def test_each_translation_is_a_concept_of_its_own(
-    text: str, expected: List[str], tmp_path: Path
+    text: str, expected: list[str], tmp_path: Path
 ) -> None:
     path = write_file(tmp_path / "words.txt", text)
     report = write_pairs([path], tmp_path / "pairs.tsv")
@@ -136,7 +137,7 @@ def test_any_text_gives_two_names_a_line_or_an_error(text: str, tmp_path: Path) 
         ("parallel-titles.tsv", None),
     ],
 )
-def test_find_languages(path: str, expected: Optional[tuple]) -> None:
+def test_find_languages(path: str, expected: tuple | None) -> None:
     assert find_languages(Path(path)) == expected
 
 
@@ -196,7 +197,7 @@ def test_a_sample_depends_on_the_seed_and_not_on_the_order(tmp_path: Path) -> No
     one = write_file(tmp_path / "one.txt", "".join(lines))
     other = write_file(tmp_path / "other.txt", "".join(reversed(lines)))
 
-    def draw(path: Path, seed: int) -> List[str]:
+    def draw(path: Path, seed: int) -> list[str]:
         report = write_pairs([path], tmp_path / "pairs.tsv", Choice((), 7, seed))
         assert (report.concepts, report.dropped["pairs not drawn"]) == (7, 53)
         text = (tmp_path / "pairs.tsv").read_text("utf8")

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
 
 import pytest
 import torch
@@ -95,7 +94,7 @@ def test_words_of_translations_become_wordpieces_too(
         list(read_names(named, [translations]))
 
 
-def digests(folder: Path) -> List[str]:
+def digests(folder: Path) -> list[str]:
     return [file_digest(folder / name) for name in FILES]
 
 
@@ -184,7 +183,7 @@ def test_an_encoder_without_a_body_has_the_size_that_is_asked_for(
     ],
 )
 def test_what_does_not_fit_is_an_error_and_leaves_nothing(
-    options: List[str], code: str, named: Path, tiny_encoder: Path, tmp_path: Path
+    options: list[str], code: str, named: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     app = typer.Typer()
     app.command()(main)

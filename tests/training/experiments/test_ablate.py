@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 import typer
@@ -69,7 +69,7 @@ def test_a_file_that_is_no_grid_is_an_error(text: str, tmp_path: Path) -> None:
 
 
 def test_render_grid_gives_mean_and_deviation_of_seeds() -> None:
-    def result(name: str, value: float) -> Dict[str, Any]:
+    def result(name: str, value: float) -> dict[str, Any]:
         ties = dict.fromkeys(("lenient", "expected", "strict"), value)
         level = {"acc@1": ties, "acc@5": ties}
         accuracy = {"all": {"concepts": level, "rows": level}}

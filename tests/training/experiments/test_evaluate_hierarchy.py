@@ -1,7 +1,6 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Dict, List, Tuple
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "l
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Tuple[Path, Path, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """Nine parents of four children each; a name begins with its concept's id."""
     folder = tmp_path_factory.mktemp("held-out")
     concepts = [Concept(f"p{i}", [f"p{i} {word}"]) for i, word in enumerate(WORDS)]
@@ -45,7 +44,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Tuple[Path, Path, Path]:
 
 
 def test_pairs_have_their_distance_and_a_held_out_concept(
-    files: Tuple[Path, Path, Path],
+    files: tuple[Path, Path, Path],
 ) -> None:
     whole, held, _ = files
     pairs = draw_pairs(whole, held, most=1000)
@@ -67,7 +66,7 @@ def test_pairs_have_their_distance_and_a_held_out_concept(
     assert set(few) <= set(pairs)
 
 
-def test_related_pairs_have_a_held_out_concept(files: Tuple[Path, Path, Path]) -> None:
+def test_related_pairs_have_a_held_out_concept(files: tuple[Path, Path, Path]) -> None:
     whole, held, relations = files
     pairs = [
         pair
@@ -93,7 +92,7 @@ def test_cosines_are_those_of_the_encoder(tiny_encoder: Path) -> None:
 
 
 def test_command_writes_json_and_tables(
-    files: Tuple[Path, Path, Path], tiny_encoder: Path, tmp_path: Path
+    files: tuple[Path, Path, Path], tiny_encoder: Path, tmp_path: Path
 ) -> None:
     import typer
 
@@ -101,10 +100,10 @@ def test_command_writes_json_and_tables(
     app = typer.Typer()
     app.command()(main)
     output = tmp_path / "results.json"
-    words: List[str] = [str(tiny_encoder), str(whole), str(held), str(output)]
+    words: list[str] = [str(tiny_encoder), str(whole), str(held), str(output)]
     found = CliRunner().invoke(app, [*words, "--relations", str(relations)])
     assert found.exit_code == 0, found.output
-    result: Dict = json.loads(output.read_text("utf8"))
+    result: dict = json.loads(output.read_text("utf8"))
     assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
     assert all(0 <= area <= 1 for area in result["auc"].values())
     assert list(result["precision_recall"]) == ["0", "1", "2"]

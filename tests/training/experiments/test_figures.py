@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_thresholds_by_hand() -> None:
 def test_first_answers_are_judged_as_everywhere(tmp_path: Path) -> None:
     path, gold = tmp_path / "predictions.jsonl", tmp_path / "dev.tsv"
     gold.write_text("mention\tids\nx\tOLD\ny\tC2\nz\tC3+C4\nw\tC5\n", "utf8")
-    rows: List[dict] = [
+    rows: list[dict] = [
         {"file": "dev.tsv", "line": 2, "cuis": ["C1"], "scores": [0.9]},
         {"file": "dev.tsv", "line": 3, "cuis": [], "scores": []},
         # one concept is not all of a composite

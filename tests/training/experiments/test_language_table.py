@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import pytest
 import typer
@@ -26,7 +26,7 @@ ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
 
 def write(
     path: Path,
-    values: Dict[str, Tuple[float, Optional[float], Optional[float]]],
+    values: dict[str, tuple[float, float | None, float | None]],
     *,
     sha256: str = "0",
     **settings: Any,

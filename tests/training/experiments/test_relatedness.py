@@ -1,5 +1,3 @@
-from typing import List
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,7 +25,7 @@ def test_area_under_curve_by_hand() -> None:
 
 @given(few, few)
 def test_area_under_curve_is_the_share_of_comparisons_won(
-    near: List[float], far: List[float]
+    near: list[float], far: list[float]
 ) -> None:
     won = sum((a > b) + (a == b) / 2 for a in near for b in far)
     found = area_under_curve(np.array(near), np.array(far))

@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import pytest
 import typer
@@ -15,7 +15,7 @@ app.command()(main)
 
 def write(
     path: Path,
-    value: Optional[float],
+    value: float | None,
     *,
     file: str = "dev.tsv",
     sha256: str = "0",
@@ -23,14 +23,14 @@ def write(
 ) -> Path:
     ties = {"lenient": value, "expected": value, "strict": 0.1}
     levels = {level: {"acc@1": ties, "acc@5": ties} for level in ("concepts", "rows")}
-    result: Dict[str, Any] = {"file": file, "sha256": sha256, "coverage": 0.9}
+    result: dict[str, Any] = {"file": file, "sha256": sha256, "coverage": 0.9}
     result["accuracy"] = {"all": levels}
     data = {"settings": {"ks": [1, 5], **settings}, "files": [result]}
     path.write_text(json.dumps(data), "utf8")
     return path
 
 
-def find(data: Dict[str, Any], tie: str) -> List[Any]:
+def find(data: dict[str, Any], tie: str) -> list[Any]:
     return [
         (row["file"], row["ties"][tie]["mean"], row["ties"][tie]["deviation"])
         for row in data["accuracy"]

@@ -1,5 +1,5 @@
 import math
-from typing import Callable, Tuple
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -66,7 +66,7 @@ def random_rows(seed: int, *, rows: int = 40, concepts: int = 12) -> tuple:
 def assert_same_loss_and_gradient(
     loss: Loss,
     raw: Tensor,
-    masks: Tuple[Tensor, Tensor],
+    masks: tuple[Tensor, Tensor],
     oracle: Callable[[Tensor], Tensor],
 ) -> None:
     ours = raw.clone().requires_grad_()
@@ -154,7 +154,7 @@ def test_cosine_loss_equals_torch_on_the_mined_pairs(mining: str) -> None:
         raw, labels, names = random_rows(seed)
         masks = MINERS[mining](normalize(raw, dim=1), labels, names)
 
-        def oracle(rows: Tensor, masks: Tuple[Tensor, Tensor] = masks) -> Tensor:
+        def oracle(rows: Tensor, masks: tuple[Tensor, Tensor] = masks) -> Tensor:
             total = torch.zeros(())
             for mask, target in zip(masks, (1, -1), strict=True):
                 anchors, others = mask.nonzero(as_tuple=True)

@@ -1,5 +1,6 @@
 from collections import Counter
-from typing import Any, Callable, List
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confection import Config
@@ -18,7 +19,7 @@ def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
 def test_each_line_comes_once_an_epoch_and_groups_stay_together(
-    files: List[Lines], make_config: MakeConfig
+    files: list[Lines], make_config: MakeConfig
 ) -> None:
     settings = make(make_config, epochs=2)
     everything = list(planned_batches(files, settings, done=0))
@@ -42,9 +43,9 @@ def test_each_line_comes_once_an_epoch_and_groups_stay_together(
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
 def test_planned_batches_go_on_after_the_steps_that_are_done(
-    files: List[Lines], make_config: MakeConfig
+    files: list[Lines], make_config: MakeConfig
 ) -> None:
-    def plain(batches: Any) -> List[Any]:
+    def plain(batches: Any) -> list[Any]:
         return [(step, file, batch.tolist()) for step, file, batch in batches]
 
     settings = make(make_config, epochs=2)

@@ -6,8 +6,9 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def start(count: int, arguments: List[str], code: str = ONE_STEP) -> List[int]:
+def start(count: int, arguments: list[str], code: str = ONE_STEP) -> list[int]:
     """Run the command in so many processes, as torchrun does."""
     port = str(free_port())
     processes = []
@@ -60,7 +61,7 @@ def start(count: int, arguments: List[str], code: str = ONE_STEP) -> List[int]:
     return [process.wait(timeout=180) for process in processes]
 
 
-def as_arguments(settings: Dict[str, Any]) -> List[str]:
+def as_arguments(settings: dict[str, Any]) -> list[str]:
     return [
         part for key, value in settings.items() for part in (f"--{key}", str(value))
     ]
@@ -81,7 +82,7 @@ def test_two_processes_move_the_weights_as_one_with_the_whole_batch(
     recompute: str,
     quiet_encoder: Path,
     pairs_file: Path,
-    small_settings: Dict[str, Any],
+    small_settings: dict[str, Any],
     tmp_path: Path,
 ) -> None:
     settings = {
@@ -112,8 +113,8 @@ def test_two_processes_move_the_weights_as_one_with_the_whole_batch(
 def test_two_processes_see_the_distances_between_their_families(
     quiet_encoder: Path,
     pairs_file: Path,
-    forest: Dict[str, str],
-    small_settings: Dict[str, Any],
+    forest: dict[str, str],
+    small_settings: dict[str, Any],
     tmp_path: Path,
 ) -> None:
     settings = {
@@ -143,7 +144,7 @@ def test_two_processes_see_the_distances_between_their_families(
 
 
 def test_two_processes_stopped_and_resumed_equal_an_unbroken_run(
-    pairs_file: Path, small_settings: Dict[str, Any], tmp_path: Path
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
 ) -> None:
     # a batch of NaN would stop it too; here the run is ended by the number of steps
     settings = {**small_settings, "training.checkpoint_every": 2}
@@ -181,7 +182,7 @@ def test_another_number_of_processes_is_another_run(
 
     stop = Event()
     stop.set()
-    places: Dict[str, Any] = {
+    places: dict[str, Any] = {
         "checkpoint": tmp_path / "checkpoint",
         "corpus_folder": tmp_path / "corpus",
         "progress_bar": False,

@@ -1,9 +1,10 @@
 """A run over pairs, relations and families."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from typing import Any, Callable, Dict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +25,11 @@ MakeConfig = Callable[..., Config]
 
 @pytest.fixture(scope="module")
 def config(
-    forest: Dict[str, str], small_settings: Dict[str, Any]
+    forest: dict[str, str], small_settings: dict[str, Any]
 ) -> Callable[..., Config]:
     """The config file for hierarchies with the tiny encoder."""
 
-    def make(more: Dict[str, Any] | None = None) -> Config:
+    def make(more: dict[str, Any] | None = None) -> Config:
         path = DEFAULT_CONFIG.with_name("hierarchy.cfg")
         return read_config(path, {**small_settings, **forest, **(more or {})})
 
@@ -36,7 +37,7 @@ def config(
 
 
 def test_a_batch_of_families_has_every_distance(
-    forest: Dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
+    forest: dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     settings = make_settings(config())
     corpus = build_corpus(

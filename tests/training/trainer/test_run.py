@@ -1,7 +1,8 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from typing import Any, Callable, Dict
+from typing import Any
 
 import pytest
 import torch
@@ -70,7 +71,7 @@ def test_training_is_the_same_for_a_seed(
     "more", [{}, {"training.recompute": True}, {"encoder.adapter_reduction": 4}]
 )
 def test_training_stopped_and_resumed_equals_an_unbroken_run(
-    more: Dict[str, Any],
+    more: dict[str, Any],
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,

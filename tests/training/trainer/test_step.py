@@ -1,5 +1,6 @@
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ class Keep(torch.optim.SGD):
 
 def take_step(
     corpus: Corpus, settings: TrainingSettings, *, dropout: bool
-) -> Tuple[float, Tensor, Tensor]:
+) -> tuple[float, Tensor, Tensor]:
     """RETURNS: The loss, the gradient, and what the random generator gives next."""
     _, model = load_encoder(settings.base)
     model.train(dropout)
@@ -52,7 +53,7 @@ def take_step(
     return result.loss, optimizer.kept, torch.rand(3)
 
 
-def undivided_step(corpus: Corpus, settings: TrainingSettings) -> Tuple[float, Tensor]:
+def undivided_step(corpus: Corpus, settings: TrainingSettings) -> tuple[float, Tensor]:
     """The same without chunks, mined and differentiated as one graph."""
     from spacy_sapbert.encoder.pooling import POOLINGS
     from training.data.batches import pad_names
@@ -71,7 +72,7 @@ def undivided_step(corpus: Corpus, settings: TrainingSettings) -> Tuple[float, T
     return loss.item(), gradient_of(model)
 
 
-LOSSES: List[str] = sorted(registry.losses.get_all())
+LOSSES: list[str] = sorted(registry.losses.get_all())
 
 
 @pytest.mark.parametrize("chunks", [1, 3, 40])
@@ -92,7 +93,7 @@ def test_chunks_give_the_gradient_of_the_undivided_batch(
 def test_every_loss_goes_through_chunks(
     name: str, corpus: Corpus, make_config: MakeConfig
 ) -> None:
-    more: Dict[str, Any] = {
+    more: dict[str, Any] = {
         "training.loss.@losses": name,
         "training.recompute": True,
         "training.chunks": 3,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ from training.trainer.config import DEFAULT_CONFIG
 ROOT = Path(__file__).parents[3]
 
 
-def make_command(pairs: Path, encoder: Path, settings: Dict[str, Any]) -> List[str]:
+def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[str]:
     command = [
         sys.executable,
         "-m",
@@ -35,7 +35,7 @@ def equal_weights(one: Path, other: Path) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-def kill_somewhere(command: List[str], encoder: Path, *, times: int) -> None:
+def kill_somewhere(command: list[str], encoder: Path, *, times: int) -> None:
     """Start a run and kill it a little after a checkpoint, again and again."""
     state = encoder.with_name(f"{encoder.name}-checkpoint") / "state.json"
     chance = random.Random()
@@ -57,7 +57,7 @@ def kill_somewhere(command: List[str], encoder: Path, *, times: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def long_settings(small_settings: Dict[str, Any]) -> Dict[str, Any]:
+def long_settings(small_settings: dict[str, Any]) -> dict[str, Any]:
     return {
         **small_settings,
         "training.epochs": 40,
@@ -68,7 +68,7 @@ def long_settings(small_settings: Dict[str, Any]) -> Dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def unbroken(
-    pairs_file: Path, long_settings: Dict[str, Any], tmp_path_factory: Any
+    pairs_file: Path, long_settings: dict[str, Any], tmp_path_factory: Any
 ) -> Path:
     """The encoder of a run that nobody stopped."""
     folder = tmp_path_factory.mktemp("unbroken") / "encoder"
@@ -78,7 +78,7 @@ def unbroken(
 
 
 def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
-    pairs_file: Path, long_settings: Dict[str, Any], unbroken: Path, tmp_path: Path
+    pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
@@ -90,8 +90,8 @@ def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
 
 def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
     pairs_file: Path,
-    forest: Dict[str, str],
-    long_settings: Dict[str, Any],
+    forest: dict[str, str],
+    long_settings: dict[str, Any],
     tmp_path: Path,
 ) -> None:
     settings = {
@@ -113,7 +113,7 @@ def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
 
 
 def test_training_interrupted_saves_and_says_how_to_go_on(
-    pairs_file: Path, long_settings: Dict[str, Any], unbroken: Path, tmp_path: Path
+    pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
@@ -136,7 +136,7 @@ def test_training_interrupted_saves_and_says_how_to_go_on(
 
 
 def test_an_unknown_setting_ends_with_its_name_and_the_fix(
-    pairs_file: Path, small_settings: Dict[str, Any], tmp_path: Path
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
 ) -> None:
     wrong = {**small_settings, "training.optimizer.learning_rat": 1}
     command = make_command(pairs_file, tmp_path / "encoder", wrong)

@@ -1,8 +1,9 @@
 import json
 import string
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from typing import Any, Callable, Dict
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ MakeConfig = Callable[..., Config]
 
 
 @pytest.fixture
-def validation_settings(tmp_path: Path) -> Dict[str, Any]:
+def validation_settings(tmp_path: Path) -> dict[str, Any]:
     """Four mentions: two equal to names, one of a concept that is not there."""
     concepts = [
         Concept("C1", ["heart attack", "infarction"]),
@@ -38,7 +39,7 @@ def validation_settings(tmp_path: Path) -> Dict[str, Any]:
 
 
 def test_validate_counts_ties_with_their_probability(
-    make_config: MakeConfig, validation_settings: Dict[str, Any]
+    make_config: MakeConfig, validation_settings: dict[str, Any]
 ) -> None:
     settings = make_settings(make_config(validation_settings))
     validation = read_validation(settings)
@@ -96,7 +97,7 @@ def test_training_keeps_the_encoder_with_the_best_validation(
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,
-    validation_settings: Dict[str, Any],
+    validation_settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +121,7 @@ def test_training_stops_when_nothing_gets_better(
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,
-    validation_settings: Dict[str, Any],
+    validation_settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -136,7 +137,7 @@ def test_training_resumed_remembers_the_best(
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,
-    validation_settings: Dict[str, Any],
+    validation_settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
