@@ -61,7 +61,6 @@ CALIBRATION_FIELDS: dict[str, type] = {
     "recall": (float, int),  # type: ignore[dict-item]
     "f1": (float, int),  # type: ignore[dict-item]
     "logistic": dict,
-    "curve": list,
     "date": str,
     "package_version": str,
 }

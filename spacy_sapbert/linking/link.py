@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..evaluation.calibration import score_probability
 from ..kb.store import Entry
 from .broader import find_broader
 from .candidates import BY_ID, Candidate, Evidence, Hit, make_candidate, settle_ties
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
+from .probability import score_probability
 from .ranking import Asked, Found, find_concepts
 from .searched import Searched
 

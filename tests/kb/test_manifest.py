@@ -97,7 +97,6 @@ def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
         {"logistic": {"slope": 1.0, "intercept": float("inf")}},
         {"files": [{"file": "train.tsv"}]},
         {"files": ["train.tsv"]},
-        {"curve": None},
         {"date": 20260102},
     ],
 )
