@@ -4,7 +4,6 @@ from . import (  # noqa: F401
     concepts,
     edit_kb,
     kb,
-    kb_related,
     kb_search,
     link,
 )
