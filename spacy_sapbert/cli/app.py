@@ -12,7 +12,7 @@ INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
 
 
 class ErrorReportingGroup(TyperGroup):
-    """Prints errors in one line without a traceback, and exits with 1; Ctrl-C with 130."""
+    """Prints errors in one line and exits with 1, after Ctrl-C with 130."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

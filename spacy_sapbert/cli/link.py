@@ -70,8 +70,8 @@ def link(
     shard_size: int | None = typer.Option(
         None,
         min=1,
-        help="Write parts with this number of documents into the folder `--output`; the "
-        "same command continues a stopped run.",
+        help="Write parts with this number of documents into the folder `--output`; "
+        "the same command continues a stopped run.",
     ),
     kb: str | None = typer.Option(
         None, help="Folder or name of a knowledge base. [the installed]"

@@ -1,4 +1,4 @@
-"""Digests of everything that decides an output, so that only the same command resumes."""
+"""Digests of everything that decides an output: only the same command resumes."""
 
 import hashlib
 import json
