@@ -6,8 +6,8 @@ from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 
+from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, Concept, concept_to_json
-from .temporary_db import open_scratch
 
 get_cui = attrgetter("cui")
 
@@ -29,9 +29,9 @@ def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
     concepts (Iterable[Concept]): In any order.
     YIELDS (Concept): Each concept once, sorted by id.
     """
-    with open_scratch() as scratch:
-        scratch.execute("CREATE TABLE concepts (cui, data)")
-        scratch.executemany(
+    with open_temporary_db() as database:
+        database.execute("CREATE TABLE concepts (cui, data)")
+        database.executemany(
             "INSERT INTO concepts VALUES (?, ?)",
             (
                 (concept.cui, json.dumps(concept_to_json(concept)))
@@ -39,7 +39,7 @@ def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
             ),
         )
         # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
-        rows = scratch.execute("SELECT data FROM concepts ORDER BY cui, rowid")
+        rows = database.execute("SELECT data FROM concepts ORDER BY cui, rowid")
         stored = (load_concept(data) for (data,) in rows)
         yield from unite_vocabularies([stored])
 

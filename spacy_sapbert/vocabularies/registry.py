@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
     ),
     # its files are called like ours: it has to be named
-    "scispacy": ("scispacy:read_scispacy", ()),
+    "scispacy": ("jsonl:read_scispacy", ()),
 }
 
 

@@ -1,27 +1,81 @@
 """UMLS in Rich Release Format: MRCONSO.RRF, and the tables beside it.
 
-MRCONSO is read once from top to bottom, as the NLM ships it: sorted by concept. What is
-in the other tables comes in step with it, so that memory does not grow with the files.
+The rows of MRCONSO are sorted by concept, so it is streamed: memory holds the rows of
+one concept.
 """
 
 import json
+import re
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from .checks import check_known, compile_pattern, nothing_left
-from .clean import clean_name
+from ..system.temporary_db import open_temporary_db
+from .clean import clean_name, has_letter_or_digit
 from .concepts import PLACES, Concept
 from .merge import unite_names
-from .report import Report
-from .rrf_atoms import CUI_PATTERN, Atoms, read_atoms
-from .rrf_concepts import make_concepts
-from .rrf_files import find_table
-from .rrf_filters import check_filters, make_filters, make_ranking
-from .rrf_tables import LookUp, insert, make_look_up, read_sides
-from .temporary_db import open_scratch
+from .report import Report, check_known, compile_pattern, count_concepts, start_report
+from .rrf_tables import (
+    COLUMNS,
+    LookUp,
+    Row,
+    display_path,
+    find_table,
+    make_look_up,
+    read_rows,
+    read_side_tables,
+)
+
+CUI_PATTERN = r"C\d{7}"
+NO_CODE = ("", "NOCODE")  # UMLS writes NOCODE if a source has no codes
+LAT, SAB, TTY, SUPPRESS = map(
+    COLUMNS["MRCONSO"].index, ("LAT", "SAB", "TTY", "SUPPRESS")
+)
+Rank = tuple[int, bool, bool, bool, int]
+
+
+class Atom(NamedTuple):
+    """A row of MRCONSO: one name of a concept in one source.
+
+    name (str): The cleaned name.
+    language (str), source (str): LAT and SAB.
+    code (str): The code in the source; empty if it has none.
+    id (str): AUI.
+    rank (Rank): The name of the atom with the lowest rank is preferred.
+    """
+
+    name: str
+    language: str
+    source: str
+    code: str
+    id: str
+    rank: Rank
+
+
+@dataclass(slots=True)
+class Filter:
+    """A filter of rows by one column.
+
+    rule (str): Description of the dropped rows.
+    column (int): Index of the column.
+    values (Sequence[str]): Values of the column.
+    keep (bool): Keep the rows with these values, or drop them.
+    what (str): Name of the values in errors; empty if they need not occur.
+    seen (set[str]): All values of the column in the file.
+    """
+
+    rule: str
+    column: int
+    values: Sequence[str]
+    keep: bool = True
+    what: str = ""
+    seen: set[str] = field(default_factory=set)
 
 
 def read_rrf(
@@ -41,195 +95,260 @@ def read_rrf(
 ) -> Iterator[Concept]:
     """Read a release of UMLS, or another vocabulary in its format.
 
-    path (Path): The folder, or the MRCONSO file in it; `.gz` and parts will do.
-    languages (Sequence[str]): Languages (LAT) kept, the preferred first; empty: all.
-    sources (Sequence[str]): Sources (SAB) kept; empty: all.
-    types (Sequence[str]): Semantic types (TUI); a concept needs one; empty: all.
-    term_types (Sequence[str]): Term types (TTY) kept; empty: all.
-    exclude_term_types (Sequence[str]): Term types left out.
-    suppressed (bool): Keep suppressed atoms, definitions and relations too.
-    source_rank (Sequence[str]): Sources, the one whose names and definitions are
-        preferred first.
-    trade_names (bool): Give a drug the names of its brands.
-    cui_pattern (str): Regular expression that an id has to match as a whole.
-    on_error (str): "fail", or "skip" to count bad rows and go on.
+    path (Path): The folder, or the MRCONSO file in it, plain, `.gz` or split.
+    languages (Sequence[str]): Languages (LAT) to keep, the preferred first; empty: all.
+    sources (Sequence[str]): Sources (SAB) to keep; empty: all.
+    types (Sequence[str]): Semantic types (TUI); keep concepts with one of them; empty:
+        all.
+    term_types (Sequence[str]): Term types (TTY) to keep; empty: all.
+    exclude_term_types (Sequence[str]): Term types to drop.
+    suppressed (bool): Keep suppressed atoms, definitions and relations.
+    source_rank (Sequence[str]): Sources whose names and definitions are preferred, the
+        best first.
+    trade_names (bool): Add the names of its brands to a drug.
+    cui_pattern (str): Regular expression for whole ids.
+    on_error (str): "fail", or "skip" to count invalid rows and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad row; if a filter names
-        what is not there; if nothing is left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid row; if a filter
+        has a value that is not in the file; if no concept is left.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "rrf"
+    report = start_report(report, path, "rrf")
     parts = find_table(path, "MRCONSO")
     if not parts:
         raise SapbertError(Errors.E108.format(file="MRCONSO.RRF", folder=path))
     if types and not find_table(path, "MRSTY"):
         raise SapbertError(Errors.E109.format(path=parts[0]))
-    filters = make_filters(
-        languages, sources, term_types, exclude_term_types, suppressed
+    filters = [
+        Filter("rows in other languages", LAT, languages, what="languages"),
+        Filter("rows of other sources", SAB, sources, what="sources"),
+        Filter("rows of other term types", TTY, term_types, what="term types"),
+        Filter(
+            "rows of excluded term types", TTY, exclude_term_types, False, "term types"
+        ),
+        Filter("suppressed rows", SUPPRESS, () if suppressed else ("N",)),
+    ]
+    filters = [each for each in filters if each.values]
+    group_atoms = partial(
+        read_atoms,
+        parts,
+        filters=filters,
+        rank=make_rank(languages, source_rank),
+        pattern=compile_pattern(cui_pattern),
+        on_error=on_error,
     )
-    settings: dict[str, Any] = {
-        "filters": filters,
-        "ranking": make_ranking(languages, source_rank),
-        "pattern": compile_pattern(cui_pattern),
-        "on_error": on_error,
-    }
-    wanted, seen_types = set(types), set[str]()
-    with open_scratch() as scratch:
-        look_up = read_sides(
-            scratch,
+    with open_temporary_db() as database:
+        look_ups = read_side_tables(
+            database,
             path,
-            sources=source_rank,
+            source_rank=source_rank,
             suppressed=suppressed,
             on_error=on_error,
             report=report,
         )
         if not trade_names:
-            look_up.pop("brands", None)
-        elif "brands" in look_up:
-            # this pass finds the names of the brands; its rows are not counted twice
-            aside = Report(progress=report.progress)
-            brands = (
-                brand
-                for atoms in read_atoms(parts, report=aside, **settings)
-                for brand in make_concepts(atoms, aside)
-            )
-            look_up["brands"] = sort_brand_names(scratch, brands)
-        for atoms in read_atoms(parts, report=report, **settings):
-            made = make_concepts(atoms, report)
-            if look_up:
-                made = add_sides(made, atoms, look_up, report)
-            if types:
-                made = keep_types(made, wanted, seen_types, report)
-            if look_up:
-                made = count_sides(made, look_up, report)
-            yield from made
-    if types:
-        check_known("types", types, sorted(seen_types), parts[0])
-    check_filters(parts, filters)
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+            look_ups.pop("brands", None)
+        elif "brands" in look_ups:
+            # an additional pass over MRCONSO; its rows are not counted
+            uncounted = Report(progress=report.progress)
+            groups = group_atoms(report=uncounted)
+            brands = (make_concept(*group, uncounted) for group in groups)
+            look_ups["brands"] = sort_brand_names(database, brands)
+        concepts = make_concepts(group_atoms(report=report), look_ups, report)
+        if types:
+            concepts = filter_types(concepts, types, parts[0], report)
+        yield from count_concepts(check_filters(concepts, filters, parts[0]), report)
 
 
-def add_sides(
-    concepts: Iterator[Concept],
-    atoms: Atoms,
-    look_up: dict[str, LookUp],
+def read_atoms(
+    parts: list[Path],
+    *,
+    filters: Sequence[Filter],
+    rank: Callable[[Row], Rank],
+    pattern: re.Pattern[str],
+    on_error: str,
+    report: Report,
+) -> Iterator[tuple[str, list[Atom]]]:
+    """Read the atoms that the filters keep.
+
+    YIELDS (tuple[str, list[Atom]]): The id of each concept and its atoms.
+    RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted.
+    """
+    path = display_path(parts, "MRCONSO")
+    keep = partial(keep_row, filters=filters, report=report)
+    rows = read_rows(parts, "MRCONSO", on_error=on_error, report=report, keep=keep)
+
+    def parse_rows() -> Iterator[tuple[str, Atom]]:
+        last = ""
+        for line, row in rows:
+            cui, language, *_, id, _, _, _, source, _, code, text, _, _, _, _ = row
+            name = clean_name(text)
+            if not has_letter_or_digit(name):
+                report.dropped["names without a letter or digit"] += 1
+                continue
+            if cui != last or not cui:
+                if not cui or not pattern.fullmatch(cui):
+                    if on_error == "fail":
+                        raise SapbertError(
+                            Errors.E103.format(
+                                path=path,
+                                line=line,
+                                pattern=pattern.pattern,
+                                cui=cui[:40],
+                            )
+                        )
+                    report.dropped["rows with a malformed id"] += 1
+                    continue
+                if cui < last:
+                    raise SapbertError(
+                        Errors.E104.format(
+                            path=path, line=line, cui=cui[:40], last=last[:40]
+                        )
+                    )
+                last = cui
+            report.rows_kept += 1
+            code = "" if code in NO_CODE else code
+            yield cui, Atom(name, language, source, code, id, rank(row))
+
+    for cui, atoms in groupby(parse_rows(), itemgetter(0)):
+        yield cui, [atom for _, atom in atoms]
+
+
+def keep_row(row: Row, filters: Sequence[Filter], report: Report) -> bool:
+    """Return whether all filters keep a row; count it for the first that drops it."""
+    rule = ""
+    for each in filters:
+        value = row[each.column]
+        each.seen.add(value)
+        if not rule and (value in each.values) != each.keep:
+            rule = each.rule
+    if rule:
+        report.dropped[rule] += 1
+    return not rule
+
+
+def make_rank(
+    languages: Sequence[str], source_rank: Sequence[str]
+) -> Callable[[Row], Rank]:
+    """Return the function that ranks the atoms of a concept; see `read_rrf`."""
+    order = () if len(languages) == 1 else languages or ("ENG",)
+    by_language = {language: place for place, language in enumerate(order)}
+    by_source = {source: place for place, source in enumerate(source_rank)}
+
+    def rank(row: Row) -> Rank:
+        _, language, status, _, form, _, preferred, *_ = row
+        return (
+            by_language.get(language, len(by_language)),
+            status != "P",
+            form != "PF",
+            preferred != "Y",
+            by_source.get(row[SAB], len(by_source)),
+        )
+
+    return rank
+
+
+def make_concept(cui: str, atoms: list[Atom], report: Report) -> Concept:
+    """Make a concept of its atoms."""
+    places = {min(atoms, key=lambda atom: atom.rank).name: 0}
+    languages: dict[str, set[int]] = {}
+    sources: dict[str, set[int]] = {}
+    codes: dict[str, dict[str, None]] = {}
+    for atom in atoms:
+        place = places.setdefault(atom.name, len(places))
+        languages.setdefault(atom.language, set()).add(place)
+        sources.setdefault(atom.source, set()).add(place)
+        if atom.code:
+            codes.setdefault(atom.source, {})[atom.code] = None
+    report.dropped["repeated names"] += len(atoms) - len(places)
+    return Concept(
+        cui,
+        list(places),
+        codes={source: list(found) for source, found in codes.items()},
+        languages={language: sorted(found) for language, found in languages.items()},
+        sources={source: sorted(found) for source, found in sources.items()},
+    )
+
+
+def make_concepts(
+    groups: Iterator[tuple[str, list[Atom]]],
+    look_ups: dict[str, LookUp],
     report: Report,
 ) -> Iterator[Concept]:
-    """Add what the tables beside MRCONSO say.
+    """Make concepts of atoms, and add the facts of the other tables.
 
-    concepts (Iterator[Concept]): The concepts made of some atoms; changed in place.
-    atoms (Atoms): The atoms.
-    look_up (dict[str, LookUp]): See `read_sides`.
-    report (Report): Counts.
-    YIELDS (Concept): Each concept.
+    A definition belongs to an atom and is dropped with it, so that English concepts
+    have no Czech definitions. The brands of a drug stay concepts of their own.
     """
-    for place, concept in enumerate(concepts):
-        for side, find in look_up.items():
-            if found := find(concept.cui):
-                add_side(concept, side, found, atoms, place, report)
+    for cui, atoms in groups:
+        concept = make_concept(cui, atoms, report)
+        facts = {kind: look_up(cui) for kind, look_up in look_ups.items()}
+        if definitions := facts.pop("definitions", []):
+            ids = {atom.id for atom in atoms} | {""}
+            texts = [text for text, id in definitions if id in ids]
+            rule = "definitions of atoms that were left out"
+            report.dropped[rule] += len(definitions) - len(texts)
+            concept.definition = next(filter(None, map(clean_name, texts)), None)
+        if brands := facts.pop("brands", []):
+            count = len(concept.aliases)
+            names = (json.loads(data) for data, _ in brands)
+            unite_names([concept, *(Concept(cui, **fields) for fields in names)])
+            report.counts["trade names"] += len(concept.aliases) - count
+        for kind, found in facts.items():
+            setattr(concept, kind, [value for value, _ in found])
+        if "types" in facts:
+            report.counts["concepts without a type"] += not concept.types
         yield concept
 
 
-def keep_types(
-    concepts: Iterator[Concept], wanted: set[str], seen: set[str], report: Report
+def filter_types(
+    concepts: Iterator[Concept], types: Sequence[str], path: Path, report: Report
 ) -> Iterator[Concept]:
-    """Leave out concepts of other types.
-
-    concepts (Iterator[Concept]): Concepts, counted as made.
-    wanted (set[str]): Types of which a concept needs one.
-    seen (set[str]): Is told all the types that there are.
-    report (Report): Counts.
-    YIELDS (Concept): Those that are left.
-    """
+    """Drop concepts of other semantic types; at the end check that the types occur."""
+    seen: set[str] = set()
     for concept in concepts:
         seen.update(concept.types)
-        if wanted.isdisjoint(concept.types):
+        if set(types).isdisjoint(concept.types):
             report.dropped["concepts of other types"] += 1
-            report.concepts -= 1
-            report.names -= len(concept.aliases)
         else:
             yield concept
+    check_known("types", types, sorted(seen), path)
 
 
-def add_side(
-    concept: Concept,
-    side: str,
-    found: list[tuple[str, ...]],
-    atoms: Atoms,
-    place: int,
-    report: Report,
-) -> None:
-    """Add what a table beside MRCONSO says of a concept.
-
-    A definition belongs to an atom, and goes with it: in an English vocabulary there
-    are no definitions of Czech atoms. The names of a drug's brands are united with its
-    own; the brands stay concepts too.
-
-    concept (Concept): The concept, changed in place.
-    side (str): "types", "parents", "retired", "definitions" or "brands".
-    found (list[tuple[str, ...]]): What it says; definitions come with their atoms.
-    atoms (Atoms): Atoms of MRCONSO, the concept's among them.
-    place (int): Which of their concepts it is.
-    report (Report): Counts.
-    """
-    if side == "definitions":
-        start, end = atoms.bounds[place : place + 2]
-        ids = {*atoms.rows[start:end].spans("AUI", "AUI"), b""}
-        texts = [text for text, atom in found if atom.encode("utf8") in ids]
-        rule = "definitions of atoms that were left out"
-        report.dropped[rule] += len(found) - len(texts)
-        cleaned = filter(None, map(clean_name, texts))
-        concept.definition = next(cleaned, None)
-    elif side == "brands":
-        own = len(concept.aliases)
-        brands = (json.loads(data) for (data,) in found)
-        unite_names([concept, *(Concept(concept.cui, **names) for names in brands)])
-        more = len(concept.aliases) - own
-        report.counts["trade names"] += more
-        report.names += more
-    else:
-        setattr(concept, side, [value for (value,) in found])
-
-
-def count_sides(
-    concepts: Iterator[Concept], sides: Collection[str], report: Report
+def check_filters(
+    concepts: Iterator[Concept], filters: list[Filter], path: Path
 ) -> Iterator[Concept]:
-    """Count what came from the tables beside MRCONSO.
-
-    concepts (Iterator[Concept]): The concepts.
-    sides (Collection[str]): What there was to come.
-    report (Report): Counts.
-    YIELDS (Concept): Each concept.
-    """
-    for concept in concepts:
-        if "types" in sides:
-            report.counts["concepts without a type"] += not concept.types
-        report.counts["concepts with a definition"] += concept.definition is not None
-        report.counts["parents"] += len(concept.parents)
-        report.counts["retired ids"] += len(concept.retired)
-        yield concept
+    """Yield the concepts; at the end check that the values of the filters occur."""
+    yield from concepts
+    for each in filters:
+        if each.what:
+            check_known(each.what, each.values, sorted(each.seen), path)
 
 
 def sort_brand_names(
-    scratch: sqlite3.Connection,
-    concepts: Iterator[Concept],
+    database: sqlite3.Connection, concepts: Iterator[Concept]
 ) -> LookUp:
-    """Find the names of all the brands, sorted by their ingredients.
+    """Find the names of all brands, sorted by ingredient.
 
-    scratch (sqlite3.Connection): The database, with ingredients and their brands.
-    concepts (Iterator[Concept]): The concepts, the brands among them.
-    RETURNS (LookUp): From an ingredient to the names of its brands, each brand's with
-        their languages and sources as JSON.
+    database (sqlite3.Connection): With the brands of `read_side_tables`.
+    concepts (Iterator[Concept]): All concepts, sorted.
+    RETURNS (LookUp): From an ingredient to the names of its brands: for each brand its
+        `aliases`, `languages` and `sources` as JSON.
     """
-    scratch.execute("CREATE TABLE brand_names (cui, brand, names)")
-    order = "SELECT DISTINCT value, cui FROM brands ORDER BY value, cui"
-    ingredients = make_look_up(scratch.execute(order))
+    ingredients = make_look_up(
+        database.execute(
+            "SELECT DISTINCT value, cui, '' FROM MRREL WHERE kind = 'brands' "
+            "ORDER BY value, cui"
+        )
+    )
+    database.execute("CREATE TABLE brand_names (cui, brand, names)")
     for concept in concepts:
-        if of := [ingredient for (ingredient,) in ingredients(concept.cui)]:
+        for ingredient, _ in ingredients(concept.cui):
             names = {key: getattr(concept, key) for key in ("aliases", *PLACES)}
-            brand, data = [concept.cui] * len(of), [json.dumps(names)] * len(of)
-            insert(scratch, "brand_names", of, brand, data)
-    order = "SELECT cui, names FROM brand_names ORDER BY cui, brand"
-    return make_look_up(scratch.execute(order))
+            database.execute(
+                "INSERT INTO brand_names VALUES (?, ?, ?)",
+                (ingredient, concept.cui, json.dumps(names)),
+            )
+    return make_look_up(
+        database.execute("SELECT cui, names, '' FROM brand_names ORDER BY cui, brand")
+    )

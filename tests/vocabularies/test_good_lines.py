@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.good_lines import read_good_lines
+from spacy_sapbert.vocabularies.clean import read_good_lines
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 

@@ -7,7 +7,7 @@ from typing import Any
 from xml.parsers import expat
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_blocks
+from .reading import read_blocks
 
 
 def make_parser(path: Path) -> Any:
