@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from ..system.forks import OwnFolder
+from ..system.forks import TemporaryFolder
 from ..system.writing import write_folder_atomically
 from .knowledge_base import KnowledgeBase
 from .manifest import FILE, OVERLAY_FOLDER, read_meta
@@ -52,15 +52,15 @@ def kb_to_files(kb: KnowledgeBase) -> dict[str, bytes]:
     return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
 
 
-def unpack_kb(files: dict[str, bytes]) -> OwnFolder:
+def unpack_kb(files: dict[str, bytes]) -> TemporaryFolder:
     """Write the files of a knowledge base into a temporary folder.
 
     files (dict[str, bytes]): From `kb_to_files`; what meta.json does not name is left
         out, and it names no place outside of the folder.
-    RETURNS (OwnFolder): The folder, which lasts as long as this object.
+    RETURNS (TemporaryFolder): The folder, which lasts as long as this object.
     RAISES (SapbertError): If meta.json is missing or damaged.
     """
-    temporary = OwnFolder(prefix="sapbert-kb-")
+    temporary = TemporaryFolder(prefix="sapbert-kb-")
     folder = temporary.path
     if FILE in files:
         (folder / FILE).write_bytes(files[FILE])

@@ -16,7 +16,7 @@ from thinc.api import Model
 
 from ..errors import Errors, SapbertError
 from ..linking.options import LinkOptions, change_options
-from ..system.forks import OwnFolder, ProcessLock
+from ..system.forks import ProcessLock, TemporaryFolder
 from .annotations import Attrs, set_extensions, write_links
 from .long_forms import long_form_text
 
@@ -77,7 +77,7 @@ class SapbertLinker(Pipe):
         self.encoder = encoder
         self.scorer = scorer
         self.opened: KnowledgeBase | None = None
-        self.unpacked: OwnFolder | None = None
+        self.unpacked: TemporaryFolder | None = None
         set_extensions(self.attrs, self.kb_ents_attr)
 
     @property

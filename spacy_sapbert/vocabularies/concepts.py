@@ -19,6 +19,20 @@ Texts = list[str]
 Places = dict[str, Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]]
 
 
+def clean_name(text: str) -> str:
+    """Strip a name, and replace each run of white space in it by one space.
+
+    Tabs, carriage returns, U+0085, U+2028 and no-break spaces are white space. Case,
+    Unicode form, zero-width and right-to-left marks stay.
+    """
+    return " ".join(text.split())
+
+
+def has_letter_or_digit(name: str) -> bool:
+    """Return whether a name has a letter or digit of any script."""
+    return name[:1].isalnum() or any(map(str.isalnum, name))
+
+
 @dataclass(slots=True)
 class Concept:
     """One CUI with its names.

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from ..errors import Errors, SapbertError
 from ..system.xml_blocks import feed_blocks, make_parser
-from .clean import clean_name, clean_names, has_letter_or_digit
-from .concepts import Concept
+from .concepts import Concept, clean_name, has_letter_or_digit
 from .merge import sort_concepts
-from .report import Report, count_concepts, start_report
+from .report import Report, clean_names, count_concepts, start_report
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")

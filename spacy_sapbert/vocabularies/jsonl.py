@@ -8,10 +8,16 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from .clean import clean_name, has_letter_or_digit, read_good_lines
-from .concepts import Concept, change_names, describe_error, parse_concept
+from .concepts import (
+    Concept,
+    change_names,
+    clean_name,
+    describe_error,
+    has_letter_or_digit,
+    parse_concept,
+)
 from .merge import sort_concepts
-from .report import Report, count_concepts, start_report
+from .report import Report, count_concepts, read_good_lines, start_report
 
 Parser = Callable[[str, Path, int], Concept]
 

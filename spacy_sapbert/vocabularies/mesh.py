@@ -7,10 +7,9 @@ from xml.etree.ElementTree import Element, TreeBuilder
 
 from ..errors import Errors, SapbertError
 from ..system.xml_blocks import feed_blocks, make_parser
-from .clean import clean_name, clean_names
-from .concepts import Concept
+from .concepts import Concept, clean_name
 from .merge import sort_concepts
-from .report import Report, count_concepts, start_report
+from .report import Report, clean_names, count_concepts, start_report
 
 PREFIX = "MESH"
 SOURCE = "MSH"  # what UMLS calls it

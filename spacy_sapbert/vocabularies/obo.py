@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from .clean import read_good_lines
 from .concepts import Concept
 from .ontology import PREFIX, Term, make_choice, sort_terms
-from .report import Report, start_report
+from .report import Report, read_good_lines, start_report
 
 QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*(\w*)')
 ESCAPE = re.compile(r"\\(.)")

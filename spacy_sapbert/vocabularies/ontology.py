@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from re import Pattern
 
 from ..errors import Errors, SapbertError
-from .clean import clean_names
 from .concepts import Concept
 from .merge import sort_concepts
-from .report import Report, compile_pattern, count_concepts
+from .report import Report, clean_names, compile_pattern, count_concepts
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")

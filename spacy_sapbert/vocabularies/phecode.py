@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from .clean import clean_names, read_good_lines
 from .concepts import Concept
 from .merge import sort_concepts
-from .report import Report, count_concepts, start_report
+from .report import Report, clean_names, count_concepts, read_good_lines, start_report
 
 LABELS = ("phenotype", "description")
 ROLLUP = ("code", "phecode_unrolled")

@@ -1,4 +1,4 @@
-"""What a reader read, kept and dropped, in numbers; errors if nothing is left."""
+"""What all readers share: they clean names, and count what they keep and drop."""
 
 import re
 from collections import Counter
@@ -11,7 +11,8 @@ from typing import Any
 from wasabi import msg
 
 from ..errors import Errors, SapbertError
-from .concepts import Concept
+from ..system.reading import decode_line, read_line_blocks
+from .concepts import Concept, clean_name, has_letter_or_digit
 
 SHOWN = 30
 
@@ -70,6 +71,44 @@ def start_report(report: Report | None, path: Path, format: str) -> Report:
     report = Report() if report is None else report
     report.path, report.format = str(path), format
     return report
+
+
+def clean_names(texts: Iterable[str], report: Report) -> list[str]:
+    """Return the distinct names with a letter or digit, cleaned; count the others."""
+    names = [clean_name(text) for text in texts]
+    kept = [name for name in names if has_letter_or_digit(name)]
+    distinct = list(dict.fromkeys(kept))
+    report.dropped["names without a letter or digit"] += len(names) - len(kept)
+    report.dropped["repeated names"] += len(kept) - len(distinct)
+    report.rows_kept += len(distinct)
+    return distinct
+
+
+def read_good_lines(
+    path: Path,
+    *,
+    on_error: str,
+    report: Report,
+    blocks: Iterable[bytes] | None = None,
+) -> Iterator[tuple[int, str]]:
+    """Read the lines of a file, plain or `.gz`, and count them.
+
+    on_error (str): "fail", or "skip" to count lines that are not UTF-8 and continue.
+    blocks (Iterable[bytes] | None): See `read_line_blocks`.
+    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
+    RAISES (SapbertError): If the file is missing or truncated, or a line not UTF-8.
+    """
+    for first, lines in read_line_blocks(path, blocks=blocks):
+        report.read(path.name, len(lines))
+        for number, line in enumerate(lines, first):
+            try:
+                text = decode_line(line, path, number)
+            except SapbertError:
+                if on_error == "fail":
+                    raise
+                report.dropped["lines that are not UTF-8"] += 1
+            else:
+                yield number, text
 
 
 def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:

@@ -5,77 +5,21 @@ one concept.
 """
 
 import json
-import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..system.temporary_db import open_temporary_db
-from .clean import clean_name, has_letter_or_digit
-from .concepts import PLACES, Concept
+from .concepts import PLACES, Concept, clean_name
 from .merge import unite_names
 from .report import Report, check_known, compile_pattern, count_concepts, start_report
-from .rrf_tables import (
-    COLUMNS,
-    LookUp,
-    Row,
-    display_path,
-    find_table,
-    make_look_up,
-    read_rows,
-    read_side_tables,
-)
+from .rrf_atoms import LAT, SAB, SUPPRESS, TTY, Atom, Filter, RowRules, read_atoms
+from .rrf_tables import LookUp, find_table, make_look_up, read_side_tables
 
 CUI_PATTERN = r"C\d{7}"
-NO_CODE = ("", "NOCODE")  # UMLS writes NOCODE if a source has no codes
-LAT, SAB, TTY, SUPPRESS = map(
-    COLUMNS["MRCONSO"].index, ("LAT", "SAB", "TTY", "SUPPRESS")
-)
-Rank = tuple[int, bool, bool, bool, int]
-
-
-class Atom(NamedTuple):
-    """A row of MRCONSO: one name of a concept in one source.
-
-    name (str): The cleaned name.
-    language (str), source (str): LAT and SAB.
-    code (str): The code in the source; empty if it has none.
-    id (str): AUI.
-    rank (Rank): The name of the atom with the lowest rank is preferred.
-    """
-
-    name: str
-    language: str
-    source: str
-    code: str
-    id: str
-    rank: Rank
-
-
-@dataclass(slots=True)
-class Filter:
-    """A filter of rows by one column.
-
-    rule (str): Description of the dropped rows.
-    column (int): Index of the column.
-    values (Sequence[str]): Values of the column.
-    keep (bool): Keep the rows with these values, or drop them.
-    what (str): Name of the values in errors; empty if they need not occur.
-    seen (set[str]): All values of the column in the file.
-    """
-
-    rule: str
-    column: int
-    values: Sequence[str]
-    keep: bool = True
-    what: str = ""
-    seen: set[str] = field(default_factory=set)
 
 
 def read_rrf(
@@ -128,15 +72,9 @@ def read_rrf(
         ),
         Filter("suppressed rows", SUPPRESS, () if suppressed else ("N",)),
     ]
-    filters = [each for each in filters if each.values]
-    group_atoms = partial(
-        read_atoms,
-        parts,
-        filters=filters,
-        rank=make_rank(languages, source_rank),
-        pattern=compile_pattern(cui_pattern),
-        on_error=on_error,
-    )
+    rules = RowRules([each for each in filters if each.values], languages, source_rank)
+    pattern = compile_pattern(cui_pattern)
+    group_atoms = partial(read_atoms, parts, rules, pattern, on_error=on_error)
     with open_temporary_db() as database:
         look_ups = read_side_tables(
             database,
@@ -157,116 +95,35 @@ def read_rrf(
         concepts = make_concepts(group_atoms(report=report), look_ups, report)
         if types:
             concepts = filter_types(concepts, types, parts[0], report)
-        yield from count_concepts(check_filters(concepts, filters, parts[0]), report)
-
-
-def read_atoms(
-    parts: list[Path],
-    *,
-    filters: Sequence[Filter],
-    rank: Callable[[Row], Rank],
-    pattern: re.Pattern[str],
-    on_error: str,
-    report: Report,
-) -> Iterator[tuple[str, list[Atom]]]:
-    """Read the atoms that the filters keep.
-
-    YIELDS (tuple[str, list[Atom]]): The id of each concept and its atoms.
-    RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted.
-    """
-    path = display_path(parts, "MRCONSO")
-    keep = partial(keep_row, filters=filters, report=report)
-    rows = read_rows(parts, "MRCONSO", on_error=on_error, report=report, keep=keep)
-
-    def parse_rows() -> Iterator[tuple[str, Atom]]:
-        last = ""
-        for line, row in rows:
-            cui, language, *_, id, _, _, _, source, _, code, text, _, _, _, _ = row
-            name = clean_name(text)
-            if not has_letter_or_digit(name):
-                report.dropped["names without a letter or digit"] += 1
-                continue
-            if cui != last or not cui:
-                if not cui or not pattern.fullmatch(cui):
-                    if on_error == "fail":
-                        raise SapbertError(
-                            Errors.E103.format(
-                                path=path,
-                                line=line,
-                                pattern=pattern.pattern,
-                                cui=cui[:40],
-                            )
-                        )
-                    report.dropped["rows with a malformed id"] += 1
-                    continue
-                if cui < last:
-                    raise SapbertError(
-                        Errors.E104.format(
-                            path=path, line=line, cui=cui[:40], last=last[:40]
-                        )
-                    )
-                last = cui
-            report.rows_kept += 1
-            code = "" if code in NO_CODE else code
-            yield cui, Atom(name, language, source, code, id, rank(row))
-
-    for cui, atoms in groupby(parse_rows(), itemgetter(0)):
-        yield cui, [atom for _, atom in atoms]
-
-
-def keep_row(row: Row, filters: Sequence[Filter], report: Report) -> bool:
-    """Return whether all filters keep a row; count it for the first that drops it."""
-    rule = ""
-    for each in filters:
-        value = row[each.column]
-        each.seen.add(value)
-        if not rule and (value in each.values) != each.keep:
-            rule = each.rule
-    if rule:
-        report.dropped[rule] += 1
-    return not rule
-
-
-def make_rank(
-    languages: Sequence[str], source_rank: Sequence[str]
-) -> Callable[[Row], Rank]:
-    """Return the function that ranks the atoms of a concept; see `read_rrf`."""
-    order = () if len(languages) == 1 else languages or ("ENG",)
-    by_language = {language: place for place, language in enumerate(order)}
-    by_source = {source: place for place, source in enumerate(source_rank)}
-
-    def rank(row: Row) -> Rank:
-        _, language, status, _, form, _, preferred, *_ = row
-        return (
-            by_language.get(language, len(by_language)),
-            status != "P",
-            form != "PF",
-            preferred != "Y",
-            by_source.get(row[SAB], len(by_source)),
-        )
-
-    return rank
+        yield from count_concepts(check_rules(concepts, rules, parts[0]), report)
 
 
 def make_concept(cui: str, atoms: list[Atom], report: Report) -> Concept:
     """Make a concept of its atoms."""
-    places = {min(atoms, key=lambda atom: atom.rank).name: 0}
-    languages: dict[str, set[int]] = {}
-    sources: dict[str, set[int]] = {}
+    preferred = min(atoms, key=itemgetter(0))[1]
+    places = {preferred: 0}
+    languages: dict[str, list[int]] = {}
+    sources: dict[str, list[int]] = {}
     codes: dict[str, dict[str, None]] = {}
-    for atom in atoms:
-        place = places.setdefault(atom.name, len(places))
-        languages.setdefault(atom.language, set()).add(place)
-        sources.setdefault(atom.source, set()).add(place)
-        if atom.code:
-            codes.setdefault(atom.source, {})[atom.code] = None
-    report.dropped["repeated names"] += len(atoms) - len(places)
+    for _, name, language, source, code, _ in atoms:
+        place = places.setdefault(name, len(places))
+        languages.setdefault(language, []).append(place)
+        sources.setdefault(source, []).append(place)
+        if code:
+            codes.setdefault(source, {})[code] = None
+    if repeated := len(atoms) - len(places):
+        report.dropped["repeated names"] += repeated
+    if repeated or preferred != atoms[0][1]:
+        for grouped in (languages, sources):
+            for key, found in grouped.items():
+                grouped[key] = sorted(set(found))
+    report.rows_kept += len(atoms)
     return Concept(
         cui,
         list(places),
         codes={source: list(found) for source, found in codes.items()},
-        languages={language: sorted(found) for language, found in languages.items()},
-        sources={source: sorted(found) for source, found in sources.items()},
+        languages=languages,
+        sources=sources,
     )
 
 
@@ -284,7 +141,7 @@ def make_concepts(
         concept = make_concept(cui, atoms, report)
         facts = {kind: look_up(cui) for kind, look_up in look_ups.items()}
         if definitions := facts.pop("definitions", []):
-            ids = {atom.id for atom in atoms} | {""}
+            ids = {id for *_, id in atoms} | {""}
             texts = [text for text, id in definitions if id in ids]
             rule = "definitions of atoms that were left out"
             report.dropped[rule] += len(definitions) - len(texts)
@@ -315,14 +172,12 @@ def filter_types(
     check_known("types", types, sorted(seen), path)
 
 
-def check_filters(
-    concepts: Iterator[Concept], filters: list[Filter], path: Path
+def check_rules(
+    concepts: Iterator[Concept], rules: RowRules, path: Path
 ) -> Iterator[Concept]:
     """Yield the concepts; at the end check that the values of the filters occur."""
     yield from concepts
-    for each in filters:
-        if each.what:
-            check_known(each.what, each.values, sorted(each.seen), path)
+    rules.check(path)
 
 
 def sort_brand_names(

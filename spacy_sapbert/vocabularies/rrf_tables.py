@@ -115,24 +115,19 @@ def display_path(parts: list[Path], table: str) -> Path:
     return parts[0].with_name(f"{table}.RRF.*{ending}")
 
 
-def read_rows(
-    parts: list[Path],
-    table: str,
-    *,
-    on_error: str,
-    report: Report,
-    keep: Callable[[Row], bool] | None = None,
-) -> Iterator[tuple[int, Row]]:
-    """Read the rows of a table; lines of a split file are numbered through its parts.
+def split_rows(
+    parts: list[Path], table: str, *, on_error: str, report: Report
+) -> Iterator[tuple[int, Row, bytes]]:
+    """Split the rows of a table; lines of a split file are numbered through its parts.
 
     parts (list[Path]): The file, or its parts.
     table (str): The table, e.g. "MRCONSO".
     on_error (str): "fail", or "skip" to count invalid rows and continue.
     report (Report): Counts the rows.
-    keep (Callable[[Row], bool] | None): Filter of rows. Those that it drops may be
-        invalid UTF-8, with U+FFFD in their fields.
-    YIELDS (tuple[int, Row]): Line number, from 1, and the fields.
-    RAISES (SapbertError): With file and line, at the first invalid row.
+    YIELDS (tuple[int, Row, bytes]): Line number, from 1; the fields; and the line if it
+        is not UTF-8 (see `drop_undecodable`), else nothing.
+    RAISES (SapbertError): With file and line, at the first row with a wrong number of
+        fields.
     """
     path = display_path(parts, table)
     expected = len(COLUMNS[table])
@@ -141,30 +136,48 @@ def read_rows(
         report.read(path.name, len(lines))
         for number, line in enumerate(lines, first):
             try:
-                row, is_utf8 = line.decode("utf8").split("|"), True
+                row, undecodable = line.decode("utf8").split("|"), b""
             except UnicodeDecodeError:
-                row, is_utf8 = line.decode("utf8", "replace").split("|"), False
-            if len(row) != expected + 1 or row[expected]:
-                if not line:
-                    report.dropped["blank lines"] += 1
-                elif on_error == "fail":
-                    got = len(row) - 1
-                    raise SapbertError(
-                        Errors.E102.format(
-                            path=path, line=number, expected=expected, got=got
-                        )
-                    )
-                else:
-                    rule = f"rows of {table} with a wrong number of fields"
-                    report.dropped[rule] += 1
-            elif keep is not None and not keep(row):
-                continue
-            elif is_utf8:
-                yield number, row
+                row, undecodable = line.decode("utf8", "replace").split("|"), line
+            if len(row) == expected + 1 and not row[expected]:
+                yield number, row, undecodable
+            elif not line:
+                report.dropped["blank lines"] += 1
             elif on_error == "fail":
-                decode_line(line, path, number)
+                values = {"expected": expected, "got": len(row) - 1}
+                raise SapbertError(Errors.E102.format(path=path, line=number, **values))
             else:
-                report.dropped[f"rows of {table} that are not UTF-8"] += 1
+                report.dropped[f"rows of {table} with a wrong number of fields"] += 1
+
+
+def drop_undecodable(
+    line: bytes,
+    number: int,
+    parts: list[Path],
+    table: str,
+    *,
+    on_error: str,
+    report: Report,
+) -> None:
+    """Count a line that is not UTF-8, or raise the error; see `split_rows`."""
+    if on_error == "fail":
+        decode_line(line, display_path(parts, table), number)
+    report.dropped[f"rows of {table} that are not UTF-8"] += 1
+
+
+def read_rows(
+    parts: list[Path], table: str, *, on_error: str, report: Report
+) -> Iterator[Row]:
+    """Read the valid rows of a table; see `split_rows`."""
+    for number, row, undecodable in split_rows(
+        parts, table, on_error=on_error, report=report
+    ):
+        if undecodable:
+            drop_undecodable(
+                undecodable, number, parts, table, on_error=on_error, report=report
+            )
+        else:
+            yield row
 
 
 def read_side_tables(
@@ -201,7 +214,7 @@ def read_side_tables(
             report.notes.append(f"{table}.RRF is not there: {missing}.")
             continue
         rows = read_rows(parts, table, on_error=on_error, report=report)
-        parsed = (parsers[table](row, report) for _, row in rows)
+        parsed = (parsers[table](row, report) for row in rows)
         database.execute(f"CREATE TABLE {table} (kind, cui, value, atom, rank)")
         database.executemany(
             f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", filter(None, parsed)

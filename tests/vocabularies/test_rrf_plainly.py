@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system import reading as files
-from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf import CUI_PATTERN, read_rrf
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS
