@@ -44,6 +44,7 @@ setup(
         "test": [
             "bioc>=2.1",
             "matplotlib>=3.8",
+            "pyarrow>=15",
             "pytest>=8",
             "hypothesis>=6.100",
             "lxml>=5",

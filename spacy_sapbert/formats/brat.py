@@ -9,19 +9,29 @@ from typing import Any
 from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
 from .documents import TEXT_SUFFIXES, read_text
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
-from .gold import LONGEST, NO_ID, SEPARATORS, GoldDocument, GoldSpan
-from .lossy import (
+from .entities import (
+    ATTRIBUTE_NAMES,
     BREAKS,
     UNBROKEN,
+    AttributeNames,
     Losses,
+    NamedDoc,
     blank_breaks,
+    describe_entities,
     name_type,
     quote_id,
     trim_place,
     warn_losses,
 )
-from .offsets import parse_fragments, place_fragments
+from .gold import (
+    LONGEST,
+    NO_ID,
+    SEPARATORS,
+    GoldDocument,
+    GoldSpan,
+    parse_fragments,
+    place_fragments,
+)
 
 ENTITY, NORMALISATION = "T", "N"
 OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes
@@ -236,7 +246,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write a text and a file of annotations for each; see `formats.Writer`."""
+    """Write a text and a file of annotations for each; see `registry.Writer`."""
     if not include_text:
         raise SapbertError(Errors.E503.format(format="brat"))
     losses, taken = Losses(), Losses()

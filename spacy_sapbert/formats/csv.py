@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import IO, Any
 
-from .columns import choose_columns, mention_rows
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    NamedDoc,
+    choose_columns,
+    mention_rows,
+)
 
 # What makes a spreadsheet take a cell for a formula. Cells that only look as if they
 # had been defused already are defused too, so that taking away one quote is exact.
@@ -44,8 +49,8 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write a row for each mention; see `formats.Writer`."""
-    columns = list(choose_columns(include_text))
+    """Write a row for each mention; see `registry.Writer`."""
+    columns = choose_columns(include_text)
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:
         writer = csv.writer(text)  # ends lines with CR LF

@@ -146,7 +146,7 @@ def write_docs(
     names: AttributeNames = ATTRIBUTE_NAMES,
     links: Mapping[str, str] = LINKS,
 ) -> None:
-    """Write a page of linked documents; see `formats.Writer`.
+    """Write a page of linked documents; see `registry.Writer`.
 
     links (Mapping[str, str]): See `LINKS`.
     """

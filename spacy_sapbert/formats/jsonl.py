@@ -46,7 +46,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write linked documents as JSONL; see `formats.Writer`."""
+    """Write linked documents as JSONL; see `registry.Writer`."""
     for number, doc in docs:
         data = doc_to_json(
             number, doc, spans_key=spans_key, include_text=include_text, names=names

@@ -8,10 +8,26 @@ from typing import IO, Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
-from .gold import LONGEST, GoldDocument, GoldSpan, split_ids
-from .lossy import Losses, blank_breaks, quote_id, trim_place, warn_losses
-from .offsets import NOWHERE, parse_offsets, place_mention
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    Losses,
+    NamedDoc,
+    blank_breaks,
+    describe_entities,
+    quote_id,
+    trim_place,
+    warn_losses,
+)
+from .gold import (
+    LONGEST,
+    NOWHERE,
+    GoldDocument,
+    GoldSpan,
+    parse_offsets,
+    place_mention,
+    split_ids,
+)
 
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 RELATION = re.compile(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*")  # CID, Association, …
@@ -191,7 +207,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write title, abstract and mentions of each document; see `formats.Writer`.
+    """Write title, abstract and mentions of each document; see `registry.Writer`.
 
     The first line of a text is the title, the rest the abstract. Other line ends, and
     tabs, become blanks one by one, so that the offsets are those of the text.

@@ -53,7 +53,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write a table for each linked document; see `formats.Writer`."""
+    """Write a table for each linked document; see `registry.Writer`."""
     for number, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)
         rows = [entity_row(entity, include_text=include_text) for entity in entities]

@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
-from spacy_sapbert.formats.columns import COLUMNS
+from spacy_sapbert.formats.entities import COLUMNS
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
