@@ -67,7 +67,7 @@ def folder(
     options: Any = {"ngrams": True, "threads": 1}
     build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
     kb = load_kb(folder / "kb")
-    add_concepts(
+    kb = add_concepts(
         kb,
         [Concept("L1", ["Ward fever", "WF"], types=["T184"], languages={"FIN": [0]})],
     )
@@ -90,8 +90,8 @@ def nlp(folder: Path) -> Language:
             config={"kb": str(folder), "spans_key": key, "k": 3, **attrs},
         )
         nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
-    # Nothing is remembered, so that each question is searched anew.
-    nlp.get_pipe("sapbert_linker").kb.contents.found.most = 0
+    # No cache, so that each mention is searched again.
+    nlp.get_pipe("sapbert_linker").kb.search_cache.size = 0
     return nlp
 
 
@@ -201,7 +201,7 @@ def check_span(
     if options.get("fusion") is None:
         scores = [c["score"] for c in candidates]
         assert scores == sorted(scores, reverse=True)
-    assert note in (None, "cut", BROADER, *NIL_NOTES)
+    assert note in (None, "truncated", BROADER, *NIL_NOTES)
     assert (cui is None) == (note in NIL_NOTES)
     wanted = options.get("filter", {})
     types = expand_types(wanted.get("types", ()))
@@ -359,14 +359,14 @@ def test_a_vector_that_is_no_number_makes_its_mention_nil(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = nlp.get_pipe("sapbert_linker").kb
-    real = kb.contents.embed
+    real = kb.embed
 
-    def embed(pieces: Any) -> np.ndarray:
-        vectors = np.array(real(pieces))
-        vectors[-1] = bad
-        return vectors
+    def embed(texts: Any) -> Any:
+        embeddings = real(texts)
+        embeddings.vectors[-1] = bad
+        return embeddings
 
-    monkeypatch.setattr(kb.contents, "embed", embed)
+    monkeypatch.setattr(kb, "embed", embed)
     doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
     doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
     for options in ({}, {"fusion": "rrf"}, {"filter": {"types": ["T047", "T184"]}}):

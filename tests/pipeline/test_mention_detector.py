@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.surface_forms import name_form
+from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions, find_names
 
 NAMES = [
@@ -41,6 +41,7 @@ class FakeKb:
     def __init__(self, names):
         self.names = names
         self.asked = []
+        self.store = self
 
     def spellings(self, forms):
         self.asked.append(forms)
