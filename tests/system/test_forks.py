@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.system.forks import TemporaryFolder, ProcessLock
+from spacy_sapbert.system.forks import ProcessLock, TemporaryFolder
 
 needs_fork = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="this system cannot fork"
