@@ -1,4 +1,4 @@
-"""Parquet: a row a mention, with nested columns, for data frames and databases."""
+"""Parquet: one row per mention with nested columns, for data frames and databases."""
 
 from collections.abc import Iterable
 from itertools import islice

@@ -28,13 +28,11 @@ def make_parser(path: Path) -> Any:
 
 
 def feed_blocks(parser: Any, path: Path) -> Iterator[int]:
-    """Feed a file to a parser, so that what its handlers make can be passed on between.
+    """Feed a file, plain or `.gz`, to a parser of `make_parser`.
 
-    parser (XMLParserType): From `make_parser`.
-    path (Path): The file, plain or `.gz`.
-    YIELDS (int): How many bytes it got so far, after each block.
-    RAISES (SapbertError): With file and line, if the file is missing, cut or damaged,
-        not in UTF-8, or declares or uses an entity.
+    YIELDS (int): After each block, the number of bytes so far.
+    RAISES (SapbertError): With file and line, if the file is missing, truncated or
+        damaged, not in UTF-8, or declares or uses an entity.
     """
     fed = 0
     try:
