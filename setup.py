@@ -30,6 +30,8 @@ setup(
         "catalogue>=2.0.6",
         "hnswlib>=0.8",
         "numpy>=1.24",
+        "pydantic>=2.5,<3",
+        "typing-extensions>=4.9",
         "srsly>=2.4",
         "typer>=0.9",
         "tqdm>=4.60",
