@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from html import escape
+from types import MappingProxyType
 from typing import IO, Any
 from urllib.parse import quote
 from zlib import crc32
@@ -133,14 +134,15 @@ def write_docs(
     spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
-    links: Mapping[str, str] = LINKS,
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write a page of linked documents; see `registry.Writer`.
 
-    links (Mapping[str, str]): See `LINKS`.
+    links (Mapping[str, str]): More entries as in `LINKS`, which are tried first.
     """
     if not include_text:
         raise SapbertError(Errors.E503.format(format="html"))
+    links = {**links, **{key: LINKS[key] for key in LINKS if key not in links}}
     file.write(PAGE_START.encode())
     for number, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)
