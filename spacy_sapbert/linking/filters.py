@@ -93,7 +93,7 @@ def check_texts(setting: str, values: Any) -> tuple[str, ...]:
 def expand_types(types: Iterable[str]) -> set[str]:
     """Return types and groups together with the types of each group.
 
-    Other vocabularies than UMLS may have types with the name of a group, or with blanks.
+    Other vocabularies may have types with the name of a group, or with blanks.
     """
     found = {*types}
     for name in found & GROUPS.keys():
