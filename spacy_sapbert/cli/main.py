@@ -4,6 +4,7 @@ from . import (  # noqa: F401
     calibrate,
     concepts,
     edit_kb,
+    evaluate,
     explain,
     kb,
     kb_related,
