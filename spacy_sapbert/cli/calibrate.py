@@ -12,7 +12,7 @@ from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..kb.installed import find_kb
 from ..kb.knowledge_base import load_kb
-from ..kb.manifest import check_writable, write_calibration
+from ..kb.manifest import Calibration, check_writable, write_calibration
 from ..linking.probability import score_probability
 from .app import app
 
@@ -34,6 +34,8 @@ def find_own_kb(name: str | None, *, read_only: bool) -> Path:
 
 def list_rows(calibration: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows of the table."""
+    from ..evaluation.calibration import Logistic
+
     counts = {
         "Mentions": calibration["mentions"],
         "Documents": calibration["documents"],
@@ -42,13 +44,13 @@ def list_rows(calibration: dict[str, Any]) -> list[tuple[str, str]]:
         "With the right answer": calibration["right"],
         "Linked at the threshold": calibration["linked"],
     }
-    threshold = calibration["threshold"]
+    threshold, logistic = calibration["threshold"], Logistic(**calibration["logistic"])
     numbers = {
         "Precision": calibration["precision"],
         "Recall": calibration["recall"],
         "F1": calibration["f1"],
         "Accuracy with NIL": calibration["accuracy"],
-        "Probability at the threshold": score_probability(calibration, threshold),
+        "Probability at the threshold": score_probability(logistic, threshold),
         "Expected calibration error": calibration["calibration_error"],
     }
     return [
@@ -114,7 +116,7 @@ def calibrate(
         mentions, bars_join_parts=bars_join_parts, limit=limit
     )
     opened = load_kb(folder)
-    known = opened.meta.get("calibration") if check else None
+    known = opened.manifest.calibration if check else None
     if check and known is None:
         raise SapbertError(Errors.E587.format(path=folder))
     top = evaluation.score_top1(
@@ -125,7 +127,7 @@ def calibrate(
     )
     calibration = evaluation.describe_calibration(
         evaluation.calibrate(top, chosen, known),
-        known["criterion"] if known else str(chosen),
+        known.criterion if known else str(chosen),
         files,
         {
             "aliases": aliases.name if aliases else None,
@@ -136,7 +138,7 @@ def calibrate(
     if figure is not None:
         save_figure(draw_calibration(top, calibration), figure)
     if not keep:
-        write_calibration(folder, calibration)
+        write_calibration(folder, Calibration.model_validate(calibration))
     if as_json:
         typer.echo(json.dumps(calibration, indent=2, ensure_ascii=False))
     elif not quiet:

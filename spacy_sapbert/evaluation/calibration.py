@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from tqdm import trange
 from .. import __version__
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.manifest import Calibration
 from ..linking.probability import DIGITS
 from ..system.reading import file_digest
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
@@ -57,7 +59,8 @@ class Criterion(NamedTuple):
         return f"{self.name}={self.level:g}" if self.level else self.name
 
 
-class Logistic(NamedTuple):
+@dataclass
+class Logistic:
     """Score → probability: 1 / (1 + exp(−(slope · score + intercept)))."""
 
     slope: float
@@ -221,11 +224,11 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
 def calibrate(
     top: TopScores,
     criterion: Criterion,
-    known: Mapping[str, Any] | None = None,
+    known: Calibration | None = None,
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 
-    known (Mapping[str, Any] | None): A calibration to check on other mentions.
+    known (Calibration | None): A calibration to check on other mentions.
     RETURNS (dict[str, Any]): Threshold, counts, measures at the threshold, `logistic`
         and `calibration_error`; plain JSON types.
     RAISES (SapbertError): If the answers are too few, all right or all wrong, or do not
@@ -239,7 +242,8 @@ def calibrate(
         which = "right" if right.all() else "wrong"
         raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
     if known is not None:
-        threshold, logistic = known["threshold"], Logistic(**known["logistic"])
+        threshold = known.threshold
+        logistic = Logistic(known.logistic.slope, known.logistic.intercept)
     else:
         logistic = fit_logistic(scores, right)
         if scores[0] == scores[-1] or logistic.slope <= 0:
@@ -259,7 +263,7 @@ def calibrate(
             name: None if math.isnan(value) else round(value, DIGITS)
             for name, value in values.items()
         },
-        "logistic": logistic._asdict(),
+        "logistic": asdict(logistic),
     }
 
 
@@ -269,7 +273,7 @@ def describe_calibration(
     files: GoldFiles,
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the `calibration` of meta.json.
+    """Return all that `spacy sapbert calibrate --json` prints.
 
     calibration (Mapping[str, Any]): From `calibrate`.
     settings (Mapping[str, Any]): How the files were read.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from ..kb.surface_forms import is_abbreviation, name_form
+from ..linking.surface_forms import is_abbreviation, name_form
 from .accuracy import Parts, Scored, score_ranking
 
 SHORTEST_SHORT_FORM, LONGEST_SHORT_FORM = 2, 10  # characters, e.g. "MI", "SARS-CoV-2"

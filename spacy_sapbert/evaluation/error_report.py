@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.surface_forms import name_form
+from ..linking.surface_forms import name_form
 from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
 from .error_causes import CAUSES, PLAIN_CAUSES, ConceptInfo, FindInfo, classify_error
@@ -91,7 +91,7 @@ def find_missed_concepts(
     RETURNS (dict[str, frozenset[str]]): The concepts of the nearest row, by mention, if
         its score is higher.
     """
-    if not scores or kb.meta["index"]["backend"] == "exact":
+    if not scores or kb.manifest.index.backend == "exact":
         return {}
     mentions = list(scores)
     numbers, vectors = embed_mentions(kb, mentions)

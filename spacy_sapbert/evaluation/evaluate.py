@@ -68,9 +68,8 @@ def describe_settings(settings: EvaluationSettings) -> dict[str, Any]:
 
 def describe_kb(kb: KnowledgeBase) -> dict[str, Any]:
     """Return meta.json without checksums, threshold and calibration."""
-    left_out = ("files", "threshold", "calibration")
-    described = {key: val for key, val in kb.meta.items() if key not in left_out}
-    return {"folder": kb.folder.name, **described}
+    left_out = {"files", "threshold", "calibration"}
+    return {"folder": kb.folder.name, **kb.manifest.model_dump(exclude=left_out)}
 
 
 def measure_recall(
@@ -92,8 +91,9 @@ def measure_recall(
     _, exact = exact_search(kb, vectors, depth)
     rows, _ = kb.search(vectors, depth)
     found = np.full_like(exact, -np.inf)  # (n, depth)
-    found_vectors = kb.vectors(rows.ravel()).reshape(*rows.shape, -1)
-    found[:, : rows.shape[1]] = np.einsum("nw,nkw->nk", vectors, found_vectors)
+    found_vectors = kb.vectors(rows.clip(0).ravel()).reshape(*rows.shape, -1)
+    cosines = np.einsum("nw,nkw->nk", vectors, found_vectors)
+    found[:, : rows.shape[1]] = np.where(rows < 0, -np.inf, cosines)
     for k in ks:
         cut = min(k, depth)
         right = found[:, :cut] >= exact[:, cut - 1 : cut] - TOLERANCE

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..linking.ranking import has_text, order_entries
 from ..vocabularies.concepts import Concept
 from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
 from .gold_mentions import Lookup, Resolve, fold_text, read_mentions
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from ..kb.store import Entry
 
 FEWEST_ROWS = 32  # rows to search at first
 MOST_ROWS = 4096  # rows of an approximate index
@@ -208,12 +208,10 @@ def embed_mentions(
     RETURNS (tuple[np.ndarray, np.ndarray]): Positions in `mentions`, and unit vectors
         in float32. Shape: (n,) and (n, width).
     """
-    from ..linking.candidates import has_text
-
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
-    embedded = kb.embed([mentions[i] for i in numbers])
-    readable = embedded.readable
-    return np.array(numbers, dtype=np.int64)[readable], embedded.vectors[readable]
+    vectors, _, readable = kb.embed([mentions[i] for i in numbers])
+    usable = readable & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+    return np.array(numbers, dtype=np.int64)[usable], vectors[usable]
 
 
 def exact_search(
@@ -221,25 +219,6 @@ def exact_search(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest rows by comparing with every vector; see `kb.search`."""
     return kb.search(vectors, k, rows=np.arange(kb.rows))
-
-
-def order_entries(
-    rows: Sequence[int],
-    scores: Sequence[float],
-    entries: "dict[int, list[Entry]]",
-    aliases: dict[str, str],
-) -> list[Answer]:
-    """Return the answers of some rows in the order of the linker."""
-    scored = [
-        (round(score, SCORE_DIGITS), entry)
-        for row, score in zip(rows, scores, strict=True)
-        for entry in entries.get(row, ())
-    ]
-    scored.sort(key=lambda one: (-one[0], not one[1].preferred, *one[1][1:]))
-    return [
-        Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
-        for score, entry in scored
-    ]
 
 
 def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:
@@ -257,9 +236,13 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
             rows, scores = kb.search(vectors, count)
             entries = kb.entries(np.unique(rows).tolist())
             for place, number in enumerate(numbers):
-                results[number] = order_entries(
-                    rows[place].tolist(), scores[place].tolist(), entries, aliases
+                found = order_entries(
+                    rows[place].tolist(), scores[place].tolist(), entries
                 )
+                results[number] = [
+                    Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
+                    for score, entry, _ in found
+                ]
             if count >= min(total, MOST_ROWS) or rows.shape[1] < count:
                 break
             count = min(count * 4, total, MOST_ROWS)

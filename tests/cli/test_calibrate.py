@@ -7,12 +7,18 @@ from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import FILE, read_meta
+from spacy_sapbert.kb.manifest import FILE, read_manifest
 from spacy_sapbert.system.reading import file_digest
 
 
 def run(command: str, *arguments: Any) -> Result:
     return CliRunner().invoke(app, [command, *(str(each) for each in arguments)])
+
+
+def calibrate(*arguments: Any) -> dict[str, Any]:
+    result = run("calibrate", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
 
 
 def test_calibrate_writes_threshold_and_calibration(
@@ -21,9 +27,12 @@ def test_calibrate_writes_threshold_and_calibration(
     result = run("calibrate", annotated_file, "--kb", own_kb)
     assert result.exit_code == 0, result.output
     assert "Expected calibration error" in result.output
-    meta = load_kb(own_kb).meta  # verified
-    found = meta["calibration"]
-    assert meta["threshold"] == found["threshold"]
+    manifest = load_kb(own_kb).manifest  # verified
+    assert manifest.calibration is not None
+    written = manifest.calibration.model_dump()
+    found = calibrate(annotated_file, "--kb", own_kb)
+    assert written.items() <= found.items()
+    assert manifest.threshold == found["threshold"]
     assert found["criterion"] == "f1"
     assert found["files"] == [
         {"file": "gold.tsv", "sha256": file_digest(annotated_file)}
@@ -40,11 +49,6 @@ def test_calibrate_writes_threshold_and_calibration(
     assert run("kb", "verify", own_kb).exit_code == 0
 
 
-def test_calibrate_prints_json(annotated_file: Path, own_kb: Path) -> None:
-    result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
-    assert json.loads(result.stdout) == read_meta(own_kb)["calibration"]
-
-
 def test_calibrate_reveals_no_text_and_no_folder(
     annotated_file: Path, own_kb: Path
 ) -> None:
@@ -55,7 +59,9 @@ def test_calibrate_reveals_no_text_and_no_folder(
         assert secret not in written
 
 
-def test_calibrate_changes_nothing_in_a_dry_run(annotated_file: Path, own_kb: Path) -> None:
+def test_calibrate_changes_nothing_in_a_dry_run(
+    annotated_file: Path, own_kb: Path
+) -> None:
     before = (own_kb / FILE).read_bytes()
     result = run("calibrate", annotated_file, "--kb", own_kb, "--dry-run")
     assert result.exit_code == 0
@@ -90,7 +96,9 @@ def test_calibrate_prints_nothing_if_quiet(annotated_file: Path, own_kb: Path) -
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_calibrate_draws_a_figure(annotated_file: Path, own_kb: Path, tmp_path: Path) -> None:
+def test_calibrate_draws_a_figure(
+    annotated_file: Path, own_kb: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib")
     picture = tmp_path / "calibration.svg"
     arguments = (annotated_file, "--kb", own_kb, "--figure", picture)
@@ -100,13 +108,13 @@ def test_calibrate_draws_a_figure(annotated_file: Path, own_kb: Path, tmp_path: 
 
 def test_calibrate_reaches_a_precision(annotated_file: Path, own_kb: Path) -> None:
     options = ("--kb", own_kb, "--criterion", "precision=0.95")
-    assert run("calibrate", annotated_file, *options).exit_code == 0
-    found = read_meta(own_kb)["calibration"]
+    found = calibrate(annotated_file, *options)
+    assert read_manifest(own_kb).threshold == found["threshold"]
     assert found["criterion"] == "precision=0.95"
     assert found["precision"] >= 0.95
 
 
-def test_calibrate_writes_aliases_and_settings(
+def test_calibrate_prints_aliases_and_settings(
     annotated_file: Path, own_kb: Path, tmp_path: Path
 ) -> None:
     gold, aliases = tmp_path / "gold.tsv", tmp_path / "aliases.tsv"
@@ -114,8 +122,7 @@ def test_calibrate_writes_aliases_and_settings(
     gold.write_text(text, "utf8")
     aliases.write_text("OMIM:1\tC0000004\n", "utf8")
     options = ("--kb", own_kb, "--limit", 70, "--bars-join-parts")
-    assert run("calibrate", gold, *options, "--aliases", aliases).exit_code == 0
-    found = read_meta(own_kb)["calibration"]
+    found = calibrate(gold, *options, "--aliases", aliases)
     assert found["mentions"] == 70
     assert found["right"] == 4 * 9
     assert found["settings"] == {
@@ -123,8 +130,7 @@ def test_calibrate_writes_aliases_and_settings(
         "bars_join_parts": True,
         "limit": 70,
     }
-    assert run("calibrate", gold, *options).exit_code == 0
-    assert read_meta(own_kb)["calibration"]["right"] == 3 * 9
+    assert calibrate(gold, *options)["right"] == 3 * 9
 
 
 @pytest.mark.parametrize(

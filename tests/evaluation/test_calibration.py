@@ -33,6 +33,7 @@ from spacy_sapbert.evaluation.figures import (
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.manifest import Calibration
 from spacy_sapbert.linking.probability import score_probability
 
 F1, ACCURACY = Criterion("f1"), Criterion("accuracy")
@@ -185,7 +186,8 @@ def test_fit_logistic_equals_scikit_learn(mentions: int) -> None:
         np.repeat([1, 0], mentions),
         sample_weight=np.concatenate([targets, 1 - targets]),
     )
-    slope, intercept = fit_logistic(top.scores, top.right)
+    logistic = fit_logistic(top.scores, top.right)
+    slope, intercept = logistic.slope, logistic.intercept
     assert slope == pytest.approx(model.coef_[0, 0], rel=1e-4)
     assert intercept == pytest.approx(model.intercept_[0], rel=1e-4)
 
@@ -203,7 +205,7 @@ def test_logistic_equals_score_probability(
     score: float, slope: float, intercept: float
 ) -> None:
     logistic = Logistic(slope, intercept)
-    one = score_probability({"logistic": logistic._asdict()}, score)
+    one = score_probability(logistic, score)
     assert one == pytest.approx(float(logistic(np.array([score]))[0]), abs=2e-6)
 
 
@@ -232,17 +234,23 @@ def test_calibrate_returns_what_is_measured_at_the_threshold(
     assert found["precision"] >= criterion.level
 
 
+def known(found: dict[str, Any]) -> Calibration:
+    return Calibration.model_validate(describe_calibration(found, "f1", {}, {}))
+
+
 def test_calibrate_finds_the_probability_of_the_sample() -> None:
     found = calibrate(sample_scores(20_000), F1)
     assert found["logistic"]["slope"] == pytest.approx(12, rel=0.05)
-    assert score_probability(found, 0.7) == pytest.approx(0.5, abs=0.02)
+    assert score_probability(Logistic(**found["logistic"]), 0.7) == pytest.approx(
+        0.5, abs=0.02
+    )
     assert found["calibration_error"] < 0.01
 
 
 def test_calibrate_checks_a_calibration_on_other_mentions() -> None:
     found = calibrate(sample_scores(2000), F1)
     other = sample_scores(1000, seed=1)
-    checked = calibrate(other, F1, found)
+    checked = calibrate(other, F1, known(found))
     linked = other.scores >= found["threshold"]
     assert checked["threshold"] == found["threshold"]
     assert checked["logistic"] == found["logistic"]
@@ -251,13 +259,13 @@ def test_calibrate_checks_a_calibration_on_other_mentions() -> None:
     assert 0 < checked["calibration_error"] < 0.06
     # here a score says more than it did, so the probability is too cautious
     easier = sample_scores(1000, seed=1, slope=60)
-    assert calibrate(easier, F1, found)["calibration_error"] > 0.08
+    assert calibrate(easier, F1, known(found))["calibration_error"] > 0.08
 
 
 def test_calibrate_has_no_precision_above_every_score() -> None:
-    known = {"threshold": 0.99, "logistic": {"slope": 12, "intercept": -8.4}}
+    found = {**calibrate(sample_scores(200), F1), "threshold": 0.99}
     top = sample_scores(200)
-    checked = calibrate(top._replace(scores=top.scores - 0.1), F1, known)
+    checked = calibrate(top._replace(scores=top.scores - 0.1), F1, known(found))
     assert checked["precision"] is None
     assert checked["recall"] == checked["linked"] == 0
 
@@ -327,7 +335,7 @@ def test_score_top1_compares_with_the_gold_ids(
 def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
     files = {Path("dev.tsv"): [GoldMention(2, "", "acute pain", [["C0000007"]])]}
     scores = score_top1(kb, files, {}).scores
-    high = KnowledgeBase(kb.folder, {**kb.meta, "threshold": 1.0})
+    high = KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"threshold": 1.0}))
     assert np.array_equal(score_top1(high, files, {}).scores, scores)
     assert np.isfinite(scores).all()
 

@@ -18,6 +18,7 @@ from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.manifest import IndexRecord
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 SENTINEL = "xyzzy"
@@ -104,9 +105,14 @@ def test_find_missed_concepts_returns_what_exact_search_ranks_first(
 
 
 def test_find_missed_concepts_skips_an_exact_index(kb: KnowledgeBase) -> None:
-    meta = {**kb.meta, "index": {"backend": "exact", "settings": {}}}
+    index = IndexRecord(backend="exact", settings={})
     assert (
-        find_missed_concepts(KnowledgeBase(kb.folder, meta), {"fever": 0.5}, {}) == {}
+        find_missed_concepts(
+            KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"index": index})),
+            {"fever": 0.5},
+            {},
+        )
+        == {}
     )
 
 

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.evaluate import measure_recall
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-
-
-class Embedded:
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = vectors
-        self.readable = np.ones(len(vectors), dtype=bool)
+from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase, load_kb
 
 
 class IncompleteIndex:
@@ -24,8 +18,11 @@ class IncompleteIndex:
         self.missing = missing
         self.rows = len(vectors)
 
-    def embed(self, texts: list[str]) -> Embedded:
-        return Embedded(self.matrix[[int(text) for text in texts]])
+    def embed(self, texts: list[str]) -> Embeddings:
+        readable = np.ones(len(texts), dtype=bool)
+        return Embeddings(
+            self.matrix[[int(text) for text in texts]], ~readable, readable
+        )
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]

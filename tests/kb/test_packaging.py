@@ -31,7 +31,7 @@ def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
             for name in archive.namelist()
             if name.startswith("sapbert_kb_tiny/kb/")
         }
-    assert inside == {"meta.json", *load_kb(sample_kb).meta["files"]}
+    assert inside == {"meta.json", *load_kb(sample_kb).manifest.files}
 
 
 def test_wheel_has_what_was_added_since_and_no_leftovers(
@@ -50,7 +50,7 @@ def test_wheel_has_what_was_added_since_and_no_leftovers(
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
     copy_kb(kb, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):
-        assert {*describe_files(other)} == {*kb.meta["files"]}
+        assert {*describe_files(other)} == {*kb.manifest["files"]}
         found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates
         assert found[0]["cui"] == "L1"
 

@@ -40,7 +40,7 @@ def pad_names(
 def split_by_length(lengths: np.ndarray, chunks: int) -> list[np.ndarray]:
     """Part a batch into chunks of names of like length, so that little is padding.
 
-    lengths (np.ndarray): Wordpieces of each row. Shape: (n,).
+    lengths (np.ndarray): TokenIds of each row. Shape: (n,).
     chunks (int): How many; fewer if there are fewer rows.
     RETURNS (list[np.ndarray]): Rows of each chunk; together every row once.
     """

@@ -37,7 +37,7 @@ class Corpus:
         twice, with the same hash. Shape: (names,).
     starts (np.ndarray): Where each name's wordpieces begin, and the end, int64.
         Shape: (names+1,).
-    ids (np.ndarray): Wordpieces of all names, special ones included, uint16 or int32.
+    ids (np.ndarray): TokenIds of all names, special ones included, uint16 or int32.
         Shape: (wordpieces,).
     pad (int): The id to fill up with.
     concepts (int): How many there are, if the lines of each stand together.
@@ -62,7 +62,7 @@ class Corpus:
         """Count the wordpieces of some names.
 
         names (np.ndarray): Which names. Shape: (n,).
-        RETURNS (np.ndarray): Wordpieces of each, int64. Shape: (n,).
+        RETURNS (np.ndarray): TokenIds of each, int64. Shape: (n,).
         """
         return self.starts[names + 1] - self.starts[names]
 
@@ -183,7 +183,7 @@ def write_corpus(
     folder (Path): An empty folder.
     pairs_path (Path): pairs.tsv, plain or `.gz`.
     tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    max_length (int): Wordpieces of a name at the most, `[CLS]` and `[SEP]` included.
+    max_length (int): TokenIds of a name at the most, `[CLS]` and `[SEP]` included.
     lowercase (bool): Lower-case the names.
     progress (bool): Show a bar.
     RETURNS (dict[str, Any]): How much there is of everything, and the type of the ids.
@@ -319,7 +319,7 @@ def build_corpus(
         together: names are made distinct among these, and memory does not grow.
     folder (Path): The corpus; made again if the file or a setting is another.
     tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    max_length (int): Wordpieces of a name at the most, `[CLS]` and `[SEP]` included.
+    max_length (int): TokenIds of a name at the most, `[CLS]` and `[SEP]` included.
     lowercase (bool): Lower-case the names.
     progress (bool): Show a bar.
     RETURNS (Corpus): The corpus; pair 0 is the first line of the file.

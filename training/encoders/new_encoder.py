@@ -29,7 +29,7 @@ WIDTH, LAYERS, HEAD_WIDTH = 384, 6, 32
 def make_body(vocabulary: int, *, width: int, layers: int, seed: int) -> Any:
     """Make a BERT with random weights.
 
-    vocabulary (int): Wordpieces.
+    vocabulary (int): TokenIds.
     width (int): Columns of a vector, a multiple of 32.
     layers (int): Layers.
     seed (int): Of the weights.
@@ -175,14 +175,14 @@ def make_encoder(
     output (Path): The folder.
     translations (Sequence[Path]): pairs.tsv from `training.data.translation_pairs`, for
         wordpieces of languages that the concepts have no name in.
-    size (int): Wordpieces at the most.
+    size (int): TokenIds at the most.
     body (str | None): Encoder whose other weights are taken, a folder or hub id;
         None = random weights.
     width (int): Without a body: columns of a vector.
     layers (int): Without a body: layers.
     lowercase (bool): Whether names are lower-cased.
     seed (int): Of all that is random.
-    RETURNS (dict[str, int]): Wordpieces, and how many there are of each kind.
+    RETURNS (dict[str, int]): TokenIds, and how many there are of each kind.
     RAISES (SapbertError): If there are no names, or the body does not fit.
     """
     how = read_settings(Path(body)) if body else EncoderSettings()
@@ -207,7 +207,7 @@ def main(
     translations: list[Path] = typer.Option(
         [], help="pairs.tsv to learn wordpieces of too; may be repeated."
     ),
-    size: int = typer.Option(30_000, min=100, help="Wordpieces at the most."),
+    size: int = typer.Option(30_000, min=100, help="TokenIds at the most."),
     body: str | None = typer.Option(
         None, help="Encoder whose other weights are taken. [random weights]"
     ),

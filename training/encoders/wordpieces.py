@@ -89,7 +89,7 @@ def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[st
     """Learn wordpieces, the same ones each time.
 
     names (Iterable[str]): The names.
-    size (int): Wordpieces at the most, special ones included; half of them at the most
+    size (int): TokenIds at the most, special ones included; half of them at the most
         are single characters.
     lowercase (bool): Whether names are lower-cased.
     RETURNS (list[str]): The wordpieces in the order of their ids.

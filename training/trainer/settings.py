@@ -42,7 +42,7 @@ class TrainingSettings:
 
     base (str): The encoder to start from, a folder or a hub id.
     pooling (str): "cls" or "mean".
-    max_length (int): Wordpieces of a name at the most.
+    max_length (int): TokenIds of a name at the most.
     lowercase (bool): Whether names are lower-cased, at training and ever after.
     adapter_reduction (int): Of the adapters that are trained; 0 = none.
     adapter_only (bool): Whether the adapters are written without the encoder.
