@@ -5,6 +5,7 @@ from . import (  # noqa: F401
     concepts,
     edit_kb,
     evaluate,
+    explain,
     kb,
     kb_related,
     kb_search,
