@@ -1,6 +1,7 @@
 """meta.json: a description of a knowledge base, and the checksum of every file."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -8,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-import srsly
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -184,7 +184,7 @@ def read_manifest(folder: Path, *, old_overlay: bool = False) -> Manifest:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError("the file is too large")
-        data = srsly.json_loads(path.read_text("utf8"))
+        data = json.loads(path.read_text("utf8"))
         check_format(folder, data)
         manifest = Manifest.model_validate(data)
     except ValidationError as error:

@@ -48,16 +48,12 @@ def find_related(kb: "KnowledgeBase", cui: str, *, k: int) -> list[RelatedConcep
             if best is None or found.score > best.score:
                 nearest[found.entry.cui] = found
     nearest.pop(cui, None)
-    best_first = sorted(nearest.values(), key=lambda f: (-f.score, f.entry.cui))[:k]
-    relations = relate_concepts(kb, cui, [found.entry.cui for found in best_first])
+    scores = {own: round(found.score, SCORE_DIGITS) for own, found in nearest.items()}
+    cuis = sorted(nearest, key=lambda own: (-scores[own], own))[:k]
+    relations = relate_concepts(kb, cui, cuis)
     return [
-        RelatedConcept(
-            found.entry.cui,
-            found.entry.name,
-            round(found.score, SCORE_DIGITS),
-            relation,
-        )
-        for found, relation in zip(best_first, relations, strict=True)
+        RelatedConcept(own, nearest[own].entry.name, scores[own], relation)
+        for own, relation in zip(cuis, relations, strict=True)
     ]
 
 

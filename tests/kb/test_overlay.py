@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase, load_kb
 from spacy_sapbert.kb.manifest import describe_manifest
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -52,7 +52,7 @@ def test_an_added_concept_is_found_at_once_and_after_opening_again(
         # What is not near it is found as before.
         after = opened.link(["heart attack"], k=3)
         assert after[0].candidates[0] == before[0].candidates[0]
-    assert ("Concepts added since", "1") in describe_manifest(kb.manifest)
+    assert ("Concepts changed or added since", "1") in describe_manifest(kb.manifest)
 
 
 def test_names_added_to_a_concept_keep_its_name_types_and_codes(own_kb: Path) -> None:
@@ -312,7 +312,8 @@ def test_names_that_have_no_finite_vector_are_refused(
 ) -> None:
     kb = load_kb(own_kb)
     nothing = np.full((2, 32), np.nan, dtype=np.float32)
-    monkeypatch.setattr(KnowledgeBase, "embed", lambda self, pieces: nothing)
+    bad = Embeddings(nothing, np.zeros(2, dtype=bool), np.ones(2, dtype=bool))
+    monkeypatch.setattr(KnowledgeBase, "embed", lambda self, texts: bad)
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])
     assert load_kb(own_kb).manifest == kb.manifest

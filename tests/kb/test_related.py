@@ -53,7 +53,7 @@ def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
     import shutil
 
     kb = load_kb(shutil.copytree(built, tmp_path / "kb"))
-    add_concepts(
+    kb = add_concepts(
         kb,
         [
             Concept("L1", ["acute pain of it"], parents=["T3"]),
@@ -61,9 +61,8 @@ def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
             Concept("B00", ["broken heart"], parents=["L1"]),
         ],
     )
-    remove_concepts(kb, ["T4", "B45"])
-    remove_concepts(kb, ["B01"], alias="heart attack")
-    return kb
+    kb = remove_concepts(kb, ["T4", "B45"])
+    return remove_concepts(kb, ["B01"], alias="heart attack")
 
 
 def compare_all(kb: KnowledgeBase, cui: str) -> dict[str, float]:

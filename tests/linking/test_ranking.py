@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spacy_sapbert.kb import mention_search
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.indexes import layered as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -147,8 +148,9 @@ def test_search_of_both_layers_finds_what_is_left(
     if not wanted and most == 8:
         pytest.skip("without a filter the most rows are what is looked at")
     monkeypatch.setattr(search, "EXACT_ROWS", exact)
-    monkeypatch.setattr(search, "MOST_ROWS", most)
-    monkeypatch.setattr(search, "FEWEST_ROWS", 2)
+    monkeypatch.setattr(search, "MAX_DEPTH", most)
+    monkeypatch.setattr(mention_search, "MAX_ROWS", most)
+    monkeypatch.setattr(mention_search, "MIN_ROWS", 2)
     for mention in ("fever", "attack 5", "ward", "xyz"):
         for k in (1, 3, 100):
             check(kb, mention, wanted, k)
