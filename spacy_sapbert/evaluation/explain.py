@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..kb.indexes.exact import search_rows
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
@@ -159,7 +160,7 @@ def find_missed(
     allowed = np.arange(kb.rows) if filtered is None else filtered.rows
     if vector is None or not len(allowed):
         return []
-    found, scores = kb.search(vector[None], EXACT_ROWS, rows=allowed)
+    found, scores = search_rows(kb.vectors, allowed, vector[None], EXACT_ROWS)
     entries = kb.entries(found[0].tolist())
     if filtered is not None:
         entries = filtered.filter_entries(entries)
