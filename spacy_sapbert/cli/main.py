@@ -7,7 +7,6 @@ from . import (  # noqa: F401
     evaluate,
     explain,
     kb,
-    kb_related,
     kb_search,
     link,
     regress,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_header, split_row
-from spacy_sapbert.formats.gold import split_ids
-from spacy_sapbert.formats.offsets import parse_offsets
+from spacy_sapbert.formats.gold import parse_offsets, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import BARS, looks_like_ids
-from spacy_sapbert.formats.gold import split_ids
-from spacy_sapbert.formats.offsets import NOWHERE, place_mention
+from spacy_sapbert.formats.gold import NOWHERE, place_mention, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
 

@@ -14,9 +14,9 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from spacy_sapbert.vocabularies.temporary_db import open_scratch
 from training.data.hierarchy import FAMILY, Hierarchy, make_hierarchy
 from training.data.names_by_concept import Named, NamedConcepts
 from training.data.pairs import Pair, distinct_names
@@ -115,7 +115,7 @@ def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[st
         families there were.
     RAISES (SapbertError): If no concept has a parent that is there, or a sibling.
     """
-    with open_scratch() as scratch, write_atomically(path) as file:
+    with open_temporary_db() as scratch, write_atomically(path) as file:
         named = NamedConcepts(scratch)
         hierarchy = make_hierarchy(named.add(read_concepts(concepts_path)))
         lines = 0

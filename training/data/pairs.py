@@ -13,8 +13,8 @@ from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
-from spacy_sapbert.vocabularies.checks import check_known
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.report import check_known
 
 Pair = tuple[str, str, str]  # cui, one name, another name
 

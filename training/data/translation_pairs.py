@@ -15,9 +15,8 @@ from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
-from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.good_lines import read_good_lines
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.tokenized_pairs import hash_text
 from training.data.word_lists import WordList, list_files
 

@@ -12,7 +12,7 @@ from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from spacy_sapbert.vocabularies.temporary_db import open_scratch
+from spacy_sapbert.system.temporary_db import open_temporary_db
 from training.data.hierarchy import make_hierarchy
 from training.data.names_by_concept import NamedConcepts
 from training.data.relations import read_relations
@@ -46,7 +46,7 @@ def draw_pairs(
     RETURNS (list[NamePair]): By distance, then by relation.
     RAISES (SapbertError): If a file is not usable, or only one distance is found.
     """
-    with open_scratch() as scratch:
+    with open_temporary_db() as scratch:
         named = NamedConcepts(scratch)
         hierarchy = make_hierarchy(named.add(read_concepts(concepts_path)))
         held_out = read_concepts(held_out_path)
