@@ -13,12 +13,12 @@ from tqdm import tqdm
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.baselines import read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
     group_aliases,
     read_aliases,
 )
+from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts

@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.writing import write_atomically, write_json
 from training.experiments.summarize_runs import Key, Run, read_run
 
@@ -156,7 +156,7 @@ def render_table(data: dict[str, Any]) -> str:
     ]
     for language in (*data["files"], "mean"):
         cells = [
-            render_mean([seed[column][language] for seed in data["linkers"][name]])
+            format_mean([seed[column][language] for seed in data["linkers"][name]])
             for name, column in columns
         ]
         lines.append(f"| {language} | {' | '.join(cells)} |")

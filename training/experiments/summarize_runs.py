@@ -11,7 +11,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.system.writing import write_json
 
@@ -150,7 +150,7 @@ def print_summary(data: dict[str, Any]) -> None:
             accuracy["level"],
             f"Acc@{accuracy['k']}",
             str(len(accuracy["ties"][TIES[0]]["values"])),
-            *(render_mean(accuracy["ties"][tie]["values"], digits=4) for tie in TIES),
+            *(format_mean(accuracy["ties"][tie]["values"], digits=4) for tie in TIES),
         )
         for accuracy in data["accuracy"]
     ]

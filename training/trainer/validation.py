@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spacy_sapbert.evaluation.accuracy import Answer, Rank
-from spacy_sapbert.evaluation.baselines import Dictionary, best_answers, read_dictionary
+from spacy_sapbert.evaluation.accuracy import Answer, Ranker
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_aliases
+from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.trainer.settings import TrainingSettings
@@ -47,7 +47,7 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     files = settings.validation
     if files.mentions is None or files.concepts is None:
         return None
-    golds, _ = choose_mentions(files.mentions, SETTINGS)
+    golds, _ = select_mentions(files.mentions, SETTINGS)
     aliases = read_aliases(files.aliases) if files.aliases else {}
     dictionary = read_dictionary(
         read_concepts(files.concepts), lowercase=settings.lowercase
@@ -91,7 +91,7 @@ def make_encoder_search(
     settings: TrainingSettings,
     *,
     k: int = 1,
-) -> Rank:
+) -> Ranker:
     """Make a linker of an encoder, without a knowledge base, with exact search.
 
     model (PreTrainedModel): The encoder, in evaluation mode.
@@ -99,7 +99,7 @@ def make_encoder_search(
     validation (Validation): The dictionary, cased as the encoder is.
     settings (TrainingSettings): How it is run.
     k (int): Concepts for each mention; more where they tie.
-    RETURNS (Rank): Gives cosines.
+    RETURNS (Ranker): Gives cosines.
     """
     dictionary = validation.dictionary
     names = embed_texts(model, tokenizer, list(dictionary.names), settings)
@@ -131,10 +131,10 @@ def validate(
     """
     model.eval()
     search = make_encoder_search(model, tokenizer, validation, settings)
-    answers = answer_mentions(search, (gold.mention for gold in validation.golds))
+    answers = rank_mentions(search, (gold.mention for gold in validation.golds))
     model.train()
     dictionary, aliases = validation.dictionary, validation.aliases
-    judged = judge_mentions(
+    judged = score_mentions(
         validation.golds, answers, dictionary.lookup, aliases, SETTINGS
     )
     return float(judged["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
