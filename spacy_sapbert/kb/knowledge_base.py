@@ -3,10 +3,11 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..encoder.name_encoder import Embeddings
 from ..errors import Errors, SapbertError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
@@ -39,21 +40,6 @@ if TYPE_CHECKING:
 FILTER_CACHE = 16  # filters
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
-
-
-class Embeddings(NamedTuple):
-    """Embedded texts.
-
-    vectors (np.ndarray): Unit vectors in float32, zero for texts that the encoder
-        cannot read. Shape: (n, width).
-    truncated (np.ndarray): Texts longer than the maximum of the encoder, bool.
-        Shape: (n,).
-    readable (np.ndarray): Texts with a token that the encoder has, bool. Shape: (n,).
-    """
-
-    vectors: np.ndarray
-    truncated: np.ndarray
-    readable: np.ndarray
 
 
 def load_kb(
