@@ -7,7 +7,7 @@ import typer
 from spacy.language import Language
 from wasabi import msg
 
-from spacy_sapbert.errors import SapbertError
+from training.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_folder_atomically
 

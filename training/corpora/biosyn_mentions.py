@@ -12,7 +12,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.baselines import read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,

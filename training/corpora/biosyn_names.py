@@ -12,7 +12,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.formats.brat import Entities, list_annotations, read_entities
 from spacy_sapbert.formats.documents import read_text
 from spacy_sapbert.formats.gold import LONGEST

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import NOWHERE
 from spacy_sapbert.system.reading import read_lines

@@ -10,7 +10,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import choose_kb_id
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus

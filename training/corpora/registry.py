@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import BARS, looks_like_ids
 from spacy_sapbert.formats.gold import split_ids
 from spacy_sapbert.formats.offsets import NOWHERE, place_mention

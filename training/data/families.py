@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.temporary_db import open_scratch

@@ -9,7 +9,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     GoldMention,
     fold_text,

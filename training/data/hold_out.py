@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.tokenized_pairs import hash_text
 

@@ -11,7 +11,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.checks import check_known
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts

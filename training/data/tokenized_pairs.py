@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest, open_to_read, read_lines
 from spacy_sapbert.system.writing import write_folder_atomically
 

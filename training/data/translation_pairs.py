@@ -13,7 +13,7 @@ from typing import NamedTuple
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.good_lines import read_good_lines

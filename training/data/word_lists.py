@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
 
 # What the reader of a zip raises for one that is damaged, cut, encrypted or of another

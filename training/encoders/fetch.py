@@ -15,7 +15,7 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     write_settings,
 )
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_folder_atomically
 

@@ -17,7 +17,7 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.tokenized_pairs import read_pairs

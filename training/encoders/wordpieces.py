@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 
 SPECIAL = {
     "pad_token": "[PAD]",

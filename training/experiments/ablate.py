@@ -14,7 +14,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.encoder.huggingface import load_encoder
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
 from spacy_sapbert.evaluation.baselines import read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import check_names, read_aliases

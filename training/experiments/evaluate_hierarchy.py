@@ -8,7 +8,7 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import TIES
 from spacy_sapbert.evaluation.canvas import write_figure
 from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases

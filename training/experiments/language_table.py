@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
 from spacy_sapbert.system.writing import write_atomically, write_json
 from training.experiments.summarize_runs import Key, Run, read_run

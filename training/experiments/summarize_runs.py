@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.system.writing import write_json

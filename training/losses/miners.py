@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from training.losses.registry import Miner, registry
 
 TRIPLETS = ("all", "hard", "semihard")

@@ -7,7 +7,7 @@ weights too.
 
 import math
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from training.losses.registry import Schedule, registry
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from catalogue import RegistryError
 from confection import Config, ConfigValidationError
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from training.losses.registry import registry
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"

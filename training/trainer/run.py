@@ -14,7 +14,7 @@ from confection import Config
 from tqdm import tqdm
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, save_encoder
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import (
     remove_folder,
     write_atomically,

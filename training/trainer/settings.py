@@ -8,7 +8,7 @@ from typing import Any
 from confection import Config
 
 from spacy_sapbert.encoder.pooling import POOLINGS
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from training.data.hierarchy import Distances
 from training.losses.registry import Loss, Miner, Schedule
 from training.trainer.config import flatten_config, resolve_config

@@ -12,7 +12,7 @@ from spacy_sapbert.encoder.adapters import (
     trainable_parameters,
 )
 from spacy_sapbert.encoder.huggingface import load_encoder
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest
 from training.data.hierarchy import FAMILY, Hierarchy, read_hierarchy
 from training.data.tokenized_pairs import Corpus, build_corpus, open_corpus

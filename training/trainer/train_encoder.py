@@ -12,7 +12,7 @@ import typer
 from transformers.utils import logging
 from wasabi import msg
 
-from spacy_sapbert.errors import SapbertError
+from training.errors import SapbertError
 from training.losses import miners as mining  # noqa: F401
 from training.losses import multi_similarity as losses  # noqa: F401 (registers)
 from training.losses import other_losses, schedules  # noqa: F401
