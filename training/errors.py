@@ -21,10 +21,10 @@ class Errors(PackageErrors):
     )
     E603 = (
         "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
-        "{fields} fields. Make the file again with `python -m training.data.pairs`."
+        "{fields} fields. Make the file again with `python -m training pairs`."
     )
     E604 = (
-        "Expected pairs in {path}, but it is empty. Make it with `training.data.pairs`."
+        "Expected pairs in {path}, but it is empty. Make it with `python -m training pairs`."
     )
     E606 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
@@ -37,8 +37,7 @@ class Errors(PackageErrors):
         "from it."
     )
     E608 = (
-        "Expected the small encoder from the hub or from the package index, but got "
-        "neither (hub: {hub}; package: {package}). Switch the network on, or name "
+        "Expected the small encoder from {source}, but: {reason}. {fix}, or name "
         "another encoder with `--base`."
     )
     E609 = (
@@ -158,7 +157,7 @@ class Errors(PackageErrors):
     )
     E758 = (
         "Expected families of {group} lines in {path}, but got {lines} lines. Make the "
-        "file with `python -m training.data.families`."
+        "file with `python -m training families`."
     )
     E759 = (
         "Expected MRREL.RRF, or a folder with it, at {path}, but found none. Check the "
@@ -174,11 +173,15 @@ class Errors(PackageErrors):
     )
     E762 = (
         "Expected pairs of two distances or more from {path}, but got fewer. Name the "
-        "part of {concepts} that `training.data.hold_out` held out, or hold out more."
+        "part of {concepts} that `python -m training hold-out` wrote, or hold out more."
     )
     E763 = (
         "{path}: Expected {expected}, as `python -m {command}` writes it, but got "
         "something else. Name such a file."
+    )
+    E764 = (
+        "Expected scikit-learn and scipy to be installed, but they are not: {reason}. "
+        "Run `pip install 'spacy-sapbert[figures]'`."
     )
     E770 = (
         "{path}: Expected the two languages in the name of the file, like `en-fi`, "

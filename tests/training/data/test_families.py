@@ -9,7 +9,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.data.families import write_families
-from training.data.hierarchy import FAMILY, measure_distances, read_hierarchy
+from training.data.hierarchy import FAMILY, compute_distances, read_hierarchy
 from training.data.tokenized_pairs import hash_text
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +51,7 @@ def test_a_family_is_an_anchor_a_sibling_and_a_parent_or_child(tmp_path: Path) -
     for family in families:
         cuis = [cui for cui, _, _ in family]
         labels = np.array([hash_text(cui) for cui in cuis])
-        found = measure_distances(hierarchy, labels)[0].tolist()
+        found = compute_distances(hierarchy, labels)[0].tolist()
         if cuis[0] == "a":
             assert found == [0, 2, 2]
             assert cuis[1] != cuis[2]

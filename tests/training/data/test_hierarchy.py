@@ -10,8 +10,8 @@ from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.data.hierarchy import (
     Distances,
     Hierarchy,
-    make_hierarchy,
-    measure_distances,
+    build_hierarchy,
+    compute_distances,
     read_hierarchy,
 )
 from training.data.tokenized_pairs import hash_text
@@ -20,14 +20,14 @@ FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gon
 
 
 def make(parents: dict[str, list[str]]) -> Hierarchy:
-    return make_hierarchy(
+    return build_hierarchy(
         Concept(cui, [cui], parents=above) for cui, above in parents.items()
     )
 
 
 def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.ndarray:
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
-    return measure_distances(make(parents), labels, *args)
+    return compute_distances(make(parents), labels, *args)
 
 
 def test_distances_by_hand() -> None:
@@ -116,5 +116,5 @@ def test_hierarchy_of_a_file_is_that_of_its_concepts(tmp_path: Path) -> None:
     concepts = [Concept(cui, [cui], parents=above) for cui, above in FOREST.items()]
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, concepts)
-    for one, other in zip(read_hierarchy(path), make_hierarchy(concepts), strict=True):
+    for one, other in zip(read_hierarchy(path), build_hierarchy(concepts), strict=True):
         assert np.array_equal(one, other)

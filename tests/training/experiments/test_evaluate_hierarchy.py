@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.hierarchy import measure_distances, read_hierarchy
+from training.data.hierarchy import compute_distances, read_hierarchy
 from training.data.hold_out import hold_out
 from training.data.tokenized_pairs import hash_text
 from training.experiments.evaluate_hierarchy import (
@@ -53,7 +53,7 @@ def test_pairs_have_their_distance_and_a_held_out_concept(
     for pair in pairs:
         cuis = pair.one.split()[0], pair.other.split()[0]
         labels = np.array([hash_text(cui) for cui in cuis])
-        assert measure_distances(hierarchy, labels)[0, 1] == int(pair.kind)
+        assert compute_distances(hierarchy, labels)[0, 1] == int(pair.kind)
         assert cuis[0] in unseen
         assert pair.one != pair.other
     counts = Counter(pair.kind for pair in pairs)
