@@ -62,7 +62,7 @@ setup(
         "spacy_factories": [
             "sapbert_abbreviations = "
             "spacy_sapbert.pipeline.abbreviation_detector:make_sapbert_abbreviations",
-            "sapbert_linker = spacy_sapbert.pipeline.linker_factory:make_sapbert_linker",
+            "sapbert_linker = spacy_sapbert.pipeline.linker:make_sapbert_linker",
             "sapbert_mentions = spacy_sapbert.pipeline.mention_detector:make_sapbert_mentions",
         ],
         "spacy_scorers": [

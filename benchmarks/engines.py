@@ -36,7 +36,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.encoder.name_encoder import (
     NameModel,
     create_encoder,
-    encode_wordpieces,
+    encode_token_ids,
     open_encoder,
     tokenize_names,
     use_engine,
@@ -229,13 +229,13 @@ def main(
                 pieces, _ = tokenize_names(model, some)
                 # The threads of the one before go to sleep, and its own wake up.
                 time.sleep(PAUSE)
-                encode_wordpieces(model, pieces[:NAMES_TO_WAKE])
+                encode_token_ids(model, pieces[:NAMES_TO_WAKE])
                 start = time.perf_counter()
-                vectors[name] = encode_wordpieces(model, pieces)
+                vectors[name] = encode_token_ids(model, pieces)
                 speeds[name].append(len(some) / (time.perf_counter() - start))
                 for one in pieces[:singles]:
                     start = time.perf_counter()
-                    encode_wordpieces(model, [one])
+                    encode_token_ids(model, [one])
                     alone[name].append(time.perf_counter() - start)
         accuracy = {
             name: measure_accuracy(model, dictionary, mentions, known)

@@ -30,7 +30,7 @@ from spacy_sapbert.formats.registry import READERS
 # The functions of each step, by what they are looked up in when they are called.
 STEPS: dict[str, tuple[str, ...]] = {
     "tokenise": ("spacy_sapbert.encoder.tokenize_names",),
-    "forward": ("spacy_sapbert.encoder.encode_wordpieces",),
+    "forward": ("spacy_sapbert.encoder.encode_token_ids",),
     "search": (
         "spacy_sapbert.kb.contents.Contents.search",
         "spacy_sapbert.kb.contents.Contents.vectors",

@@ -335,6 +335,10 @@ class Errors(metaclass=_WithCodes):
         "Expected at least one name of {cui} that the encoder can read, but got none. "
         "Give it another name."
     )
+    E342 = (
+        "Expected an overlay of format {expected} in {path}, but got {got}, which an "
+        "older version wrote. Write it again: `spacy sapbert kb add {path} {concepts}`."
+    )
     E341 = (
         "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got neither "
         "or both. Name one of them."

@@ -90,13 +90,13 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from spacy_sapbert.encoder import name_encoder as encoder
 
     passes: list[int] = []
-    encode = encoder.encode_wordpieces
+    encode = encoder.encode_token_ids
 
     def count(model: Any, pieces: Any) -> Any:
         passes.append(len(pieces))
         return encode(model, pieces)
 
-    monkeypatch.setattr(encoder, "encode_wordpieces", count)
+    monkeypatch.setattr(encoder, "encode_token_ids", count)
     return passes
 
 
@@ -149,7 +149,7 @@ def sample_kb(
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the encoder exported for OpenVINO; not to be changed."""
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    from spacy_sapbert.encoder.openvino_export import export_kb
+    from spacy_sapbert.kb.export import export_kb
 
     folder = tmp_path_factory.mktemp("exported") / "kb"
     shutil.copytree(sample_kb, folder)

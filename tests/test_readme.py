@@ -10,7 +10,7 @@ import pytest
 import srsly
 from weasel.cli.document import project_document
 
-from spacy_sapbert.pipeline.linker_factory import DEFAULT_CONFIG
+from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf8")

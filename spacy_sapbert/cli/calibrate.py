@@ -9,12 +9,12 @@ import typer
 from wasabi import msg
 
 from ..errors import Errors, SapbertError
-from ..evaluation.calibration import score_probability
 from ..evaluation.gold_mentions import read_aliases
 from ..evaluation.thresholds import MEASURES, parse_criterion
 from ..kb.installed import find_kb
 from ..kb.knowledge_base import load_kb
 from ..kb.manifest import check_writable, write_calibration
+from ..linking.probability import score_probability
 from .app import app
 
 

@@ -1,4 +1,4 @@
-"""`spacy sapbert kb add` and `kb remove`: concepts of one's own, without rebuilding."""
+"""`spacy sapbert kb add` and `kb remove`: edit concepts without rebuilding."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import typer
 from wasabi import msg
 
 from ..errors import Errors, SapbertError
-from ..kb.knowledge_base import load_kb
 from ..vocabularies.concepts import Concept, read_concepts
 from .kb import kb_app
 
@@ -14,13 +13,8 @@ from .kb import kb_app
 def list_concepts(
     path: Path | None, cui: str | None, aliases: list[str], types: list[str]
 ) -> list[Concept]:
-    """Take concepts from a file, or one from the command line.
+    """Return the concepts of a concepts.jsonl, or the one of the options.
 
-    path (Path | None): concepts.jsonl.
-    cui (str | None): Id of one concept.
-    aliases (list[str]): Its names.
-    types (list[str]): Its semantic types.
-    RETURNS (list[Concept]): The concepts.
     RAISES (SapbertError): If there is neither or both.
     """
     given = cui is not None and bool(aliases)
@@ -35,26 +29,25 @@ def list_concepts(
 def add(
     kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
     concepts: Path | None = typer.Argument(None, help="concepts.jsonl"),
-    cui: str | None = typer.Option(None, help="Id of one concept, new or there."),
+    cui: str | None = typer.Option(None, help="Id of one concept, new or known."),
     alias: list[str] = typer.Option([], help="A name of it; may be repeated."),
     type: list[str] = typer.Option([], help="A semantic type; may be repeated."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """concepts.jsonl + kb/ -> kb/ with these concepts
 
-    A concept that is there gets the names besides its own; its preferred name stays.
+    A concept with a known id gets the names; its preferred name does not change.
 
     Example: spacy sapbert kb add models/kb --cui C0027051 --alias "WARD MI"
 
     Example: spacy sapbert kb add models/kb local.jsonl
     """
-    from ..kb.overlay import add_concepts
+    from ..kb.overlay import add_concepts, load_kb_to_edit
 
     given = list_concepts(concepts, cui, alias, type)
-    opened = load_kb(kb)
-    count = add_concepts(opened, given)
+    opened = add_concepts(load_kb_to_edit(kb), given)
     if not quiet:
-        msg.good(f"Added {count:,} concepts to {opened.folder}")
+        msg.good(f"Added {len(given):,} concepts to {opened.folder}")
 
 
 @kb_app.command("remove")
@@ -68,14 +61,13 @@ def remove(
 ) -> None:
     """ids + kb/ -> kb/ without these concepts
 
-    What is removed is found no more; `kb add` brings it back.
+    `kb add` adds a removed concept or name again.
 
     Example: spacy sapbert kb remove models/kb C0027051 --alias "MI"
     """
-    from ..kb.overlay import remove_concepts
+    from ..kb.overlay import load_kb_to_edit, remove_concepts
 
-    opened = load_kb(kb)
-    count = remove_concepts(opened, cuis, alias=alias)
+    opened = remove_concepts(load_kb_to_edit(kb), cuis, alias=alias)
     if not quiet:
         what = "concepts" if alias is None else "names"
-        msg.good(f"Removed {count:,} {what} from {opened.folder}")
+        msg.good(f"Removed {len(cuis):,} {what} from {opened.folder}")

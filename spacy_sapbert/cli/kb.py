@@ -1,4 +1,4 @@
-"""`spacy sapbert kb …`: build, look into, check and package a knowledge base."""
+"""`spacy sapbert kb …`: build, inspect, verify and package a knowledge base."""
 
 import json
 import sys
@@ -13,11 +13,11 @@ from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
 from ..kb.installed import find_kb
 from ..kb.knowledge_base import KnowledgeBase, load_kb
-from ..kb.manifest import describe_meta, read_meta
+from ..kb.manifest import describe_manifest, read_manifest
 from .app import app
 
 kb_app = typer.Typer(
-    name="kb", help="Build, look into, check and package a knowledge base."
+    name="kb", help="Build, inspect, verify and package a knowledge base."
 )
 app.add_typer(kb_app)
 
@@ -25,12 +25,7 @@ PROBED_ROWS = 1000
 
 
 def parse_settings(values: list[str]) -> dict[str, int]:
-    """Read settings of the index from the command line.
-
-    values (list[str]): Each `NAME=NUMBER`.
-    RETURNS (dict[str, int]): By name.
-    RAISES (SapbertError): If one is something else.
-    """
+    """Parse `NAME=NUMBER` settings of the index backend."""
     settings: dict[str, int] = {}
     for value in values:
         name, equals, number = value.partition("=")
@@ -46,15 +41,7 @@ def choose_settings(
     max_length: int | None,
     lowercase: bool | None,
 ) -> EncoderSettings:
-    """Take what the encoder's folder says, and over it what the user says.
-
-    encoder (str): A folder or a hub id.
-    pooling (str | None): None = as the folder says; so also those that follow.
-    max_length (int | None): Wordpieces.
-    lowercase (bool | None): Whether names are lower-cased.
-    RETURNS (EncoderSettings): The settings.
-    RAISES (SapbertError): If there is no such pooling.
-    """
+    """Return the settings of an encoder, replaced by options that are not None."""
     given = {"pooling": pooling, "max_length": max_length, "lowercase": lowercase}
     settings = asdict(read_settings(Path(encoder)))
     settings.update((key, value) for key, value in given.items() if value is not None)
@@ -62,12 +49,12 @@ def choose_settings(
 
 
 def probe_index(kb: KnowledgeBase, *, most: int = PROBED_ROWS) -> float:
-    """Look names of the index up by their own vectors.
+    """Search rows by their own vectors.
 
     kb (KnowledgeBase): The knowledge base.
-    most (int): How many, spread over all rows.
-    RETURNS (float): Share of those that find a vector equal to theirs first.
-    RAISES (SapbertError): If fewer than nine in ten do.
+    most (int): Number of rows, spread over all rows.
+    RETURNS (float): Share of the rows that find an equal vector first.
+    RAISES (SapbertError): If the share is below 0.9.
     """
     total = kb.rows
     rows = np.unique(np.linspace(0, total - 1, min(most, total)).astype(np.int64))
@@ -84,19 +71,19 @@ def build(
     kb: Path = typer.Argument(..., help="Folder to write."),
     encoder: str = typer.Option(..., help="Folder or hub id of the encoder."),
     pooling: str | None = typer.Option(
-        None, help="cls or mean. [as the encoder's folder says, else cls]"
+        None, help="cls or mean. [as in the folder of the encoder, else cls]"
     ),
-    max_length: int | None = typer.Option(None, min=3, help="Wordpieces. [25]"),
+    max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
     lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
     backend: str = typer.Option("hnsw", help="Index: hnsw, or exact."),
     setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated."
     ),
     threshold: float | None = typer.Option(
-        None, help="Cosine under which a mention has no concept."
+        None, help="Cosine below which a mention has no concept."
     ),
     source: list[str] = typer.Option(
-        [], help="A vocabulary and its release, for people; may be repeated."
+        [], help="A vocabulary and its release, for `kb info`; may be repeated."
     ),
     engine: str = typer.Option(
         "torch", help="Runs the encoder: torch, or openvino, which is faster on a CPU."
@@ -115,7 +102,7 @@ def build(
 ) -> None:
     """concepts.jsonl + encoder -> kb/
 
-    A build that was stopped goes on where it was when the same command is given again.
+    The same command continues a build that was stopped.
 
     Example: spacy sapbert kb build assets/concepts.jsonl models/kb --encoder
     cambridgeltl/SapBERT-from-PubMedBERT-fulltext --source "UMLS 2024AA"
@@ -126,7 +113,7 @@ def build(
         import spacy
 
         spacy.require_gpu(gpu_id)
-    meta = build_kb(
+    manifest = build_kb(
         concepts,
         kb,
         encoder,
@@ -144,7 +131,7 @@ def build(
         progress=sys.stderr.isatty() and not quiet,
     )
     if not quiet:
-        msg.table(describe_meta(meta))
+        msg.table(describe_manifest(manifest))
         msg.good(f"Wrote {kb}")
 
 
@@ -155,11 +142,11 @@ def export(
 ) -> None:
     """kb/ -> kb/ whose encoder OpenVINO can run as well
 
-    The index stays as it is. It needs `pip install spacy-sapbert[openvino]`.
+    The index does not change. Needs `pip install spacy-sapbert[openvino]`.
 
     Example: spacy sapbert kb export models/kb
     """
-    from ..encoder.openvino_export import export_kb
+    from ..kb.export import export_kb
 
     cosine = export_kb(kb)
     if not quiet:
@@ -176,11 +163,11 @@ def info(
     Example: spacy sapbert kb info models/kb
     """
     folder = find_kb(kb)
-    meta = read_meta(folder)
+    manifest = read_manifest(folder)
     if as_json:
-        typer.echo(json.dumps(meta, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(manifest.model_dump(), indent=2, ensure_ascii=False))
     else:
-        msg.table([("Folder", str(folder)), *describe_meta(meta)])
+        msg.table([("Folder", str(folder)), *describe_manifest(manifest)])
 
 
 @kb_app.command("verify")
@@ -194,9 +181,9 @@ def verify(
     """
     opened = load_kb(kb)
     share = probe_index(opened)
-    opened.encode(["fever"])
+    opened.embed(["fever"])
     if not quiet:
-        files = len(opened.meta["files"]) + 1
+        files = len(opened.manifest.files) + 1
         msg.good(f"{files} files are whole; {share:.1%} of the names find themselves")
 
 
@@ -204,7 +191,7 @@ def verify(
 def package(
     kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
     output: Path = typer.Argument(..., help="Folder for the wheel."),
-    name: str = typer.Option(..., help='What `kb = "…"` will say.'),
+    name: str = typer.Option(..., help='Name for `kb = "…"`.'),
     version: str = typer.Option("0.1.0", help="Of the package."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:

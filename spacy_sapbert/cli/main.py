@@ -1,15 +1,12 @@
 """`spacy sapbert …`, or `spacy-sapbert …`: the app with all its commands."""
 
 from . import (  # noqa: F401
-    calibrate,
     concepts,
     edit_kb,
-    explain,
     kb,
     kb_related,
     kb_search,
     link,
-    regress,
 )
 from .app import app
 

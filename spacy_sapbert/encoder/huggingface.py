@@ -1,4 +1,4 @@
-"""Encoder folders as Hugging Face reads and writes them, plus how to run them."""
+"""Encoder folders of Hugging Face, and the settings to run them."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -26,8 +26,8 @@ class EncoderSettings:
     """How an encoder turns a name into a vector, besides its weights.
 
     pooling (str): "cls" or "mean".
-    max_length (int): Wordpieces of a name at the most, special ones included.
-    lowercase (bool): Whether names are lower-cased before they are tokenised.
+    max_length (int): Maximum of tokens in a name, special tokens included.
+    lowercase (bool): Whether names are lower-cased before tokenisation.
     """
 
     pooling: str = "cls"
@@ -36,12 +36,11 @@ class EncoderSettings:
 
 
 def read_settings(folder: Path) -> EncoderSettings:
-    """Read how an encoder was trained to be run, or take the method's defaults.
+    """Read the settings of an encoder; the defaults if it has none.
 
-    folder (Path): The encoder folder; hub ids have no such file. A folder with nothing
-        but an adapter is run as its base, unless it says otherwise.
-    RETURNS (EncoderSettings): The settings.
-    RAISES (SapbertError): If the file says something else than these settings.
+    folder (Path): The encoder folder, or a hub id, which has no settings. A folder
+        with only an adapter has the settings of its base.
+    RAISES (SapbertError): If the file is not valid.
     """
     path = folder / SETTINGS_FILE
     if not path.is_file():
@@ -55,10 +54,8 @@ def read_settings(folder: Path) -> EncoderSettings:
 
 
 def check_settings(data: Any) -> EncoderSettings:
-    """Make settings of what a JSON file says.
+    """Return the settings in parsed JSON.
 
-    data (Any): The parsed file.
-    RETURNS (EncoderSettings): The settings.
     RAISES (SapbertError): If a setting is missing, unknown or of another type.
     """
     expected = asdict(EncoderSettings())
@@ -76,30 +73,22 @@ def check_settings(data: Any) -> EncoderSettings:
 
 
 def write_settings(folder: Path, settings: EncoderSettings) -> None:
-    """Write down beside an encoder how it is run; see `read_settings`.
-
-    folder (Path): The encoder folder.
-    settings (EncoderSettings): The settings.
-    """
+    """Write the settings into an encoder folder."""
     text = json.dumps(asdict(settings), indent=2)
     (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
 
 
 def has_weights(folder: Path) -> bool:
-    """Return whether a folder has an encoder's own weights, besides an adapter's.
-
-    folder (Path): The folder.
-    RETURNS (bool): Whether there are any in safetensors.
-    """
+    """Return whether a folder has safetensors weights other than an adapter's."""
     return any(path.name != ADAPTER_WEIGHTS for path in folder.glob("*.safetensors"))
 
 
 def check_encoder_folder(folder: Path) -> None:
-    """Check that loading an encoder folder runs no code of its own.
+    """Check that loading an encoder folder runs no code.
 
-    folder (Path): The encoder folder; one with nothing but an adapter will do.
-    RAISES (SapbertError): If it has no `.safetensors` file, or its configuration asks
-        for code, or its adapter is not whole.
+    folder (Path): The encoder folder; it may have only an adapter.
+    RAISES (SapbertError): If it has no `.safetensors` file, its configuration names
+        code, or its adapter is incomplete.
     """
     if has_adapter(folder):
         read_adapter(folder)
@@ -112,18 +101,17 @@ def check_encoder_folder(folder: Path) -> None:
         path = folder / name
         try:
             text = path.read_text("utf8") if path.is_file() else "{}"
-            asks_for_code = "auto_map" in json.loads(text)
+            names_code = "auto_map" in json.loads(text)
         except (ValueError, OSError, TypeError) as error:
             raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
-        if asks_for_code:
+        if names_code:
             raise SapbertError(Errors.E207.format(path=path))
 
 
 def check_encoder_name(name: str) -> None:
-    """Tell a folder from a hub id, so that a misspelt folder asks no network.
+    """Check a folder or hub id, so that a misspelt folder is not looked up on the hub.
 
-    name (str): A folder or a hub id.
-    RAISES (SapbertError): If it is a path at which there is no encoder folder.
+    RAISES (SapbertError): If the name is a path without an encoder folder.
     """
     path = Path(name)
     if path.is_dir():
@@ -139,12 +127,11 @@ def check_encoder_name(name: str) -> None:
 
 
 def find_base(name: str) -> str:
-    """Find where an encoder's own weights are: with it, or with its adapter's base.
+    """Return the folder or hub id that has the weights of an encoder.
 
     name (str): A folder or a hub id.
-    RETURNS (str): The same, or the base that a folder with nothing but an adapter
-        names.
-    RAISES (SapbertError): If that base is not there or has an adapter itself.
+    RETURNS (str): The same name; for a folder with only an adapter, its base.
+    RAISES (SapbertError): If the base is missing or has an adapter itself.
     """
     folder = Path(name)
     if not has_adapter(folder) or has_weights(folder):
@@ -165,22 +152,16 @@ def find_base(name: str) -> str:
 
 
 def find_tokenizer(name: str) -> str:
-    """Find where an encoder's tokenizer is: with it, or with its adapter's base.
-
-    name (str): A folder or a hub id.
-    RETURNS (str): The same or the base.
-    RAISES (SapbertError): See `find_base`.
-    """
+    """Return the folder or hub id that has the tokenizer; see `find_base`."""
     return name if (Path(name) / TOKENIZER_FILE).is_file() else find_base(name)
 
 
 def load_encoder(name: str) -> tuple[Any, Any]:
-    """Load tokenizer and encoder of a folder or a hub id, without running its code.
+    """Load tokenizer and encoder without running code of theirs.
 
     name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
     RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): Both, on the CPU, in
-        float32; the encoder without a pooler's dropout, in evaluation mode. If it has
-        an adapter, all but the adapter is frozen.
+        float32 and evaluation mode. With an adapter, only the adapter is trainable.
     RAISES (SapbertError): If there is no such encoder, or its adapter does not fit.
     """
     from transformers import AutoModel, AutoTokenizer
@@ -208,18 +189,18 @@ def save_encoder(
 ) -> None:
     """Write an encoder so that plain AutoModel and AutoTokenizer load it.
 
-    An adapter is written next to the encoder's own weights. `load_encoder` and the
-    linker apply it; plain AutoModel knows nothing of it and loads the base without.
+    An adapter is written beside the weights of the encoder. `load_encoder` and the
+    linker apply it; plain AutoModel loads the base without it.
 
     folder (Path): An existing folder.
     tokenizer (PreTrainedTokenizerBase): The tokenizer.
     model (PreTrainedModel): The encoder, with or without an adapter.
     settings (EncoderSettings): How to run it.
-    adapter_base (str | None): Leave the encoder's own weights out, and load them
-        from this folder or hub id; None = the folder holds everything. The folder
-        must have no such weights yet.
+    adapter_base (str | None): Folder or hub id of the encoder's own weights, which
+        are then not written; None = the folder holds everything. The folder must have
+        no weights yet.
     """
-    # What an earlier encoder left would be put into this one.
+    # Files of an earlier adapter would be loaded with this encoder.
     for name in (ADAPTER_FILE, ADAPTER_WEIGHTS):
         (folder / name).unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Names → unit vectors: the one function that embeds mentions and aliases alike."""
+"""Names → unit vectors: one function for mentions and aliases."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,20 +12,20 @@ from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
 
 NameModel = Model[list[str], np.ndarray]
-Wordpieces = tuple[int, ...]
-LONGEST_NAME = 1000  # characters that are looked at; 25 wordpieces are far fewer
+TokenIds = tuple[int, ...]
+MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
 
 
 def create_encoder(
     engine: str = "torch", names_per_pass: int = 64, precision: str = "float32"
 ) -> NameModel:
-    """Describe how an encoder is run; `open_encoder` gives it one to run.
+    """Create the model that runs an encoder; `open_encoder` loads the encoder.
 
-    engine (str): What runs it, "torch" or "openvino".
-    names_per_pass (int): Names that go through the encoder at once.
-    precision (str): "float32", or "bf16" on machines that are faster in it; scores
-        then move in the third digit.
-    RETURNS (Model[list[str], Floats2d]): Names to unit vectors.
+    engine (str): "torch" or "openvino".
+    names_per_pass (int): Names in one forward pass.
+    precision (str): "float32" or "bf16". bf16 is faster on some machines and changes
+        scores in the third digit.
+    RETURNS (Model[list[str], Floats2d]): Names → unit vectors.
     RAISES (SapbertError): If there is no such engine or precision.
     """
     check_engine(engine, precision)
@@ -36,7 +36,7 @@ def create_encoder(
             "run": (engine, names_per_pass, precision),
             "engine": None,
             "settings": EncoderSettings(),
-            # Engines are not made for several threads.
+            # Engines are not safe for threads.
             "lock": ProcessLock(),
         },
         dims={"nO": None},
@@ -46,14 +46,9 @@ def create_encoder(
 def create_transformer_encoder(
     names_per_pass: int = 64, precision: str = "float32"
 ) -> NameModel:
-    """Run an encoder in PyTorch, where spaCy runs.
+    """Create an encoder that runs in PyTorch; call `spacy.prefer_gpu()` for a GPU.
 
-    Call `spacy.prefer_gpu()` first for a GPU.
-
-    names_per_pass (int): See `create_encoder`.
-    precision (str): See `create_encoder`.
-    RETURNS (Model[list[str], Floats2d]): Names to unit vectors.
-    RAISES (SapbertError): If the precision is another.
+    See `create_encoder` for the arguments.
     """
     return create_encoder("torch", names_per_pass, precision)
 
@@ -61,12 +56,9 @@ def create_transformer_encoder(
 def create_openvino_encoder(
     names_per_pass: int = 64, precision: str = "float32"
 ) -> NameModel:
-    """Run an encoder that was exported for OpenVINO: the fastest on a CPU.
+    """Create an encoder that runs in OpenVINO, the fastest engine on a CPU.
 
-    names_per_pass (int): See `create_encoder`.
-    precision (str): See `create_encoder`.
-    RETURNS (Model[list[str], Floats2d]): Names to unit vectors.
-    RAISES (SapbertError): If the precision is another.
+    See `create_encoder` for the arguments.
     """
     return create_encoder("openvino", names_per_pass, precision)
 
@@ -80,9 +72,8 @@ def open_encoder(
     """Load an encoder into the model that runs it.
 
     model (Model[list[str], Floats2d]): From `create_encoder`.
-    source (str | Path): A folder, or the hub id of an encoder. If the folder has
-        an adapter, the encoder runs with it.
-    settings (EncoderSettings | None): How to run it; None = as the folder says.
+    source (str | Path): A folder, with or without an adapter, or a hub id.
+    settings (EncoderSettings | None): How to run it; None = as in the folder.
     RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
         adapter does not fit, or the engine cannot run it.
     """
@@ -93,12 +84,7 @@ def open_encoder(
 
 
 def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> None:
-    """Put an opened encoder into the model that runs it.
-
-    model (Model[list[str], Floats2d]): From `create_encoder`.
-    engine (Engine): The encoder.
-    settings (EncoderSettings): How it is run.
-    """
+    """Set the loaded encoder of a model."""
     model.attrs["settings"] = settings
     model.attrs["engine"] = engine
     model.set_dim("nO", engine.width, force=True)
@@ -107,101 +93,87 @@ def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> N
 def forward(
     model: NameModel, names: Sequence[str], is_train: bool
 ) -> tuple[np.ndarray, Callable[[Any], list[Any]]]:
-    """Embed names; training is the business of `training.trainer.train_encoder`.
+    """Embed names; the backward pass does nothing, since spaCy does not train it.
 
-    model (Model[list[str], Floats2d]): With an encoder opened in it.
-    names (Sequence[str]): Any texts.
-    is_train (bool): Not used.
-    RETURNS (tuple[Floats2d, Callable]): Unit vectors in float32, the zero vector for a
-        text without wordpieces; shape (n, width). A callback that gives nothing back.
+    RETURNS (tuple[Floats2d, Callable]): Unit vectors in float32, zero for a name
+        without known tokens. Shape: (n, width).
     """
-    pieces, _ = tokenize_names(model, names)
-    return encode_wordpieces(model, pieces), lambda _: []
+    token_ids, _ = tokenize_names(model, names)
+    return encode_token_ids(model, token_ids), lambda _: []
 
 
 def tokenize_names(
     model: NameModel, names: Sequence[str]
-) -> tuple[list[Wordpieces], list[bool]]:
-    """Turn names into wordpieces: equal wordpieces are one name to the encoder.
+) -> tuple[list[TokenIds], list[bool]]:
+    """Tokenise names; names with equal token ids are one name to the encoder.
 
-    model (Model[list[str], Floats2d]): With an encoder opened in it.
+    model (Model[list[str], Floats2d]): With an encoder.
     names (Sequence[str]): Any texts.
-    RETURNS (tuple[list[Wordpieces], list[bool]]): For each name its ids, `[CLS]` and
-        `[SEP]` included, none if it has no wordpiece that the encoder knows; and
-        whether it was too long and cut.
+    RETURNS (tuple[list[TokenIds], list[bool]]): For each name its token ids, with
+        `[CLS]` and `[SEP]`, empty if the encoder has none of its tokens; and whether it
+        was truncated.
     """
     if not names:
         return [], []
     engine: Engine = model.attrs["engine"]
-    texts = [" ".join(name[:LONGEST_NAME].split()) for name in names]
+    texts = [" ".join(name[:MAX_CHARACTERS].split()) for name in names]
     if model.attrs["settings"].lowercase:
         texts = [text.lower() for text in texts]
-    # A lone surrogate is no text to the tokenizer.
+    # The tokenizer refuses a lone surrogate.
     texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
     with model.attrs["lock"]:
-        encodings = engine.tokenizer.pieces.encode_batch(texts)
-    nothing = engine.tokenizer.special_ids
-    pieces = [tuple(encoding.ids) for encoding in encodings]
-    cut = [
-        bool(encoding.overflowing) or len(name) > LONGEST_NAME
+        encodings = engine.tokenizer.backend.encode_batch(texts)
+    special = engine.tokenizer.special_ids
+    token_ids = [tuple(encoding.ids) for encoding in encodings]
+    truncated = [
+        bool(encoding.overflowing) or len(name) > MAX_CHARACTERS
         for encoding, name in zip(encodings, names, strict=True)
     ]
-    return [() if nothing.issuperset(ids) else ids for ids in pieces], cut
+    return [() if special.issuperset(ids) else ids for ids in token_ids], truncated
 
 
-def encode_wordpieces(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndarray:
-    """Embed tokenised names, sorted by length so that little is padding.
+def encode_token_ids(model: NameModel, token_ids: Sequence[TokenIds]) -> np.ndarray:
+    """Embed tokenised names, sorted by length to save padding.
 
-    model (Model[list[str], Floats2d]): With an encoder opened in it.
-    pieces (Sequence[Wordpieces]): From `tokenize_names`.
-    RETURNS (np.ndarray): Unit vectors in float32, zero for no wordpieces.
+    model (Model[list[str], Floats2d]): With an encoder.
+    token_ids (Sequence[TokenIds]): From `tokenize_names`.
+    RETURNS (np.ndarray): Unit vectors in float32, zero for no token ids.
         Shape: (n, width).
     """
-    vectors = np.zeros((len(pieces), model.get_dim("nO")), dtype=np.float32)
+    vectors = np.zeros((len(token_ids), model.get_dim("nO")), dtype=np.float32)
     order = sorted(
-        (i for i, ids in enumerate(pieces) if ids), key=lambda i: len(pieces[i])
+        (i for i, ids in enumerate(token_ids) if ids), key=lambda i: len(token_ids[i])
     )
     _, size, _ = model.attrs["run"]
     for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        vectors[rows] = encode_batch(model, [pieces[row] for row in rows])
+        batch = order[start : start + size]
+        vectors[batch] = encode_batch(model, [token_ids[i] for i in batch])
     return vectors
 
 
-def encode_batch(model: NameModel, pieces: Sequence[Wordpieces]) -> np.ndarray:
-    """Embed one batch of tokenised names.
-
-    model (Model[list[str], Floats2d]): With an encoder opened in it.
-    pieces (Sequence[Wordpieces]): None of them empty.
-    RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
-    """
+def encode_batch(model: NameModel, token_ids: Sequence[TokenIds]) -> np.ndarray:
+    """Embed one batch of tokenised names, none of them empty. Shape: (n, width)."""
     import torch
 
     from .pooling import POOLINGS
 
     engine: Engine = model.attrs["engine"]
     pool = POOLINGS[model.attrs["settings"].pooling]
-    ids, mask = pad_wordpieces(pieces, engine.tokenizer.pad_id)
+    ids, mask = pad_token_ids(token_ids, engine.tokenizer.pad_id)
     with model.attrs["lock"], torch.inference_mode():
         states = engine.states(ids, mask)
         pooled = pool(states, torch.from_numpy(mask).to(states.device))
         return torch.nn.functional.normalize(pooled, dim=1).cpu().numpy()
 
 
-def pad_wordpieces(
-    pieces: Sequence[Wordpieces], pad: int
+def pad_token_ids(
+    token_ids: Sequence[TokenIds], pad: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lay tokenised names side by side.
-
-    pieces (Sequence[Wordpieces]): The names.
-    pad (int): The id to fill up with.
-    RETURNS (tuple[np.ndarray, np.ndarray]): Ids and mask, int64.
-        Shape: (n, length of the longest) each.
-    """
-    lengths = np.array([len(ids) for ids in pieces])
+    """Return padded token ids and mask, int64. Shape: (n, longest) each."""
+    lengths = np.array([len(ids) for ids in token_ids])
     mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
-    ids = np.full(mask.shape, pad, dtype=np.int64)
-    ids[mask.astype(bool)] = np.fromiter(
-        (id for one in pieces for id in one), dtype=np.int64, count=lengths.sum()
+    padded = np.full(mask.shape, pad, dtype=np.int64)
+    padded[mask.astype(bool)] = np.fromiter(
+        (id for ids in token_ids for id in ids), dtype=np.int64, count=lengths.sum()
     )
-    return ids, mask
+    return padded, mask

@@ -1,4 +1,4 @@
-"""Wordpiece states → one vector a text; the one place where it is written."""
+"""Token states → one vector a text."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 def pool_cls(states: "Tensor", mask: "Tensor") -> "Tensor":
-    """Take the state of the first wordpiece, `[CLS]`.
+    """Return the state of the first token, `[CLS]`.
 
-    states (Tensor): States of the last layer. Shape: (n, length, width).
-    mask (Tensor): 1 for a wordpiece, 0 for padding. Shape: (n, length).
+    states (Tensor): Token states of the last layer. Shape: (n, length, width).
+    mask (Tensor): 1 for a token, 0 for padding. Shape: (n, length).
     RETURNS (Tensor): Shape: (n, width).
     SOURCE: Liu et al. (2021), §2.
     """
@@ -19,10 +19,10 @@ def pool_cls(states: "Tensor", mask: "Tensor") -> "Tensor":
 
 
 def pool_mean(states: "Tensor", mask: "Tensor") -> "Tensor":
-    """Average the states of all wordpieces, `[CLS]` and `[SEP]` included.
+    """Return the mean of all token states, `[CLS]` and `[SEP]` included.
 
-    states (Tensor): States of the last layer. Shape: (n, length, width).
-    mask (Tensor): 1 for a wordpiece, 0 for padding. Shape: (n, length).
+    states (Tensor): Token states of the last layer. Shape: (n, length, width).
+    mask (Tensor): 1 for a token, 0 for padding. Shape: (n, length).
     RETURNS (Tensor): Shape: (n, width).
     """
     weights = mask.unsqueeze(-1).to(states.dtype)

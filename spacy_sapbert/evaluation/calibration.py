@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..linking.probability import DIGITS
 from .thresholds import (
     MEASURES,
     Criterion,
@@ -22,7 +23,6 @@ MOST_STEPS = 100
 CURVE_POINTS = 50
 BINS = 10
 FOLDS = 10
-DIGITS = 6
 
 
 class Logistic(NamedTuple):
@@ -34,20 +34,6 @@ class Logistic(NamedTuple):
 
     slope: float
     intercept: float
-
-
-def score_probability(calibration: Mapping[str, Any], score: float) -> float:
-    """Say how likely the best concept of a mention is the right one.
-
-    calibration (Mapping[str, Any]): What meta.json has under `calibration`.
-    score (float): Cosine of the best concept, −1 to 1.
-    RETURNS (float): 0 to 1, six digits.
-    """
-    logistic = calibration["logistic"]
-    logit = logistic["slope"] * score + logistic["intercept"]
-    # exp of a large number would be too large for a float
-    small = math.exp(-abs(logit))
-    return round((1 if logit >= 0 else small) / (1 + small), DIGITS)
 
 
 def compute_probabilities(logistic: Logistic, scores: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from spacy_sapbert.evaluation.accuracy import Parts, Scored, judge_ranking
-from spacy_sapbert.kb.surface_forms import is_abbreviation, name_form
+from spacy_sapbert.linking.surface_forms import is_abbreviation, name_form
 
 SHORTEST_SHORT_FORM, LONGEST_SHORT_FORM = 2, 10  # characters, e.g. "MI", "SARS-CoV-2"
 

@@ -110,7 +110,7 @@ def describe_text(lookup: Lookup) -> dict[str, Any]:
         "long_form": lookup.question.long_form,
         "defined": lookup.question.defined,
         "cut": lookup.cut,
-        "wordpieces": [tokenizer.pieces.id_to_token(number) for number in ids],
+        "wordpieces": [tokenizer.backend.id_to_token(number) for number in ids],
         "unknown": ids.count(unknown),
         "is_name": is_name(lookup),
     }

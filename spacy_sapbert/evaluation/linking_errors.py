@@ -31,7 +31,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
 from spacy_sapbert.evaluation.kb_ranker import embed_mentions, iterate_blocks
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.surface_forms import name_form
+from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
 
 QUERIES_AT_ONCE = 256  # so that their cosines with one block stay small

@@ -1,4 +1,4 @@
-"""The last of many results, so that what comes again costs nothing."""
+"""A cache of the results used last."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
@@ -10,44 +10,37 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Remembered(Generic[Key, Value]):
-    """Keeps what was used last, for several threads.
+class LruCache(Generic[Key, Value]):
+    """Keeps the results that were used last; safe for threads and forks.
 
-    most (int): Results kept; 0 = none.
+    size (int): Maximum of results; 0 = keep none.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.kept: OrderedDict[Key, Value] = OrderedDict()
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.values: OrderedDict[Key, Value] = OrderedDict()
         self.lock = ProcessLock()
 
-    def recall(self, keys: Iterable[Key]) -> dict[Key, Value]:
-        """Return what is kept of some keys.
-
-        keys (Iterable[Key]): The keys.
-        RETURNS (dict[Key, Value]): By key; without those that are not kept.
-        """
+    def get_many(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """Return the results of those keys that are in the cache."""
         found: dict[Key, Value] = {}
         with self.lock:
             for key in keys:
-                if key in self.kept:
-                    self.kept.move_to_end(key)
-                    found[key] = self.kept[key]
+                if key in self.values:
+                    self.values.move_to_end(key)
+                    found[key] = self.values[key]
         return found
 
-    def forget(self) -> None:
-        """Keep nothing of what there was."""
+    def put_many(self, results: Mapping[Key, Value]) -> None:
+        """Add results, which must not change afterwards; the oldest make room."""
         with self.lock:
-            self.kept.clear()
-
-    def keep(self, results: Mapping[Key, Value]) -> None:
-        """Keep results; those that were not used for longest make room.
-
-        results (Mapping[Key, Value]): By key; not to be changed from here on.
-        """
-        with self.lock:
-            self.kept.update(results)
+            self.values.update(results)
             for key in results:
-                self.kept.move_to_end(key)
-            while len(self.kept) > self.most:
-                self.kept.popitem(last=False)
+                self.values.move_to_end(key)
+            while len(self.values) > self.size:
+                self.values.popitem(last=False)
+
+    def clear(self) -> None:
+        """Remove all results."""
+        with self.lock:
+            self.values.clear()

@@ -1,4 +1,4 @@
-"""A knowledge base as a copy in another folder, or as bytes."""
+"""Copies of a knowledge base: in another folder, or as bytes."""
 
 import shutil
 from pathlib import Path
@@ -6,16 +6,13 @@ from pathlib import Path
 from ..system.forks import OwnFolder
 from ..system.writing import write_folder_atomically
 from .knowledge_base import KnowledgeBase
-from .manifest import FILE, OVERLAY_FOLDER, read_meta
-from .overlay_files import overlay_folder
+from .manifest import FILE, OVERLAY_FOLDER, read_manifest
 
 
 def copy_kb(kb: KnowledgeBase, folder: Path) -> None:
-    """Copy a knowledge base; over itself nothing happens.
+    """Copy a knowledge base to a folder, which is replaced if it exists.
 
-    kb (KnowledgeBase): The knowledge base.
-    folder (Path): Where to; replaced as a whole.
-    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    RAISES (SapbertError): If the system refuses, e.g. because the disk is full.
     """
     if kb.folder.resolve() == folder.resolve():
         return
@@ -24,47 +21,40 @@ def copy_kb(kb: KnowledgeBase, folder: Path) -> None:
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy the files of a knowledge base, without what is left of changing it.
-
-    source (Path): Its folder.
-    target (Path): Where to; it may be there, and empty.
-    """
-    overlay = overlay_folder(source, read_meta(source))
+    """Copy the files of a knowledge base without old overlays and temporary files."""
+    overlay = read_manifest(source).overlay
 
     def find_leftovers(place: str, names: list[str]) -> set[str]:
         if Path(place) != source:
             return set()
         old = {n for n in names if OVERLAY_FOLDER.fullmatch(n)}
         parts = {n for n in names if n.startswith(".") and n.endswith(".tmp")}
-        return (old | parts) - {overlay.name if overlay else ""}
+        return (old | parts) - {overlay.folder if overlay else ""}
 
     shutil.copytree(source, target, ignore=find_leftovers, dirs_exist_ok=True)
 
 
 def kb_to_files(kb: KnowledgeBase) -> dict[str, bytes]:
-    """Read all files of a knowledge base into memory.
-
-    kb (KnowledgeBase): The knowledge base.
-    RETURNS (dict[str, bytes]): By relative path.
-    """
-    # What lies there now, which may be newer than what is open.
-    names = read_meta(kb.folder)["files"]
+    """Read all files of a knowledge base into memory, by relative path."""
+    # The folder may be newer than the opened knowledge base.
+    names = read_manifest(kb.folder).files
     return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
 
 
 def unpack_kb(files: dict[str, bytes]) -> OwnFolder:
     """Write the files of a knowledge base into a temporary folder.
 
-    files (dict[str, bytes]): From `kb_to_files`; what meta.json does not name is left
-        out, and it names no place outside of the folder.
-    RETURNS (OwnFolder): The folder, which lasts as long as this object.
-    RAISES (SapbertError): If meta.json is missing or damaged.
+    files (dict[str, bytes]): From `kb_to_files`; files that are not in meta.json are
+        left out.
+    RETURNS (OwnFolder): Removes the folder when it is deleted.
+    RAISES (SapbertError): If meta.json is missing, damaged or has a file outside of
+        the folder.
     """
     temporary = OwnFolder(prefix="sapbert-kb-")
     folder = temporary.path
     if FILE in files:
         (folder / FILE).write_bytes(files[FILE])
-    for name in read_meta(folder)["files"]:
+    for name in read_manifest(folder).files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(files.get(name, b""))
     return temporary

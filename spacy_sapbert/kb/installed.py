@@ -1,4 +1,4 @@
-"""Where a knowledge base lies: in a folder, or in an installed package."""
+"""Finds a knowledge base: in a folder, or in an installed package."""
 
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,20 +10,16 @@ ENTRY_POINTS = "spacy_sapbert_kbs"
 
 
 def installed_kbs() -> dict[str, Any]:
-    """Find the knowledge bases that are installed as packages.
-
-    RETURNS (dict[str, EntryPoint]): By name.
-    """
+    """Return the entry points of installed knowledge bases, by name."""
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def find_kb(name: str | Path | None = None) -> Path:
     """Find the folder of a knowledge base.
 
-    name (str | Path | None): A folder, or the name of an installed knowledge
-        base; None for the only one that is installed.
-    RETURNS (Path): The folder.
-    RAISES (SapbertError): If there is none, or None could mean several.
+    name (str | Path | None): A folder, or the name of an installed knowledge base; None
+        = the only one that is installed.
+    RAISES (SapbertError): If there is none, or several for None.
     """
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"

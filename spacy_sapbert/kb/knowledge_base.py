@@ -1,235 +1,332 @@
-"""KnowledgeBase: a folder of concepts, index and encoder, verified and searched."""
+"""KnowledgeBase: a folder of concepts, index and encoder, opened to search."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-)
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError, Warnings
-from ..linking.link import Linked, link_mentions
+from ..linking.candidates import Entry
+from ..linking.filters import Filter
+from ..linking.link import Linked, link_results, make_queries
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
-from ..linking.related import RelatedConcept, find_related
+from ..linking.probability import score_probability
 from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
-from .contents import Contents
+from .cache import LruCache
+from .filtering import FilterResult, resolve_filter
+from .indexes.layered import LayeredIndex, search_among
 from .indexes.registry import Index, load_index
 from .installed import find_kb
-from .layered_store import LayeredStore
-from .layers import Layer
-from .manifest import list_engines, read_meta, verify_files
-from .store import Entry
+from .manifest import OVERLAY_FORMAT, Manifest, read_manifest, verify_files
+from .mention_search import link_broader, load_concept_info, search_mentions
+from .ngrams.index import FOLDER as NGRAMS_FOLDER
+from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
+from .related import RelatedConcept, find_related
+from .store import Store, name_key
 
 if TYPE_CHECKING:
-    from ..encoder.name_encoder import NameModel, Wordpieces
+    from ..encoder.name_encoder import NameModel, TokenIds
+
+FILTER_CACHE = 16  # filters
+SEARCH_CACHE = 5_000  # mentions, about 5 KB each
+CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
+
+
+class Embeddings(NamedTuple):
+    """Embedded texts.
+
+    vectors (np.ndarray): Unit vectors in float32, zero for texts that the encoder
+        cannot read. Shape: (n, width).
+    truncated (np.ndarray): Texts longer than the maximum of the encoder, bool.
+        Shape: (n,).
+    readable (np.ndarray): Texts with a token that the encoder has, bool. Shape: (n,).
+    """
+
+    vectors: np.ndarray
+    truncated: np.ndarray
+    readable: np.ndarray
 
 
 def load_kb(
     name: str | Path | None = None, *, encoder: "NameModel | None" = None
 ) -> "KnowledgeBase":
-    """Open a knowledge base, after every file in it has been checked.
+    """Open a knowledge base after every file in it has been checked.
 
-    name (str | Path | None): See `find_kb`.
-    encoder (Model[list[str], Floats2d] | None): How to run its encoder; None = the
-        defaults of `create_encoder`.
-    RETURNS (KnowledgeBase): Ready to be asked; index and encoder are loaded when
-        first used.
+    name (str | Path | None): A folder, or the name of an installed knowledge base; None
+        = the only one that is installed.
+    encoder (Model[list[str], Floats2d] | None): Runs its encoder; None = as
+        `create_encoder` does by default.
+    RETURNS (KnowledgeBase): Index and encoder are loaded when first used.
     RAISES (SapbertError): If there is none, or it is damaged or of another version.
     """
     folder = find_kb(name)
-    meta = read_meta(folder)
-    verify_files(folder, meta)
-    return KnowledgeBase(folder, meta, encoder=encoder)
+    manifest = read_manifest(folder)
+    verify_files(folder, manifest)
+    return KnowledgeBase(folder, manifest, encoder=encoder)
 
 
 class KnowledgeBase:
     """Concepts, the index of their names, and the encoder that made it.
 
-    folder (Path): Where it lies, verified.
-    meta (dict[str, Any]): Its meta.json.
+    An opened knowledge base does not change. `add_concepts` and `remove_concepts` write
+    a new version of the folder and return it opened.
+
+    folder (Path): The folder, verified.
+    manifest (Manifest): Its meta.json.
     encoder (Model[list[str], Floats2d] | None): See `load_kb`.
     """
 
     def __init__(
         self,
         folder: Path,
-        meta: dict[str, Any],
+        manifest: Manifest,
         *,
         encoder: "NameModel | None" = None,
     ) -> None:
         self.folder = folder
-        self.lock = ProcessLock()  # while index or encoder are loaded
+        self.manifest = manifest
         self.given_encoder = encoder
+        overlay = manifest.overlay
+        # An overlay of an older format is only read to write it again.
+        current = overlay is not None and overlay.format == OVERLAY_FORMAT
+        self.store = Store(folder, self.overlay_folder if current else None)
+        self.filter_cache: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
+        self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
+        self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
+        self.lock = ProcessLock()  # while index or encoder are loaded
         self.loaded_encoder: NameModel | None = None
+        self.loaded_base: Index | None = None
         self.loaded_index: Index | None = None
-        self.read_layers(meta)
+        self.loaded_ngrams: NgramIndex | NgramLayers | None = None
 
-    def read_layers(self, meta: dict[str, Any]) -> None:
-        """Take over what a meta.json says; index and encoder stay as they are.
-
-        meta (dict[str, Any]): Of this folder, verified.
-        """
-        self.contents = Contents(
-            self.folder,
-            meta,
-            open_index=lambda: self.index,
-            open_encoder=lambda: self.encoder,
+    def reopen(self) -> "KnowledgeBase":
+        """Open the present version of the folder; the loaded encoder is shared."""
+        other = KnowledgeBase(
+            self.folder, read_manifest(self.folder), encoder=self.given_encoder
         )
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """What meta.json says."""
-        return self.contents.meta
-
-    @property
-    def layers(self) -> list[Layer]:
-        """What was built, and what was added since."""
-        return self.contents.layers
-
-    @property
-    def store(self) -> LayeredStore:
-        """The concepts of all layers."""
-        return self.contents.store
+        other.loaded_encoder = self.loaded_encoder
+        other.loaded_base = self.loaded_base
+        return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A process that gets it opens the same folder; nothing native is copied.
+        # The other process opens the same folder; nothing native is copied.
         return load_kb, (self.folder,)
 
     @property
+    def overlay_folder(self) -> Path | None:
+        """Folder of the overlay, if there is one."""
+        overlay = self.manifest.overlay
+        return None if overlay is None else self.folder / overlay.folder
+
+    @property
+    def rows(self) -> int:
+        """Number of rows to search."""
+        overlay = self.manifest.overlay
+        return self.manifest.counts.rows + (overlay.rows if overlay else 0)
+
+    @property
     def encoder(self) -> "NameModel":
-        """The encoder, loaded when it is first asked for."""
+        """The encoder, loaded when first used."""
         with self.lock:
             if self.loaded_encoder is None:
                 self.loaded_encoder = self.load_encoder()
         return self.loaded_encoder
 
-    @property
-    def index(self) -> Index:
-        """The index of what was built, loaded when it is first asked for."""
-        with self.lock:
-            if self.loaded_index is None:
-                self.loaded_index = load_index(
-                    self.folder,
-                    backend=self.meta["index"]["backend"],
-                    settings=self.meta["index"]["settings"],
-                    rows=self.meta["counts"]["rows"],
-                    width=self.meta["encoder"]["width"],
-                )
-        return self.loaded_index
-
     def load_encoder(self) -> "NameModel":
-        """Open the encoder that lies in the folder.
+        """Load the encoder of the folder.
 
-        RETURNS (Model[list[str], Floats2d]): The model that runs it.
         RAISES (SapbertError): If its vectors are not as wide as those of the index, or
-            it is not there for the engine that is to run it.
+            the engine cannot run it.
         """
+        from ..encoder.huggingface import EncoderSettings
         from ..encoder.name_encoder import create_encoder, open_encoder
 
         model = self.given_encoder or create_encoder()
-        described = self.meta["encoder"]
-        settings = EncoderSettings(
-            described["pooling"], described["max_length"], described["lowercase"]
-        )
+        record = self.manifest.encoder
+        settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
         engine, _, _ = model.attrs["run"]
-        if engine not in list_engines(self.meta):
+        if engine not in self.manifest.engines:
             raise SapbertError(Errors.E222.format(path=self.folder / "encoder"))
         open_encoder(model, self.folder / "encoder", settings=settings)
-        if model.get_dim("nO") != described["width"]:
+        if model.get_dim("nO") != record.width:
             raise SapbertError(
-                Errors.E307.format(got=model.get_dim("nO"), width=described["width"])
+                Errors.E307.format(got=model.get_dim("nO"), width=record.width)
             )
         return model
 
-    def encode(self, names: Sequence[str]) -> np.ndarray:
-        """Embed texts with the encoder of this knowledge base.
+    @property
+    def index(self) -> Index:
+        """The index, loaded when first used."""
+        with self.lock:
+            if self.loaded_index is None:
+                self.loaded_index = self.load_index()
+        return self.loaded_index
 
-        names (Sequence[str]): The texts.
-        RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
-        """
-        vectors: np.ndarray = self.encoder.predict(list(names))
-        return vectors
+    def load_index(self) -> Index:
+        """Load the index of the folder and, if there is one, of the overlay."""
+        record, width = self.manifest.index, self.manifest.encoder.width
+        rows, overlay = self.manifest.counts.rows, self.manifest.overlay
+        if self.loaded_base is None:
+            self.loaded_base = load_index(
+                self.folder,
+                backend=record.backend,
+                settings=record.settings,
+                rows=rows,
+                width=width,
+            )
+        if self.overlay_folder is None or not overlay or not overlay.rows:
+            return self.loaded_base
+        added = load_index(
+            self.overlay_folder,
+            backend="exact",
+            settings={},
+            rows=overlay.rows,
+            width=width,
+        )
+        return LayeredIndex([(0, self.loaded_base), (rows, added)])
 
     @property
-    def rows(self) -> int:
-        """How many rows there are to search."""
-        return self.contents.rows
+    def ngrams(self) -> NgramIndex | NgramLayers:
+        """The character 3-grams of all names, mapped when first used.
 
-    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest rows; see `Contents.search`."""
-        return self.contents.search(vectors, k)
+        RAISES (SapbertError): If the knowledge base was built without them.
+        """
+        if not self.manifest.ngrams:
+            raise SapbertError(Errors.E340)
+        with self.lock:
+            if self.loaded_ngrams is None:
+                rows, overlay = self.manifest.counts.rows, self.manifest.overlay
+                base = load_ngrams(self.folder / NGRAMS_FOLDER, rows=rows)
+                self.loaded_ngrams = base
+                if self.overlay_folder is not None and overlay and overlay.rows:
+                    folder = self.overlay_folder / NGRAMS_FOLDER
+                    added = load_ngrams(folder, rows=overlay.rows)
+                    self.loaded_ngrams = NgramLayers([(0, base), (rows, added)])
+        return self.loaded_ngrams
+
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Embed texts; a text with the token ids of a row gets the vector of the row.
+
+        texts (Sequence[str]): Any texts.
+        RETURNS (Embeddings): Their vectors.
+        """
+        from ..encoder.name_encoder import encode_token_ids, tokenize_names
+
+        token_ids, truncated = tokenize_names(self.encoder, texts)
+        distinct: dict[bytes, TokenIds] = {name_key(ids): ids for ids in token_ids}
+        rows = self.store.rows_of_keys(distinct)
+        new = [key for key in distinct if key not in rows]
+        place = {key: number for number, key in enumerate([*rows, *new])}
+        known = self.vectors(np.fromiter(rows.values(), dtype=np.int64))
+        computed = encode_token_ids(self.encoder, [distinct[key] for key in new])
+        vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
+        return Embeddings(
+            vectors[[place[name_key(ids)] for ids in token_ids]],
+            np.array(truncated, dtype=bool),
+            np.array([bool(ids) for ids in token_ids], dtype=bool),
+        )
+
+    def search(
+        self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Find the nearest rows.
+
+        vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
+        k (int): Number of rows.
+        rows (np.ndarray | None): The rows to search, ascending; None = all.
+            Shape: (m,).
+        RETURNS (tuple[np.ndarray, np.ndarray]): Rows (int64; −1 = none) and cosines
+            (float32), the best first. Shape: (n, up to k) each.
+        """
+        if rows is None:
+            return self.index.search(vectors, k)
+        return search_among(self.index, vectors, k, rows, total=self.rows)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return what the index holds; see `Contents.vectors`."""
-        return self.contents.vectors(rows)
+        """Return the vectors of rows, float32. Shape: (n,) → (n, width)."""
+        return self.index.vectors(np.asarray(rows, dtype=np.int64))
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
-        """Return every alias of every concept on some rows; see `Store.entries`."""
+        """Return every alias of every concept on some rows, by row."""
         return self.store.entries(rows)
 
-    def embed(self, pieces: Sequence["Wordpieces"]) -> np.ndarray:
-        """Embed tokenised names; see `Contents.embed`."""
-        return self.contents.embed(pieces)
+    def resolve_filter(self, filter: Filter) -> FilterResult:
+        """Find what a filter leaves; the results of the last filters are cached.
 
-    def spellings(self, forms: Iterable[str]) -> dict[str, list[str]]:
-        """Find which normalised forms are names; see `Store.spellings`."""
-        return self.store.spellings(forms)
+        RAISES (SapbertError): If no concept or name has such a type, source or
+            language.
+        """
+        cached = self.filter_cache.get_many([filter])
+        if filter not in cached:
+            cached = {filter: resolve_filter(self.store, filter)}
+            self.filter_cache.put_many(cached)
+        return cached[filter]
+
+    def clear_cache(self) -> None:
+        """Remove all cached search results."""
+        self.search_cache.clear()
+
+    def link(
+        self,
+        mentions: Sequence[str],
+        *,
+        labels: Sequence[str] | None = None,
+        documents: Sequence[int] | None = None,
+        options: LinkOptions = DEFAULT_OPTIONS,
+        **settings: Any,
+    ) -> list[Linked]:
+        """Link mentions to concepts.
+
+        mentions (Sequence[str]): Their texts.
+        labels (Sequence[str] | None): Labels of their entities, for `label_types`.
+        documents (Sequence[int] | None): Number of the document of each mention, for
+            the evidence "coherence"; None = each mention is alone.
+        options (LinkOptions): The options.
+        settings (Any): Options by name, which replace those of `options`.
+        RETURNS (list[Linked]): One for each mention.
+        RAISES (SapbertError): If an option is not possible.
+        """
+        options = change_options(options, settings)
+        labels = labels or [""] * len(mentions)
+        queries = make_queries(mentions, labels, options)
+        results = search_mentions(self, queries, options)
+        info = load_concept_info(self, [*results.values()], options)
+        links = link_results(
+            queries,
+            results,
+            info,
+            options,
+            labels=labels,
+            documents=documents or range(len(mentions)),
+            probability=lambda score: self.probability(score, options),
+        )
+        if options.broader:
+            links = [
+                link_broader(self, linked, info, query.filter)
+                for query, linked in zip(queries, links, strict=True)
+            ]
+        return links
+
+    def probability(self, score: float, options: LinkOptions) -> float | None:
+        """Return the probability that a first candidate with a score is right.
+
+        RETURNS (float | None): None without a calibration, which is for cosines only.
+        """
+        calibration = self.manifest.calibration
+        if calibration is None or options.fusion is not None:
+            return None
+        return score_probability(calibration.logistic, score)
 
     def concept(self, cui: str) -> Concept | None:
-        """Look a concept up, None if there is none; see `LayeredStore.concept`."""
+        """Return the concept with an id or retired id; None if there is none."""
         return self.store.concept(cui)
 
-    def concepts(self) -> Iterator[Concept]:
-        """Return all concepts; see `LayeredStore.concepts`."""
-        return self.store.concepts()
-
-    def children(self, cui: str) -> list[str]:
-        """Return the ids one step down in the hierarchy, sorted."""
-        return self.store.children(cui)
-
-    def related(self, cui: str, k: int = 10) -> list[RelatedConcept]:
-        """Find the concepts nearest to a concept by the vectors of their names.
-
-        Nothing is encoded: the vectors are those of the index.
-
-        cui (str): Id of the concept, or one that was retired for it.
-        k (int): How many, 1 to 1000.
-        RETURNS (list[RelatedConcept]): The others, the nearest first, each with what
-            it is to the concept: "parent", "child", "sibling" or None.
-        RAISES (SapbertError): If there is no such concept, or `k` is not possible.
-        """
-        k = change_options(DEFAULT_OPTIONS, {"k": k}).k
-        return find_related(self.contents, self[cui].cui, k=k)
-
-    def cuis(self, source: str, code: str) -> list[str]:
-        """Find the concepts that a code of a source means; the way back is `codes`.
-
-        source (str): The source, e.g. "ICD10CM".
-        code (str): The code, e.g. "E11.9".
-        RETURNS (list[str]): Their ids, sorted.
-        """
-        return self.store.cuis(source, code)
-
-    def codes(self, cui: str, source: str) -> list[str]:
-        """Return the codes that a concept has in a source.
-
-        cui (str): Id of the concept, or one that was retired for it.
-        source (str): The source, e.g. "ICD10CM".
-        RETURNS (list[str]): The codes, none if it has none there.
-        RAISES (SapbertError): If there is no such concept.
-        """
-        return list(self[cui].codes.get(source, ()))
-
     def __getitem__(self, cui: str) -> Concept:
-        """Look a concept up, with a notice if its id was retired.
+        """Return the concept with an id, with a warning if the id was retired.
 
-        cui (str): The id.
-        RETURNS (Concept): The concept.
         RAISES (SapbertError): If there is none.
         """
         concept = self.concept(cui)
@@ -244,28 +341,37 @@ class KnowledgeBase:
     def __contains__(self, cui: str) -> bool:
         return self.concept(cui) is not None
 
-    def link(
-        self,
-        mentions: Sequence[str],
-        *,
-        labels: Sequence[str] | None = None,
-        documents: Sequence[int] | None = None,
-        options: LinkOptions = DEFAULT_OPTIONS,
-        **settings: Any,
-    ) -> list[Linked]:
-        """Find the concepts that mentions may mean.
+    def concepts(self) -> Iterator[Concept]:
+        """Yield all concepts: those built, then those changed or added since."""
+        return self.store.concepts()
 
-        mentions (Sequence[str]): Their texts; equal ones are looked up once.
-        labels (Sequence[str] | None): Of their entities, for `label_types`.
-        documents (Sequence[int] | None): The number of each one's document, for the
-            evidence "coherence"; None = each mention is alone.
-        options (LinkOptions): How to look them up.
-        settings (Any): Fields of `LinkOptions` that differ: `k`, `threshold`, …
-        RETURNS (list[Linked]): One for each mention. The candidates are there also
-            where there is no concept; the note tells why.
-        RAISES (SapbertError): If a setting is not possible.
+    def children(self, cui: str) -> list[str]:
+        """Return the ids of the children of a concept, sorted."""
+        return self.store.children(cui)
+
+    def related(self, cui: str, k: int = 10) -> list[RelatedConcept]:
+        """Find the concepts nearest to a concept by the vectors of their names.
+
+        cui (str): Id of the concept; it may be retired.
+        k (int): Number of concepts, 1 to 1000.
+        RETURNS (list[RelatedConcept]): The nearest first, equal scores by id; empty if
+            the encoder can read no name of the concept.
+        RAISES (SapbertError): If there is no such concept, or `k` is out of range.
         """
-        options = change_options(options, settings)
-        return link_mentions(
-            self.contents, mentions, options, labels=labels, documents=documents
-        )
+        k = change_options(DEFAULT_OPTIONS, {"k": k}).k
+        return find_related(self, self[cui].cui, k=k)
+
+    def cuis(self, source: str, code: str) -> list[str]:
+        """Return the ids of the concepts with a code of a source, sorted.
+
+        source (str): For example "ICD10CM".
+        code (str): For example "E11.9".
+        """
+        return self.store.cuis_of_code(source, code)
+
+    def codes(self, cui: str, source: str) -> list[str]:
+        """Return the codes of a concept in a source.
+
+        RAISES (SapbertError): If there is no such concept.
+        """
+        return list(self[cui].codes.get(source, ()))

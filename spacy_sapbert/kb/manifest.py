@@ -1,14 +1,22 @@
-"""meta.json: what a knowledge base holds, and the checksum of every other file."""
+"""meta.json: a description of a knowledge base, and the checksum of every file."""
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+)
 
 from ..errors import Errors, SapbertError
 from ..system.reading import file_digest
@@ -16,190 +24,218 @@ from ..system.writing import fcntl, lock_handle, write_json
 
 FILE = "meta.json"
 FORMAT = 2
-EXPORTED = "encoder/openvino"  # what another engine runs
-# What an export leaves when it is killed; nothing opens it.
+OVERLAY_FORMAT = 2
+EXPORTED = "encoder/openvino"  # the encoder for another engine
+# Left by an export that was killed; nothing opens it.
 UNFINISHED = re.compile(r"encoder/(openvino/|\.openvino\.).*")
 OVERLAY_FOLDER = re.compile(r"overlay-\d+")
-LARGEST_META = 1 << 24  # bytes; a real one has a few thousand
+MAX_BYTES = 1 << 24  # of meta.json; a real one has a few thousand
 
-# What a meta.json must say, and of which type.
-FIELDS: dict[str, type] = {
-    "format": int,
-    "package_version": str,
-    "encoder": dict,
-    "index": dict,
-    "counts": dict,
-    "sources": list,
-    "threshold": (float, int, type(None)),  # type: ignore[dict-item]
-    "files": dict,
-}
-ENCODER_FIELDS: dict[str, type] = {
-    "base": str,
-    "fingerprint": str,
-    "width": int,
-    "pooling": str,
-    "max_length": int,
-    "lowercase": bool,
-}
-INDEX_FIELDS: dict[str, type] = {"backend": str, "settings": dict}
-OVERLAY_FIELDS: dict[str, type] = {
-    "folder": str,
-    "concepts": int,
-    "rows": int,
-    "removed": int,
-}
-COUNT_FIELDS: dict[str, type] = {"concepts": int, "aliases": int, "rows": int}
-
-# What `calibration` must say, if it is there.
-CALIBRATION_FIELDS: dict[str, type] = {
-    "criterion": str,
-    "threshold": (float, int),  # type: ignore[dict-item]
-    "mentions": int,
-    "documents": int,
-    "files": list,
-    "precision": (float, int),  # type: ignore[dict-item]
-    "recall": (float, int),  # type: ignore[dict-item]
-    "f1": (float, int),  # type: ignore[dict-item]
-    "logistic": dict,
-    "curve": list,
-    "date": str,
-    "package_version": str,
-}
-LOGISTIC_FIELDS: dict[str, type] = {
-    "slope": (float, int),  # type: ignore[dict-item]
-    "intercept": (float, int),  # type: ignore[dict-item]
-}
+Count = Annotated[int, Field(ge=0)]
 
 
-def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Measure every file of a folder but meta.json.
+def check_relative(name: str) -> str:
+    """Check that a file name is inside the folder of the knowledge base."""
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0].startswith("/") or ".." in parts or "\\" in name:
+        raise ValueError("the file is outside of the folder")
+    return name
 
-    folder (Path): The folder.
-    RETURNS (dict[str, dict[str, Any]]): By relative path, size and sha256.
-    """
+
+class Record(BaseModel):
+    """A JSON object of meta.json; fields that are not known are ignored."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class FileRecord(Record):
+    """Size in bytes and sha256 of a file."""
+
+    size: int
+    sha256: str
+
+
+class EncoderRecord(Record):
+    """The encoder, and how the build ran it."""
+
+    base: str
+    fingerprint: str
+    width: int
+    engine: str = "torch"
+    precision: str = "float32"
+    pooling: str
+    max_length: int
+    lowercase: bool
+
+
+class IndexRecord(Record):
+    """The backend of the index, and all its settings."""
+
+    backend: str
+    settings: dict[str, int]
+
+
+class Counts(Record):
+    """Number of concepts, aliases, rows, and aliases that the encoder cannot read."""
+
+    concepts: Count
+    aliases: Count
+    rows: Count
+    unreadable: Count = 0
+
+
+class OverlayRecord(Record):
+    """The folder of the overlay, and its number of concepts, rows and removals."""
+
+    folder: Annotated[str, Field(pattern=rf"^{OVERLAY_FOLDER.pattern}$")]
+    format: int = 1
+    concepts: Count
+    rows: Count
+    removed: Count
+
+
+class Logistic(Record):
+    """The logistic curve from score to probability."""
+
+    slope: FiniteFloat
+    intercept: FiniteFloat
+
+
+class CalibrationFile(Record):
+    """Name and sha256 of a file of annotated mentions."""
+
+    file: str
+    sha256: str
+
+
+class Calibration(Record):
+    """How the threshold was chosen."""
+
+    criterion: str
+    threshold: FiniteFloat
+    mentions: Count
+    documents: Count
+    files: list[CalibrationFile]
+    precision: float
+    recall: float
+    f1: float
+    logistic: Logistic
+    date: str
+    package_version: str
+
+
+class Manifest(Record):
+    """Everything that meta.json holds."""
+
+    format: int = FORMAT
+    package_version: str
+    encoder: EncoderRecord
+    index: IndexRecord
+    counts: Counts
+    ngrams: bool = False
+    sources: list[str]
+    threshold: FiniteFloat | None
+    calibration: Calibration | None = None
+    overlay: OverlayRecord | None = None
+    files: dict[Annotated[str, AfterValidator(check_relative)], FileRecord]
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines that can run the encoder."""
+        exported = any(name.startswith(f"{EXPORTED}/") for name in self.files)
+        return ["torch", *(["openvino"] if exported else [])]
+
+
+def describe_files(folder: Path) -> dict[str, FileRecord]:
+    """Measure every file of a folder but meta.json, by relative path."""
     return {
-        path.relative_to(folder).as_posix(): {
-            "size": path.stat().st_size,
-            "sha256": file_digest(path),
-        }
+        path.relative_to(folder).as_posix(): FileRecord(
+            size=path.stat().st_size, sha256=file_digest(path)
+        )
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path != folder / FILE
     }
 
 
-def encoder_fingerprint(files: dict[str, dict[str, Any]]) -> str:
-    """Name an encoder by all its files.
-
-    files (dict[str, dict[str, Any]]): From `describe_files`, of its folder.
-    RETURNS (str): Equal for equal files, 16 hexadecimal digits.
-    """
-    lines = (f"{name} {entry['sha256']}\n" for name, entry in sorted(files.items()))
+def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
+    """Return 16 hexadecimal digits that are equal for equal files of an encoder."""
+    lines = (f"{name} {record.sha256}\n" for name, record in sorted(files.items()))
     return hashlib.sha256("".join(lines).encode("utf8")).hexdigest()[:16]
 
 
-def write_meta(folder: Path, meta: dict[str, Any]) -> None:
-    """Write meta.json, with the checksums of the files that are there.
-
-    folder (Path): Of the knowledge base.
-    meta (dict[str, Any]): Everything but `format` and `files`.
-    """
-    whole = {"format": FORMAT, **meta, "files": describe_files(folder)}
-    text = json.dumps(whole, indent=2, ensure_ascii=False)
-    (folder / FILE).write_text(text + "\n", "utf8")
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write meta.json atomically."""
+    data = manifest.model_dump()
+    optional = ("calibration", "overlay")
+    written = {k: v for k, v in data.items() if v is not None or k not in optional}
+    write_json(folder / FILE, written)
 
 
-def read_meta(folder: Path) -> dict[str, Any]:
-    """Read meta.json and check that it says what it has to.
+def read_manifest(folder: Path, *, old_overlay: bool = False) -> Manifest:
+    """Read and check meta.json.
 
-    folder (Path): Of the knowledge base.
-    RETURNS (dict[str, Any]): The parsed file.
+    folder (Path): Folder of the knowledge base.
+    old_overlay (bool): Accept an overlay of an older format, to write it again.
     RAISES (SapbertError): If it is missing, damaged or of another format.
     """
     path = folder / FILE
     if not path.is_file():
         raise SapbertError(Errors.E303.format(path=folder))
     try:
-        if path.stat().st_size > LARGEST_META:
-            raise ValueError("it is too large")
-        meta = json.loads(path.read_text("utf8"))
-        check_fields(meta, {"format": int}, "it")
-        if meta["format"] != FORMAT:
-            raise SapbertError(
-                Errors.E305.format(
-                    expected=FORMAT,
-                    path=folder,
-                    got=meta["format"],
-                    package=meta.get("package_version", "that time"),
-                )
-            )
-        check_fields(meta, FIELDS, "it")
-        check_fields(meta["encoder"], ENCODER_FIELDS, "`encoder`")
-        check_fields(meta["index"], INDEX_FIELDS, "`index`")
-        check_fields(meta["counts"], COUNT_FIELDS, "`counts`")
-        if meta.get("calibration") is not None:
-            check_calibration(meta["calibration"])
-        if meta.get("overlay") is not None:
-            check_fields(meta["overlay"], OVERLAY_FIELDS, "`overlay`")
-            if not OVERLAY_FOLDER.fullmatch(meta["overlay"]["folder"]):
-                raise ValueError("`overlay` names another folder")
-        for name, entry in meta["files"].items():
-            check_fields(entry, {"size": int, "sha256": str}, "`files`")
-            parts = PurePosixPath(name).parts
-            if not parts or parts[0] == "/" or ".." in parts or "\\" in name:
-                raise ValueError("`files` names a place outside of the folder")
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError("the file is too large")
+        data = json.loads(path.read_text("utf8"))
+        check_format(folder, data)
+        manifest = Manifest.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        reason = f"`{place}`: {first['msg']}" if place else first["msg"]
+        raise SapbertError(Errors.E304.format(path=path, reason=reason)) from None
     except SapbertError:
         raise
     except (ValueError, OSError, RecursionError) as error:
         raise SapbertError(Errors.E304.format(path=path, reason=error)) from None
-    return dict(meta)
+    overlay = manifest.overlay
+    if overlay and overlay.format != OVERLAY_FORMAT and not old_overlay:
+        raise SapbertError(
+            Errors.E342.format(
+                expected=OVERLAY_FORMAT,
+                got=overlay.format,
+                path=folder,
+                concepts=folder / overlay.folder / "concepts.jsonl",
+            )
+        )
+    return manifest
 
 
-def check_fields(data: Any, fields: dict[str, type], place: str) -> None:
-    """Check that a JSON object has some fields of some types.
-
-    data (Any): The object.
-    fields (dict[str, type]): The type of each.
-    place (str): What the object is called, for the error.
-    RAISES (ValueError): If one is missing or of another type.
-    """
-    if not isinstance(data, dict):
-        raise ValueError(f"{place} is no JSON object")
-    for key, kind in fields.items():
-        if key not in data or not isinstance(data[key], kind):
-            raise ValueError(f"{place} has no valid `{key}`")
-
-
-def check_calibration(calibration: Any) -> None:
-    """Check that a calibration says what those who use it need.
-
-    calibration (Any): What meta.json has under `calibration`.
-    RAISES (ValueError): If something is missing, of another type or not finite.
-    """
-    check_fields(calibration, CALIBRATION_FIELDS, "`calibration`")
-    check_fields(calibration["logistic"], LOGISTIC_FIELDS, "`calibration.logistic`")
-    for each in calibration["files"]:
-        check_fields(each, {"file": str, "sha256": str}, "`calibration.files`")
-    numbers = (calibration["threshold"], *calibration["logistic"].values())
-    if not all(isinstance(n, (float, int)) and math.isfinite(n) for n in numbers):
-        raise ValueError("`calibration` has a number that is not finite")
+def check_format(folder: Path, data: Any) -> None:
+    """Check the format number, which decides how the rest is read."""
+    if isinstance(data, dict) and type(data.get("format")) is int:
+        if data["format"] != FORMAT:
+            raise SapbertError(
+                Errors.E305.format(
+                    expected=FORMAT,
+                    path=folder,
+                    got=data["format"],
+                    package=data.get("package_version", "that time"),
+                )
+            )
+    else:
+        raise ValueError("it has no `format`")
 
 
 def check_writable(folder: Path) -> None:
-    """Check that meta.json can be written anew, before anything takes long.
-
-    folder (Path): Of the knowledge base.
-    RAISES (SapbertError): If it is read-only.
-    """
+    """Raise an error if the folder of a knowledge base is read-only."""
     if not os.access(folder, os.W_OK):
         raise SapbertError(Errors.E586.format(path=folder))
 
 
 @contextmanager
-def hold_kb(folder: Path) -> Iterator[None]:
-    """Keep others from changing a knowledge base, where the system has locks.
+def lock_kb(folder: Path) -> Iterator[None]:
+    """Lock a knowledge base against other writers, where the system has locks.
 
-    folder (Path): Of the knowledge base.
-    RAISES (SapbertError): If somebody is changing it.
+    RAISES (SapbertError): If another process holds the lock.
     """
     if fcntl is None:
         yield
@@ -213,30 +249,27 @@ def hold_kb(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def write_calibration(folder: Path, calibration: dict[str, Any]) -> dict[str, Any]:
-    """Put a threshold and its evidence into meta.json; other files stay as they are.
+def write_calibration(folder: Path, calibration: Calibration) -> Manifest:
+    """Write a threshold and its calibration into meta.json.
 
-    folder (Path): Of the knowledge base.
-    calibration (dict[str, Any]): With the fields of `CALIBRATION_FIELDS`.
-    RETURNS (dict[str, Any]): What meta.json says now.
-    RAISES (SapbertError): If the knowledge base is read-only or damaged, somebody else
-        is changing it, or the system refuses. Then meta.json is as it was.
+    folder (Path): Folder of the knowledge base; its other files do not change.
+    calibration (Calibration): The calibration.
+    RETURNS (Manifest): The new manifest.
+    RAISES (SapbertError): If the knowledge base is read-only, damaged or locked, or the
+        system refuses. Then meta.json does not change.
     """
     check_writable(folder)
-    check_calibration(calibration)
-    with hold_kb(folder):
-        meta = read_meta(folder)
-        files = meta.pop("files")  # long, and so the last
-        meta.update(threshold=calibration["threshold"], calibration=calibration)
-        write_json(folder / FILE, {**meta, "files": files})
-        return read_meta(folder)
+    with lock_kb(folder):
+        manifest = read_manifest(folder)
+        manifest.threshold = calibration.threshold
+        manifest.calibration = calibration
+        write_manifest(folder, manifest)
+        return manifest
 
 
-def verify_files(folder: Path, meta: dict[str, Any]) -> None:
-    """Hold every file against meta.json, before anything else opens it.
+def verify_files(folder: Path, manifest: Manifest) -> None:
+    """Compare every file with meta.json, before any library opens it.
 
-    folder (Path): Of the knowledge base.
-    meta (dict[str, Any]): From `read_meta`.
     RAISES (SapbertError): At the first file that is missing, unknown or different.
     """
     present = {
@@ -244,88 +277,65 @@ def verify_files(folder: Path, meta: dict[str, Any]) -> None:
         for path in folder.rglob("*")
         if not path.is_dir() and path != folder / FILE
     }
-    for name, entry in meta["files"].items():
-        problem = find_damage(present.pop(name, None), entry)
+    for name, record in manifest.files.items():
+        problem = find_damage(present.pop(name, None), record)
         if problem:
             raise SapbertError(Errors.E306.format(path=folder / name, reason=problem))
-    # A file that nobody knows would be opened with the encoder all the same.
+    # An unknown file in the folder of the encoder would be opened with it.
     for name in sorted(present):
         if name.startswith("encoder/") and not UNFINISHED.fullmatch(name):
             reason = "it was not there then"
             raise SapbertError(Errors.E306.format(path=folder / name, reason=reason))
 
 
-def find_damage(path: "Path | None", entry: dict[str, Any]) -> str:
-    """Compare one file with its description.
-
-    path (Path | None): The file; None if it is not there.
-    entry (dict[str, Any]): Its size and sha256.
-    RETURNS (str): What differs; empty if nothing does.
-    """
+def find_damage(path: Path | None, record: FileRecord) -> str:
+    """Return how a file differs from its record; empty if it does not."""
     if path is None or not path.is_file():
         return "it is missing"
     size = path.stat().st_size
-    if size != entry["size"]:
-        return f"it has {size} bytes and not {entry['size']}"
-    if file_digest(path) != entry["sha256"]:
+    if size != record.size:
+        return f"it has {size} bytes and not {record.size}"
+    if file_digest(path) != record.sha256:
         return "its sha256 is another"
     return ""
 
 
-def list_engines(meta: dict[str, Any]) -> list[str]:
-    """Tell what can run the encoder of a knowledge base.
-
-    meta (dict[str, Any]): From `read_meta`.
-    RETURNS (list[str]): Names of engines; PyTorch can in any case.
-    """
-    exported = any(name.startswith(f"{EXPORTED}/") for name in meta["files"])
-    return ["torch", *(["openvino"] if exported else [])]
-
-
-def describe_meta(meta: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return what people want to know of a knowledge base, line by line.
-
-    meta (dict[str, Any]): From `read_meta`.
-    RETURNS (list[tuple[str, Any]]): What, and its value.
-    """
-    counts, encoder, index = meta["counts"], meta["encoder"], meta["index"]
-    size = sum(entry["size"] for entry in meta["files"].values())
-    settings = ", ".join(f"{key} {value}" for key, value in index["settings"].items())
-    overlay = meta.get("overlay") or {"concepts": 0, "removed": 0}
-    return [
-        ("Concepts", f"{counts['concepts']:,}"),
-        ("Concepts added since", f"{overlay['concepts']:,}"),
-        ("Concepts removed since, or names of them", f"{overlay['removed']:,}"),
-        ("Names", f"{counts['aliases']:,}"),
-        ("Distinct names in the index", f"{counts['rows']:,}"),
-        ("Names that the encoder cannot read", f"{counts.get('unreadable', 0):,}"),
-        ("Index", f"{index['backend']} ({settings})" if settings else index["backend"]),
-        ("Character 3-grams", "yes" if meta.get("ngrams") else "no"),
-        ("Encoder", f"{encoder['base']} ({encoder['fingerprint']})"),
-        ("Engines", ", ".join(list_engines(meta))),
-        ("Vectors", f"{encoder['width']} wide, {encoder['pooling']} pooling"),
-        ("Threshold", "none" if meta["threshold"] is None else meta["threshold"]),
-        *describe_calibration(meta.get("calibration")),
-        ("Sources", "; ".join(meta["sources"]) or "not named"),
-        ("Size", f"{size / 1e6:,.1f} MB"),
-        ("Made with", f"spacy-sapbert {meta['package_version']}"),
+def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
+    """Return the rows of `kb info`: what, and its value."""
+    counts, encoder, index = manifest.counts, manifest.encoder, manifest.index
+    size = sum(record.size for record in manifest.files.values())
+    settings = ", ".join(f"{key} {value}" for key, value in index.settings.items())
+    overlay = manifest.overlay
+    rows = [
+        ("Concepts", f"{counts.concepts:,}"),
+        ("Concepts changed or added since", f"{overlay.concepts if overlay else 0:,}"),
+        (
+            "Concepts removed since, or names of them",
+            f"{overlay.removed if overlay else 0:,}",
+        ),
+        ("Names", f"{counts.aliases:,}"),
+        ("Distinct names in the index", f"{counts.rows:,}"),
+        ("Names that the encoder cannot read", f"{counts.unreadable:,}"),
+        ("Index", f"{index.backend} ({settings})" if settings else index.backend),
+        ("Character 3-grams", "yes" if manifest.ngrams else "no"),
+        ("Encoder", f"{encoder.base} ({encoder.fingerprint})"),
+        ("Engines", ", ".join(manifest.engines)),
+        ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
+        ("Threshold", "none" if manifest.threshold is None else manifest.threshold),
     ]
-
-
-def describe_calibration(
-    calibration: "dict[str, Any] | None",
-) -> list[tuple[str, Any]]:
-    """Say how a threshold was found, in a line.
-
-    calibration (dict[str, Any] | None): What meta.json has under `calibration`.
-    RETURNS (list[tuple[str, Any]]): What, and its value; empty for None.
-    """
-    if calibration is None:
-        return []
-    found = (
-        f"{calibration['criterion']} on {calibration['mentions']:,} mentions of "
-        f"{', '.join(each['file'] for each in calibration['files'])}: precision "
-        f"{calibration['precision']:.3f}, recall {calibration['recall']:.3f} "
-        f"({calibration['date']})"
-    )
-    return [("Calibrated by", found)]
+    if found := manifest.calibration:
+        files = ", ".join(each.file for each in found.files)
+        rows.append(
+            (
+                "Calibrated by",
+                f"{found.criterion} on {found.mentions:,} mentions of {files}: "
+                f"precision {found.precision:.3f}, recall {found.recall:.3f} "
+                f"({found.date})",
+            )
+        )
+    return [
+        *rows,
+        ("Sources", "; ".join(manifest.sources) or "not named"),
+        ("Size", f"{size / 1e6:,.1f} MB"),
+        ("Made with", f"spacy-sapbert {manifest.package_version}"),
+    ]

@@ -1,200 +1,259 @@
-"""Local concepts: added to a knowledge base, or removed, at once and for good."""
+"""The overlay: concepts and names added or removed after the knowledge base was built.
 
+An edit writes a new version of the overlay folder and names it in meta.json:
+
+    concepts.jsonl  what was added, as it was given
+    removed.json    names removed, by concept; an empty list = the whole concept
+    concepts.db     each changed concept whole, which replaces that of the base
+    index.f32       the vectors of names that are not on a row of the base
+"""
+
+import json
 import shutil
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..encoder.name_encoder import tokenize_names
+from ..encoder.name_encoder import TokenIds, tokenize_names
 from ..errors import Errors, SapbertError
 from ..system.writing import write_folder_atomically, write_json
-from ..vocabularies.concepts import Concept, write_concepts
+from ..vocabularies.concepts import Concept, change_names, read_concepts, write_concepts
 from ..vocabularies.merge import unite_concepts
 from .indexes.registry import build_index
+from .installed import find_kb
 from .knowledge_base import KnowledgeBase
-from .layers import Layer, without_aliases
-from .manifest import FILE as META_FILE
-from .manifest import OVERLAY_FOLDER, describe_files, hold_kb, read_meta
-from .ngrams.build import build_ngrams, iterate_names
-from .ngrams.index import FOLDER as NGRAMS_FOLDER
-from .overlay_files import (
-    CONCEPTS_FILE,
-    REMOVED_FILE,
-    Removed,
-    overlay_folder,
-    read_overlay,
+from .manifest import (
+    OVERLAY_FOLDER,
+    OVERLAY_FORMAT,
+    OverlayRecord,
+    describe_files,
+    lock_kb,
+    read_manifest,
+    verify_files,
+    write_manifest,
 )
+from .ngrams.build import build_ngrams
+from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .store import FILE as STORE_FILE
 from .store import Store, name_key
-from .store_writer import add_concept, create_store, finish_store
+from .store_writer import create_store
+
+CONCEPTS_FILE = "concepts.jsonl"
+REMOVED_FILE = "removed.json"
 
 
-def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> int:
-    """Add concepts, or names to concepts that are there; at once, and for good.
+@dataclass
+class Edits:
+    """All edits since the knowledge base was built.
 
-    kb (KnowledgeBase): Its folder is changed, and what is open sees it.
-    concepts (Iterable[Concept]): The concepts; for one that is there, its other names,
-        types, codes and parents count too, and its preferred name stays.
-    RETURNS (int): How many there were.
-    RAISES (SapbertError): If the encoder can read none of the names of one, or the
-        folder cannot be written.
+    added (dict[str, Concept]): Concepts and names that were added, by id.
+    removed (dict[str, set[str]]): Names that were removed, by id; an empty set = the
+        whole concept.
     """
-    added, removed = read_overlay(kb.folder, kb.meta)
-    united = {concept.cui: concept for concept in added}
-    count = 0
+
+    added: dict[str, Concept]
+    removed: dict[str, set[str]]
+
+    def apply(self, base: Concept | None, cui: str) -> Concept | None:
+        """Return a concept of the base after the edits; None if it is removed."""
+        removed = self.removed.get(cui)
+        if base is not None and removed is not None:
+            base = remove_aliases(base, removed) if removed else None
+        parts = [part for part in (base, self.added.get(cui)) if part is not None]
+        return unite_concepts([copy(part) for part in parts]) if parts else None
+
+
+def copy(concept: Concept) -> Concept:
+    """Return a copy that `unite_concepts` may change."""
+    return replace(concept, codes={**concept.codes})
+
+
+def remove_aliases(concept: Concept, names: set[str]) -> Concept | None:
+    """Return a copy of a concept without some names; None if no name is left."""
+    left = replace(concept)
+    change_names(left, ["" if name in names else name for name in concept.aliases])
+    return left if left.aliases else None
+
+
+def load_kb_to_edit(name: str | Path) -> KnowledgeBase:
+    """Open a knowledge base to edit it; its overlay may have an older format.
+
+    name (str | Path): Folder or name; see `find_kb`.
+    RAISES (SapbertError): If it is missing, damaged or of another format.
+    """
+    folder = find_kb(name)
+    manifest = read_manifest(folder, old_overlay=True)
+    verify_files(folder, manifest)
+    return KnowledgeBase(folder, manifest)
+
+
+def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBase:
+    """Add concepts, or names to concepts, to the folder of a knowledge base.
+
+    kb (KnowledgeBase): The knowledge base; the object itself does not change.
+    concepts (Iterable[Concept]): A concept with a known id adds its names, types, codes
+        and parents to that concept, which keeps its preferred name.
+    RETURNS (KnowledgeBase): The new version.
+    RAISES (SapbertError): If the encoder can read none of the names of a concept, or
+        the folder has changed, is locked or cannot be written.
+    """
+    base, edits = Store(kb.folder), read_edits(kb)
     for concept in concepts:
-        count += 1
-        if there := kb.concept(concept.cui):
-            concept = replace(concept, cui=there.cui)  # it may be a retired id
-        known = united.get(concept.cui)
-        both = [known, concept] if known else [concept]
-        united[concept.cui] = unite_concepts(
-            [replace(one, codes={**one.codes}) for one in both]
-        )
-        # A name that was taken away and is given again is there again.
-        if gone := removed.get(concept.cui):
-            removed[concept.cui] = gone - {*concept.aliases}
-            if not removed[concept.cui]:
-                del removed[concept.cui]
-    write_overlay(kb, [united[cui] for cui in sorted(united)], removed)
-    return count
+        # The id may be retired.
+        known = find_concept(base, edits, concept.cui)
+        cui = known.cui if known else concept.cui
+        if not any(tokenize_names(kb.encoder, concept.aliases)[0]):
+            raise SapbertError(Errors.E339.format(cui=cui))
+        parts = [*filter(None, [edits.added.get(cui)]), replace(concept, cui=cui)]
+        edits.added[cui] = unite_concepts([copy(part) for part in parts])
+        # A removed name that is added again is no longer removed.
+        if names := edits.removed.get(cui):
+            edits.removed[cui] = names - {*concept.aliases}
+            if not edits.removed[cui]:
+                del edits.removed[cui]
+    return write_overlay(kb, base, edits)
 
 
 def remove_concepts(
     kb: KnowledgeBase, cuis: Iterable[str], *, alias: str | None = None
-) -> int:
-    """Remove concepts, or one name of each; at once, and for good.
+) -> KnowledgeBase:
+    """Remove concepts, or one name of each, from the folder of a knowledge base.
 
-    kb (KnowledgeBase): Its folder is changed, and what is open sees it.
+    kb (KnowledgeBase): The knowledge base; the object itself does not change.
     cuis (Iterable[str]): Ids of the concepts.
     alias (str | None): The name to remove; None = the whole concept.
-    RETURNS (int): How many there were.
-    RAISES (SapbertError): If there is no such concept or name, or it is the only one.
+    RETURNS (KnowledgeBase): The new version.
+    RAISES (SapbertError): If there is no such concept or name, it is the only name, or
+        the folder has changed, is locked or cannot be written.
     """
-    added, removed = read_overlay(kb.folder, kb.meta)
-    united = {concept.cui: concept for concept in added}
-    count = 0
+    base, edits = Store(kb.folder), read_edits(kb)
     for cui in cuis:
-        concept = kb.concept(cui)
+        concept = find_concept(base, edits, cui)
         if concept is None:
             raise SapbertError(Errors.E336.format(cui=repr(cui)))
-        count += 1
         if alias is None:
-            removed[concept.cui] = set()
-            united.pop(concept.cui, None)
+            edits.removed[concept.cui] = set()
+            edits.added.pop(concept.cui, None)
             continue
         if alias not in concept.aliases or len(concept.aliases) == 1:
             raise SapbertError(Errors.E337.format(cui=cui))
-        if concept.cui not in removed or removed[concept.cui]:
-            removed.setdefault(concept.cui, set()).add(alias)
-        local = united.pop(concept.cui, None)
-        if local and (left := without_aliases(local, {alias})):
-            united[left.cui] = left
-    write_overlay(kb, [united[cui] for cui in sorted(united)], removed)
-    return count
+        if concept.cui not in edits.removed or edits.removed[concept.cui]:
+            edits.removed.setdefault(concept.cui, set()).add(alias)
+        added = edits.added.pop(concept.cui, None)
+        if added and (left := remove_aliases(added, {alias})):
+            edits.added[concept.cui] = left
+    return write_overlay(kb, base, edits)
 
 
-def write_overlay(kb: KnowledgeBase, concepts: list[Concept], removed: Removed) -> None:
-    """Write an overlay beside the one that is there, and then name it in meta.json.
+def find_concept(base: Store, edits: Edits, cui: str) -> Concept | None:
+    """Return the concept with an id, or with a retired id, after the edits."""
+    known = base.concept(cui)
+    if known is not None and known.cui != cui:
+        retired_for, known = known.cui, None
+    else:
+        added = edits.added.values()
+        retired_for = next((one.cui for one in added if cui in one.retired), cui)
+    if known is None and cui not in edits.added:
+        return None if retired_for == cui else find_concept(base, edits, retired_for)
+    return edits.apply(known, cui)
 
-    kb (KnowledgeBase): The knowledge base.
-    concepts (list[Concept]): What is added, sorted by id.
-    removed (Removed): What is gone of what was built.
-    RAISES (SapbertError): If somebody changed the knowledge base meanwhile or is
-        changing it, or the folder cannot be written.
-    """
-    with hold_kb(kb.folder):
-        if read_meta(kb.folder) != kb.meta:
+
+def read_edits(kb: KnowledgeBase) -> Edits:
+    """Read the edits of the overlay; empty if there is none."""
+    folder = kb.overlay_folder
+    if folder is None:
+        return Edits({}, {})
+    removed = json.loads((folder / REMOVED_FILE).read_text("utf8"))
+    return Edits(
+        {concept.cui: concept for concept in read_concepts(folder / CONCEPTS_FILE)},
+        {cui: set(aliases) for cui, aliases in removed.items()},
+    )
+
+
+def write_overlay(kb: KnowledgeBase, base: Store, edits: Edits) -> KnowledgeBase:
+    """Write a new version of the overlay, then name it in meta.json."""
+    with lock_kb(kb.folder):
+        if read_manifest(kb.folder, old_overlay=True) != kb.manifest:
             raise SapbertError(Errors.E338.format(path=kb.folder))
-        old = overlay_folder(kb.folder, kb.meta)
+        old = kb.overlay_folder
         number = int(old.name.partition("-")[2]) + 1 if old else 1
         new = kb.folder / f"overlay-{number}"
         with write_folder_atomically(new) as part:
-            write_concepts(part / CONCEPTS_FILE, concepts)
-            gone = {cui: sorted(removed[cui]) for cui in sorted(removed)}
-            write_json(part / REMOVED_FILE, gone)
-            rows = write_layer(kb, concepts, part, removed)
+            added = [edits.added[cui] for cui in sorted(edits.added)]
+            write_concepts(part / CONCEPTS_FILE, added)
+            removed = {cui: sorted(edits.removed[cui]) for cui in sorted(edits.removed)}
+            write_json(part / REMOVED_FILE, removed)
+            rows = write_changes(kb, base, edits, part)
         files = {
-            name: entry
-            for name, entry in kb.meta["files"].items()
+            name: record
+            for name, record in kb.manifest.files.items()
             if not OVERLAY_FOLDER.match(name)
         }
-        files.update(
-            {f"{new.name}/{name}": entry for name, entry in describe_files(new).items()}
+        files |= {f"{new.name}/{name}": r for name, r in describe_files(new).items()}
+        overlay = OverlayRecord(
+            folder=new.name,
+            format=OVERLAY_FORMAT,
+            concepts=len(edits.added),
+            rows=rows,
+            removed=len(edits.removed),
         )
-        described = {
-            "folder": new.name,
-            "concepts": len(concepts),
-            "rows": rows,
-            "removed": len(removed),
-        }
-        meta = {**kb.meta, "overlay": described, "files": files}
-        write_json(kb.folder / META_FILE, meta)
-        kb.read_layers(read_meta(kb.folder))
+        update = {"overlay": overlay, "files": files}
+        write_manifest(kb.folder, kb.manifest.model_copy(update=update))
         for path in kb.folder.iterdir():
-            # A search that began before may still read the one that this one replaces.
+            # Knowledge bases that are open may still read the version before.
             if OVERLAY_FOLDER.fullmatch(path.name) and path not in (new, old):
                 shutil.rmtree(path, ignore_errors=True)
+    return kb.reopen()
 
 
-def name_again(known: Concept, added: Concept) -> Concept:
-    """Return what a filter has to know of a concept where names are added to it.
+def write_changes(kb: KnowledgeBase, base: Store, edits: Edits, folder: Path) -> int:
+    """Write the concepts.db and the index of an overlay.
 
-    known (Concept): As it was built.
-    added (Concept): What is added.
-    RETURNS (Concept): Its types, its preferred name, and those of its names that are
-        added once more, with their languages and sources.
+    RETURNS (int): Number of new rows.
     """
-    others = {*known.aliases} - {known.name, *added.aliases}
-    left = without_aliases(known, others) or known
-    return replace(left, codes={}, parents=[], definition=None, retired=[])
-
-
-def write_layer(
-    kb: KnowledgeBase, concepts: list[Concept], folder: Path, removed: Removed
-) -> int:
-    """Write concepts.db and the index of what is added.
-
-    kb (KnowledgeBase): With what was built, and its encoder.
-    concepts (list[Concept]): What is added.
-    folder (Path): Where to.
-    removed (Removed): What is gone of what was built.
-    RETURNS (int): How many rows the index has.
-    RAISES (SapbertError): If the encoder cannot read any name of a concept.
-    """
-    base = kb.layers[0]
-    built = Layer(
-        base.folder, base.open_index, first=0, rows=base.rows, removed=removed
+    ((concepts, origins),) = base.query(
+        "SELECT (SELECT max(id) + 1 FROM concepts), "
+        "(SELECT coalesce(max(origin), -1) + 1 FROM aliases)"
     )
-    rows: dict[bytes, int] = {}
-    names: list[tuple[int, ...]] = []
-    origins: dict[Any, int] = {}
-    with create_store(folder / STORE_FILE) as connection:
-        for number, concept in enumerate(concepts):
-            pieces, _ = tokenize_names(kb.encoder, concept.aliases)
-            taken: list[int | None] = []
-            for ids in pieces:
+    first_row = kb.manifest.counts.rows
+    names: dict[bytes, str] = {}  # key of each new row → its name
+    replaced: list[int] = []
+    with create_store(
+        folder / STORE_FILE,
+        first_concept=concepts,
+        first_row=first_row,
+        first_origin=origins,
+    ) as store:
+        for cui in sorted({*edits.added, *edits.removed}):
+            numbers = base.query("SELECT id FROM concepts WHERE cui = ?", [cui])
+            number = next((number for (number,) in numbers), None)
+            known = None if number is None else base.read_concept(number)
+            if number is not None:
+                replaced.append(number)
+            concept = edits.apply(known, cui)
+            if concept is None:
+                continue
+            token_ids, _ = tokenize_names(kb.encoder, concept.aliases)
+            rows = find_rows(base, token_ids)
+            for alias, ids in zip(concept.aliases, token_ids, strict=True):
                 if ids and name_key(ids) not in rows:
-                    rows[name_key(ids)] = len(names)
-                    names.append(ids)
-                taken.append(rows[name_key(ids)] if ids else None)
-            if not any(pieces):
-                raise SapbertError(Errors.E339.format(cui=concept.cui))
-            if known := built.concept(concept.cui):
-                by_name = dict(zip(concept.aliases, taken, strict=True))
-                concept = unite_concepts([name_again(known, concept), concept])
-                taken = [by_name.get(name) for name in concept.aliases]
-            add_concept(connection, number, concept, taken, origins)
-        finish_store(connection, rows, origins)
+                    names.setdefault(name_key(ids), alias)
+            new = {key: first_row + place for place, key in enumerate(names)}
+            rows = new | rows
+            store.add(concept, [rows[name_key(i)] if i else None for i in token_ids])
+        store.finish(names, replaced)
     if names:
-        vectors = np.ascontiguousarray(kb.embed(names), dtype="<f4")
+        vectors = np.ascontiguousarray(kb.embed([*names.values()]).vectors, dtype="<f4")
         if not np.isfinite(vectors).all():
             raise SapbertError(Errors.E315)
         build_index(vectors, folder, backend="exact", settings={})
-        if kb.meta.get("ngrams"):
-            texts = iterate_names(Store(folder), len(names))
-            build_ngrams(texts, folder / NGRAMS_FOLDER)
+        if kb.manifest.ngrams:
+            build_ngrams(names.values(), folder / NGRAMS_FOLDER)
     return len(names)
+
+
+def find_rows(base: Store, token_ids: list[TokenIds]) -> dict[bytes, int]:
+    """Return the rows of the base by key."""
+    return base.rows_of_keys(name_key(ids) for ids in token_ids if ids)

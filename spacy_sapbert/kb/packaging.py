@@ -1,4 +1,4 @@
-"""kb/ → a wheel that `pip install` makes known under a name."""
+"""Folder of a knowledge base → an installable wheel."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from .copying import copy_files
 from .installed import ENTRY_POINTS
 from .knowledge_base import load_kb
 
-INIT = '''"""A knowledge base for spacy-sapbert; `folder` is where it lies."""
+INIT = '''"""A knowledge base for spacy-sapbert in the path `folder`."""
 
 from pathlib import Path
 
@@ -35,22 +35,22 @@ setup(
 
 
 def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
-    """Make an installable wheel of a knowledge base.
+    """Build an installable wheel of a knowledge base.
 
-    kb (Path): The folder of the knowledge base; it is verified first.
-    output (Path): The folder that the wheel is put into.
-    name (str): What `kb = "…"` in a config will say: letters, digits and underscores.
-    version (str): Of the package, e.g. "0.1.0".
+    kb (Path): The folder of the knowledge base, which is verified first.
+    output (Path): The folder for the wheel.
+    name (str): Name for `kb = "…"` in a config: letters, digits and underscores.
+    version (str): Version of the package, e.g. "0.1.0".
     RETURNS (Path): The wheel.
-    RAISES (SapbertError): If the knowledge base is damaged, a name or version is not
-        usable, or the build fails.
+    RAISES (SapbertError): If the knowledge base is damaged, the name or version is not
+        valid, or the build fails.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise SapbertError(Errors.E316.format(name=name))
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise SapbertError(Errors.E317.format(version=version))
     opened = load_kb(kb)
-    counts = opened.meta["counts"]
+    counts = opened.manifest.counts
     module = f"sapbert_kb_{name}"
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)
@@ -60,7 +60,7 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
             SETUP.format(
                 project=module.replace("_", "-"),
                 version=version,
-                description=f"{counts['concepts']} concepts for spacy-sapbert",
+                description=f"{counts.concepts} concepts for spacy-sapbert",
                 module=module,
                 minimum=__version__,
                 group=ENTRY_POINTS,
@@ -68,7 +68,7 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
             ),
             "utf8",
         )
-        # Without isolation nothing is fetched: setuptools is here already.
+        # Without isolation the build downloads nothing.
         command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "."]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True)
         wheels = sorted((root / "dist").glob("*.whl"))

@@ -8,82 +8,103 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import (
-    Any,
-    NamedTuple,
-)
+from typing import Any
 from urllib.parse import quote
 
+from ..linking.candidates import Entry
 from ..vocabularies.concepts import Concept
 
 FILE = "concepts.db"
-ASKED_AT_ONCE = 500  # values in one SQL statement
-KINDS = ("language", "source")  # what the origin of a name tells
+QUERY_VALUES = 500  # values in one SQL statement
+KINDS = ("language", "source")  # what the origin of a name says
+
+OVERLAY_VIEWS = (
+    "PRAGMA temp_store = MEMORY;"
+    + "".join(
+        f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} "
+        f"WHERE {column} NOT IN (SELECT concept FROM overlay.replaced) "
+        f"UNION ALL SELECT * FROM overlay.{table};"
+        for table, column in (
+            ("concepts", "id"),
+            ("aliases", "concept"),
+            ("types", "concept"),
+            ("codes", "concept"),
+            ("parents", "concept"),
+            ("retired", "concept"),
+        )
+    )
+    + "".join(
+        f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} "
+        f"UNION ALL SELECT * FROM overlay.{table};"
+        for table in ("rows", "origins")
+    )
+)
 
 
-class Entry(NamedTuple):
-    """One alias of one concept on a row of the index.
-
-    row (int): The row.
-    cui (str): The concept.
-    name (str): Its preferred name.
-    alias (str): The alias.
-    preferred (bool): Whether the alias is the preferred name.
-    concept (int): Number of the concept.
-    origin (int): Number of the languages and sources that the alias has.
-    """
-
-    row: int
-    cui: str
-    name: str
-    alias: str
-    preferred: bool
-    concept: int = -1
-    origin: int = -1
+def read_only_uri(path: Path) -> str:
+    """Return the URI by which SQLite opens a file that does not change."""
+    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
-def name_key(pieces: Sequence[int]) -> bytes:
-    """Name a row of the index by its wordpieces.
-
-    pieces (Sequence[int]): Ids, special ones included.
-    RETURNS (bytes): 16 bytes, equal for equal wordpieces.
-    """
-    ids = array("q", pieces).tobytes()
+def name_key(token_ids: Sequence[int]) -> bytes:
+    """Return the key of a row: 16 bytes, equal for equal token ids."""
+    ids = array("q", token_ids).tobytes()
     return hashlib.blake2b(ids, digest_size=16).digest()
 
 
 class Store:
-    """Reads a concepts.db; one connection a process and thread, opened when needed.
+    """Reads a concepts.db and, over it, the concepts.db of an overlay.
+
+    Each process and thread has a connection of its own, opened when first used. With an
+    overlay, temporary views with the names of the tables hide the concepts that the
+    overlay replaces and add those that it has.
 
     folder (Path): Of the knowledge base.
+    overlay (Path | None): Folder of the overlay.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, overlay: Path | None = None) -> None:
         self.path = folder / FILE
+        self.overlay = None if overlay is None else overlay / FILE
         self.open = threading.local()
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """Ask the file; a connection is never carried across a fork."""
+        """Run a statement; a connection is never used after a fork."""
         if getattr(self.open, "process", None) != os.getpid():
-            uri = f"file:{quote(str(self.path.absolute()))}?mode=ro&immutable=1"
-            self.open.connection = sqlite3.connect(uri, uri=True)
+            connection = sqlite3.connect(read_only_uri(self.path), uri=True)
+            if self.overlay is not None:
+                uri = read_only_uri(self.overlay)
+                connection.execute("ATTACH DATABASE ? AS overlay", [uri])
+                connection.executescript(OVERLAY_VIEWS)
+            self.open.connection = connection
             self.open.process = os.getpid()
-        connection: sqlite3.Connection = self.open.connection
+        connection = self.open.connection
         return connection.execute(sql, values)
 
     def query_many(self, sql: str, values: Iterable[Any]) -> Iterator[Any]:
-        """Ask for many values; `{}` in the statement stands for their list."""
-        # In order: neighbours are likely to lie on the same page of the file.
+        """Run a statement for many values; `{}` in it stands for their list."""
+        # In order: neighbours are likely to be on the same page of the file.
         distinct = sorted({*values})
-        for start in range(0, len(distinct), ASKED_AT_ONCE):
-            part = distinct[start : start + ASKED_AT_ONCE]
+        for start in range(0, len(distinct), QUERY_VALUES):
+            part = distinct[start : start + QUERY_VALUES]
             yield from self.query(sql.format(", ".join("?" * len(part))), part)
+
+    def column(self, sql: str, value: Any) -> list[Any]:
+        """Return the first column of a query with one value."""
+        return [row[0] for row in self.query(sql, [value])]
+
+    def lists(self, sql: str, values: Iterable[Any]) -> dict[Any, list[Any]]:
+        """Return the second column of a query as lists, by the first column."""
+        found: dict[Any, list[Any]] = defaultdict(list)
+        for key, value in self.query_many(sql, values):
+            found[key].append(value)
+        return dict(found)
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every alias of every concept on some rows.
 
-        rows (Iterable[int]): The rows.
-        RETURNS (dict[int, list[Entry]]): By row, in the order of CUI and alias.
+        RETURNS (dict[int, list[Entry]]): By row, in the order of CUI and alias; rows
+            without names are left out.
         """
         found: dict[int, list[Entry]] = defaultdict(list)
         for row, cui, name, alias, place, concept, origin in self.query_many(
@@ -97,45 +118,30 @@ class Store:
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(found)
 
-    def rows_of(self, cui: str) -> list[int]:
-        """Return the rows of the names of a concept, ascending."""
+    def entries_of(self, cui: str) -> list[Entry]:
+        """Return the names of a concept that are on rows of the index."""
         sql = (
-            "SELECT DISTINCT row FROM aliases JOIN concepts ON id = concept "
+            "SELECT row FROM aliases JOIN concepts ON id = concept "
             "WHERE cui = ? AND row IS NOT NULL ORDER BY row"
         )
-        return [row for (row,) in self.query(sql, [cui])]
+        by_row = self.entries(self.column(sql, cui))
+        return [entry for row in by_row.values() for entry in row if entry.cui == cui]
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
-        """Find which tokenised names are rows.
-
-        keys (Iterable[bytes]): From `build.name_key`.
-        RETURNS (dict[bytes, int]): Those that are.
-        """
+        """Return the row of each key (from `name_key`) that has one."""
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
         return dict(self.query_many(sql, keys))
 
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
-        """Return the semantic types of some concepts.
-
-        cuis (Iterable[str]): Their ids.
-        RETURNS (dict[str, list[str]]): By id; without those that have none.
-        """
-        found: dict[str, list[str]] = defaultdict(list)
-        for cui, kind in self.query_many(
+        """Return the semantic types by concept; those without types are left out."""
+        sql = (
             "SELECT cui, type FROM types JOIN concepts ON id = concept "
-            "WHERE cui IN ({}) ORDER BY type",
-            cuis,
-        ):
-            found[cui].append(kind)
-        return dict(found)
+            "WHERE cui IN ({}) ORDER BY type"
+        )
+        return self.lists(sql, cuis)
 
     def codes(self, cuis: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-        """Return the codes of some concepts.
-
-        cuis (Iterable[str]): Their ids.
-        RETURNS (dict[str, dict[str, list[str]]]): By id and source; without those that
-            have none.
-        """
+        """Return the codes by concept and source; concepts without are left out."""
         found: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for cui, source, code in self.query_many(
             "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
@@ -146,7 +152,7 @@ class Store:
         return dict(found)
 
     def cuis_of_code(self, source: str, code: str) -> list[str]:
-        """Find the concepts that a code of a source means, sorted by id."""
+        """Return the ids of the concepts with a code of a source, sorted."""
         sql = (
             "SELECT cui FROM codes JOIN concepts ON id = concept "
             "WHERE source = ? AND code = ? ORDER BY cui"
@@ -154,30 +160,23 @@ class Store:
         return [cui for (cui,) in self.query(sql, [source, code])]
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
-        """Return the ids one step up of some concepts; without those that have none."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for cui, parent in self.query_many(
+        """Return the ids of the parents by concept; those without are left out."""
+        sql = (
             "SELECT cui, parent FROM parents JOIN concepts ON id = concept "
-            "WHERE cui IN ({}) ORDER BY parent",
-            cuis,
-        ):
-            found[cui].append(parent)
-        return dict(found)
+            "WHERE cui IN ({}) ORDER BY parent"
+        )
+        return self.lists(sql, cuis)
 
     def children(self, cui: str) -> list[str]:
-        """Return the ids one step down of a concept, sorted."""
+        """Return the ids of the children of a concept, sorted."""
         sql = (
             "SELECT cui FROM parents JOIN concepts ON id = concept "
             "WHERE parent = ? ORDER BY cui"
         )
-        return [child for (child,) in self.query(sql, [cui])]
+        return self.column(sql, cui)
 
     def origins(self, kind: str) -> dict[int, list[str]]:
-        """Return the languages, or the sources, of each origin of names.
-
-        kind (str): One of `KINDS`.
-        RETURNS (dict[int, list[str]]): By number of the origin.
-        """
+        """Return the values of one of `KINDS` by number of the origin."""
         found: dict[int, list[str]] = defaultdict(list)
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
         for origin, value in self.query(sql, [kind]):
@@ -185,44 +184,27 @@ class Store:
         return dict(found)
 
     def spellings(self, forms: Iterable[str]) -> dict[str, list[str]]:
-        """Find which normalised forms are names, and how these are written.
+        """Return the aliases of each normalised form that is a name.
 
-        forms (Iterable[str]): From `forms.name_form`.
-        RETURNS (dict[str, list[str]]): The aliases of each form that is a name, sorted.
+        forms (Iterable[str]): From `surface_forms.name_form`.
+        RETURNS (dict[str, list[str]]): Distinct aliases, sorted, by form.
         """
-        found: dict[str, set] = defaultdict(set)
         sql = "SELECT form, alias FROM aliases WHERE form IN ({})"
-        for form, alias in self.query_many(sql, forms):
-            found[form].add(alias)
-        return {form: sorted(aliases) for form, aliases in found.items()}
-
-    def bearers(self, form: str) -> list[tuple[str, str]]:
-        """Return the concepts whose names have a form, and these names."""
-        sql = (
-            "SELECT cui, alias FROM aliases JOIN concepts ON id = concept "
-            "WHERE form = ? ORDER BY cui, alias"
-        )
-        return list(self.query(sql, [form]))
-
-    def cuis(self) -> Iterator[str]:
-        """Return the ids of all concepts, in the order in which they were added."""
-        for (cui,) in self.query("SELECT cui FROM concepts ORDER BY id").fetchall():
-            yield cui
+        found = self.lists(sql, forms)
+        return {form: sorted({*aliases}) for form, aliases in found.items()}
 
     def concept(self, cui: str) -> Concept | None:
-        """Look a concept up by its id, or by one that was retired for it.
-
-        cui (str): The id.
-        RETURNS (Concept | None): The concept, if there is one.
-        """
-        row = self.query("SELECT id FROM concepts WHERE cui = ?", [cui]).fetchone()
-        if row is None:
-            sql = "SELECT concept FROM retired WHERE cui = ?"
-            row = self.query(sql, [cui]).fetchone()
-        return None if row is None else self.numbered_concept(row[0])
+        """Return the concept with an id or retired id; None if there is none."""
+        for sql in (
+            "SELECT id FROM concepts WHERE cui = ?",
+            "SELECT concept FROM retired WHERE cui = ?",
+        ):
+            if row := self.query(sql, [cui]).fetchone():
+                return self.read_concept(row[0])
+        return None
 
     def current_cuis(self, cuis: Iterable[str]) -> dict[str, str]:
-        """Find which ids were retired, and for which concepts."""
+        """Return the current id of each id that was retired."""
         sql = (
             "SELECT retired.cui, concepts.cui FROM retired "
             "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
@@ -230,23 +212,14 @@ class Store:
         return dict(self.query_many(sql, cuis))
 
     def concepts(self) -> Iterator[Concept]:
-        """Return all concepts, in the order in which they were added."""
+        """Yield all concepts in the order in which they were added."""
         for (number,) in self.query("SELECT id FROM concepts ORDER BY id").fetchall():
-            yield self.numbered_concept(number)
+            yield self.read_concept(number)
 
-    def numbered_concept(self, number: int) -> Concept:
-        """Read one concept whole.
-
-        number (int): Of the concept.
-        RETURNS (Concept): The concept.
-        """
-
-        def column(sql: str) -> list[str]:
-            return [value for (value,) in self.query(sql, [number])]
-
+    def read_concept(self, number: int) -> Concept:
+        """Read one concept by its number."""
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
         cui, definition = self.query(sql, [number]).fetchone()
-        codes: dict[str, list[str]] = defaultdict(list)
         places: dict[str, dict[str, list[int]]] = {kind: {} for kind in KINDS}
         for kind, value, place in self.query(
             "SELECT kind, value, place FROM aliases "
@@ -255,21 +228,21 @@ class Store:
             [number],
         ):
             places[kind].setdefault(value, []).append(place)
+        codes: dict[str, list[str]] = defaultdict(list)
         sql = "SELECT source, code FROM codes WHERE concept = ? ORDER BY source, code"
         for source, code in self.query(sql, [number]):
             codes[source].append(code)
+        table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
         return Concept(
             cui=cui,
-            aliases=column(
-                "SELECT alias FROM aliases WHERE concept = ? ORDER BY place"
+            aliases=self.column(
+                "SELECT alias FROM aliases WHERE concept = ? ORDER BY place", number
             ),
-            types=column("SELECT type FROM types WHERE concept = ? ORDER BY type"),
+            types=self.column(table("type", "types"), number),
             codes=dict(codes),
-            parents=column(
-                "SELECT parent FROM parents WHERE concept = ? ORDER BY parent"
-            ),
+            parents=self.column(table("parent", "parents"), number),
             definition=definition,
-            retired=column("SELECT cui FROM retired WHERE concept = ? ORDER BY cui"),
+            retired=self.column(table("cui", "retired"), number),
             languages=places["language"],
             sources=places["source"],
         )

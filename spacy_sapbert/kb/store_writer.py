@@ -1,4 +1,4 @@
-"""concepts.db, written: from an empty file to one that is only read from then on."""
+"""Writes concepts.db, which is only read afterwards."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
+from ..linking.surface_forms import name_form
 from ..vocabularies.concepts import Concept
 from .store import KINDS
-from .surface_forms import name_form
 
 SCHEMA = """
 CREATE TABLE concepts (
@@ -47,123 +47,137 @@ CREATE INDEX concepts_by_parent ON parents (parent);
 """
 
 
-# Languages and sources that a name has → the number of that combination: there are few
-# of them, also where there are millions of names.
-Origin = tuple[tuple[str, ...], tuple[str, ...]]
-Origins = dict[Origin, int]
+# Of an overlay: concepts of the knowledge base that are replaced or removed.
+REPLACED = "CREATE TABLE replaced (concept INTEGER PRIMARY KEY)"
 
 
-def number_origins(concept: Concept, origins: Origins) -> list[int]:
-    """Number the languages and sources of each name of a concept.
+class StoreWriter:
+    """Writes a concepts.db. Numbers continue those of the store that it belongs over.
 
-    concept (Concept): The concept.
-    origins (Origins): The numbers so far; new ones are added.
-    RETURNS (list[int]): A number for each alias.
+    connection (sqlite3.Connection): From `create_store`.
+    first_concept (int): Number of the first concept.
+    first_row (int): Number of the first row.
+    first_origin (int): Number of the first origin. There are few combinations of
+        languages and sources, so each combination has a number.
     """
-    found: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
-    for kind, values in enumerate((concept.languages, concept.sources)):
-        for value, places in values.items():
-            for place in places:
-                found[place][kind].append(value)
-    return [
-        origins.setdefault((tuple(languages), tuple(sources)), len(origins))
-        for languages, sources in found
-    ]
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        first_concept: int = 0,
+        first_row: int = 0,
+        first_origin: int = 0,
+    ) -> None:
+        self.connection = connection
+        self.next_concept = first_concept
+        self.first_row = first_row
+        self.first_origin = first_origin
+        self.origins: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+
+    def add(self, concept: Concept, rows: Sequence[int | None]) -> None:
+        """Write one concept.
+
+        concept (Concept): The concept.
+        rows (Sequence[int | None]): The row of each alias; None = it has none.
+        RAISES (SapbertError): If a concept with this id was written before.
+        """
+        number, run = self.next_concept, self.connection.executemany
+        try:
+            self.connection.execute(
+                "INSERT INTO concepts VALUES (?, ?, ?, ?)",
+                (number, concept.cui, concept.name, concept.definition),
+            )
+        except sqlite3.IntegrityError:
+            raise SapbertError(Errors.E312.format(cui=concept.cui)) from None
+        origins = self.number_origins(concept)
+        names = enumerate(zip(concept.aliases, rows, origins, strict=True))
+        run(
+            "INSERT INTO aliases VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                (number, place, alias, name_form(alias), row, origin)
+                for place, (alias, row, origin) in names
+            ),
+        )
+        insert = "INSERT OR IGNORE INTO {} VALUES (?, ?)".format
+        run(insert("types"), ((number, kind) for kind in concept.types))
+        run(insert("parents"), ((number, parent) for parent in concept.parents))
+        run(insert("retired"), ((cui, number) for cui in concept.retired))
+        run(
+            "INSERT OR IGNORE INTO codes VALUES (?, ?, ?)",
+            (
+                (number, source, code)
+                for source, codes in concept.codes.items()
+                for code in codes
+            ),
+        )
+        self.next_concept += 1
+
+    def number_origins(self, concept: Concept) -> list[int]:
+        """Return the number of the languages and sources of each alias."""
+        found: list[tuple[list[str], list[str]]] = [([], []) for _ in concept.aliases]
+        for kind, values in enumerate((concept.languages, concept.sources)):
+            for value, places in values.items():
+                for place in places:
+                    found[place][kind].append(value)
+        return [
+            self.origins.setdefault(
+                (tuple(languages), tuple(sources)),
+                self.first_origin + len(self.origins),
+            )
+            for languages, sources in found
+        ]
+
+    def finish(
+        self, keys: Iterable[bytes], replaced: Iterable[int] | None = None
+    ) -> None:
+        """Write the keys of the rows, the origins and the indices.
+
+        keys (Iterable[bytes]): Keys of the rows, in order.
+        replaced (Iterable[int] | None): Of an overlay: numbers of the concepts that it
+            replaces or removes.
+        """
+        self.connection.executemany(
+            "INSERT INTO origins VALUES (?, ?, ?)",
+            (
+                (number, kind, value)
+                for origin, number in self.origins.items()
+                for kind, values in zip(KINDS, origin, strict=True)
+                for value in values
+            ),
+        )
+        self.connection.executemany(
+            "INSERT INTO rows VALUES (?, ?)", enumerate(keys, self.first_row)
+        )
+        if replaced is not None:
+            self.connection.execute(REPLACED)
+            self.connection.executemany(
+                "INSERT INTO replaced VALUES (?)", ((number,) for number in replaced)
+            )
+        for statement in INDICES.strip().splitlines():
+            self.connection.execute(statement)
+        self.connection.execute("COMMIT")
 
 
 @contextmanager
-def create_store(path: Path) -> Iterator[sqlite3.Connection]:
-    """Begin a concepts.db that is filled from an empty file.
+def create_store(path: Path, **first: int) -> Iterator[StoreWriter]:
+    """Create a concepts.db.
 
-    path (Path): The file to create.
-    YIELDS (sqlite3.Connection): Open, with the tables, inside a transaction.
-    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    path (Path): The file.
+    first (int): Numbers to begin with; see `StoreWriter`.
+    YIELDS (StoreWriter): Inside a transaction; `finish` commits it.
+    RAISES (SapbertError): If the system refuses, e.g. because the disk is full.
     """
     try:
         connection = sqlite3.connect(path)
         try:
-            # The file takes its name only when it is whole, so no journal is needed.
+            # The file is renamed only when it is complete, so no journal is needed.
             connection.executescript(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
             )
             connection.executescript(SCHEMA)
             connection.execute("BEGIN")
-            yield connection
+            yield StoreWriter(connection, **first)
         finally:
             connection.close()
     except sqlite3.Error as error:
         raise SapbertError(Errors.E004.format(path=path, reason=error)) from error
-
-
-def add_concept(
-    connection: sqlite3.Connection,
-    number: int,
-    concept: Concept,
-    rows: Sequence[int | None],
-    origins: Origins,
-) -> None:
-    """Write one concept.
-
-    connection (sqlite3.Connection): From `create_store`.
-    number (int): Of the concept, from 0.
-    concept (Concept): The concept.
-    rows (Sequence[int | None]): The row of each alias; None if it has none.
-    origins (Origins): Of the names so far; those of this concept are added.
-    RAISES (SapbertError): If the concept is there already.
-    """
-    try:
-        connection.execute(
-            "INSERT INTO concepts VALUES (?, ?, ?, ?)",
-            (number, concept.cui, concept.name, concept.definition),
-        )
-    except sqlite3.IntegrityError:
-        raise SapbertError(Errors.E312.format(cui=concept.cui)) from None
-    connection.executemany(
-        "INSERT INTO aliases VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (number, place, alias, name_form(alias), row, origin)
-            for place, (alias, row, origin) in enumerate(
-                zip(
-                    concept.aliases, rows, number_origins(concept, origins), strict=True
-                )
-            )
-        ),
-    )
-    insert = "INSERT OR IGNORE INTO {} VALUES (?, ?)".format
-    connection.executemany(insert("types"), ((number, t) for t in concept.types))
-    connection.executemany(insert("parents"), ((number, p) for p in concept.parents))
-    connection.executemany(
-        insert("retired"), ((cui, number) for cui in concept.retired)
-    )
-    connection.executemany(
-        "INSERT OR IGNORE INTO codes VALUES (?, ?, ?)",
-        (
-            (number, source, code)
-            for source, codes in concept.codes.items()
-            for code in codes
-        ),
-    )
-
-
-def finish_store(
-    connection: sqlite3.Connection, keys: Iterable[bytes], origins: Origins
-) -> None:
-    """Write the keys of the rows, the origins and the indices.
-
-    connection (sqlite3.Connection): From `create_store`.
-    keys (Iterable[bytes]): The key of row 0, row 1, …
-    origins (Origins): Of all names.
-    """
-    connection.executemany(
-        "INSERT INTO origins VALUES (?, ?, ?)",
-        (
-            (number, kind, value)
-            for origin, number in origins.items()
-            for kind, values in zip(KINDS, origin, strict=True)
-            for value in values
-        ),
-    )
-    connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(keys))
-    for statement in INDICES.strip().splitlines():
-        connection.execute(statement)
-    connection.execute("COMMIT")

@@ -1,33 +1,49 @@
-"""Mentions → candidates: what is looked up, ties settled, reasons given."""
+"""Search results → links: ties broken, reasons given. Pure functions."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from ..evaluation.calibration import score_probability
-from ..kb.store import Entry
-from .broader import find_broader
-from .candidates import BY_ID, Candidate, Evidence, Hit, make_candidate, settle_ties
+from .candidates import Candidate, Entry, RankedEntry
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
-from .ranking import Asked, Found, find_concepts
-from .searched import Searched
+from .ranking import BY_ID, SCORE_DIGITS, Evidence, break_ties
 
-# Notes of mentions that have no concept, though there may be candidates.
+# Notes of mentions without a concept; they may have candidates all the same.
 NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
-BROADER = "broader"  # note of mentions that have a concept above the candidates
-FARTHEST = 3  # distance of concepts that are not close in the hierarchy
+TRUNCATED = "truncated"  # note of mentions longer than the maximum of the encoder
+BROADER = "broader"  # note of mentions linked to a parent of their candidates
+MAX_DISTANCE = 3  # distance of concepts that are not close in the hierarchy
+
+Ranking = list[tuple[RankedEntry, str | None]]  # from `break_ties`
+
+
+class MentionQuery(NamedTuple):
+    """A mention and the filter that holds for it."""
+
+    text: str
+    filter: Filter
+
+
+class SearchResult(NamedTuple):
+    """The concepts found for one mention, ties not broken.
+
+    ranked (list[RankedEntry]): The best first, with all that equal the last.
+    note (str | None): Reason for no concept, or "truncated".
+    """
+
+    ranked: list[RankedEntry]
+    note: str | None
 
 
 class Linked(NamedTuple):
-    """What the search says of one mention.
+    """The link of one mention.
 
-    candidates (list[Candidate]): Concepts, the best first.
-    note (str | None): Why there is none ("empty", "no_vector", "filtered",
-        "below_threshold", "ambiguous"), that it is a broader one ("broader"), or that
-        the mention was cut ("cut").
-    cui (str | None): Its concept: the best candidate's, if that counts; or the
-        broader one, which need not be a candidate.
+    candidates (list[Candidate]): The best first.
+    note (str | None): Reason for no concept (one of `NIL_NOTES`), "broader" or
+        "truncated".
+    cui (str | None): Id of the linked concept: the first candidate or, with the note
+        "broader", a concept that need not be a candidate.
     """
 
     candidates: list[Candidate]
@@ -35,217 +51,196 @@ class Linked(NamedTuple):
     cui: str | None
 
     @property
-    def counted(self) -> list[Candidate]:
-        """The candidates, where the best of them is what the mention means."""
+    def accepted(self) -> list[Candidate]:
+        """The candidates, if the mention is linked to the first of them."""
         return self.candidates if self.cui and self.note != BROADER else []
 
 
-def link_mentions(
-    kb: Searched,
-    mentions: Sequence[str],
-    options: LinkOptions,
-    *,
-    labels: Sequence[str] | None = None,
-    documents: Sequence[int] | None = None,
-) -> list[Linked]:
-    """Find the concepts that mentions may mean; see `KnowledgeBase.link`."""
-    labels = labels or [""] * len(mentions)
-    documents = documents or list(range(len(mentions)))
-    asked = [
-        (text, mention_filter(label, options))
+@dataclass(frozen=True)
+class ConceptInfo:
+    """Data of the concepts found, by concept id.
+
+    types (Mapping[str, list[str]]): Semantic types.
+    codes (Mapping[str, dict[str, list[str]]]): Codes by source.
+    parents (Mapping[str, list[str]]): Ids of the parents, if an option needs them.
+    sources (Mapping[int, list[str]]): Sources by `Entry.origin`, if an option needs
+        them.
+    """
+
+    types: Mapping[str, list[str]]
+    codes: Mapping[str, dict[str, list[str]]]
+    parents: Mapping[str, list[str]] = field(default_factory=dict)
+    sources: Mapping[int, list[str]] = field(default_factory=dict)
+
+
+def make_queries(
+    mentions: Sequence[str], labels: Sequence[str], options: LinkOptions
+) -> list[MentionQuery]:
+    """Return one query for each mention, its filter narrowed by its label."""
+    filters = {label: label_filter(label, options) for label in dict.fromkeys(labels)}
+    return [
+        MentionQuery(text, filters[label])
         for text, label in zip(mentions, labels, strict=True)
     ]
-    found = find_concepts(kb, asked, options)
-    facts = Facts(kb, [hit.entry for one in found.values() for hit in one.hits])
-    settled: dict[Any, list[tuple[Hit, str | None]]] = {}
-
-    def settle(key: Asked, label: str, close: set[str] | None) -> Any:
-        named = (key, label, None if close is None else frozenset(close))
-        if named not in settled:
-            evidence = facts.evidence(options, label, close)
-            settled[named] = settle_ties(found[key].hits, evidence)
-        return settled[named]
-
-    results = [
-        settle(key, label, None) for key, label in zip(asked, labels, strict=True)
-    ]
-    if "coherence" in options.tie_evidence:
-        sure = doubtless_concepts(results, asked, found, documents)
-        results = [
-            settle(key, label, sure[document]) if is_tie(result) else result
-            for key, label, document, result in zip(
-                asked, labels, documents, results, strict=True
-            )
-        ]
-    return [
-        describe(found[key], result, facts, options, key[1])
-        for key, result in zip(asked, results, strict=True)
-    ]
 
 
-def mention_filter(label: str, options: LinkOptions) -> Filter:
-    """Tell what a mention may find.
-
-    label (str): Of its entity.
-    options (LinkOptions): The options.
-    RETURNS (Filter): The filter, narrowed to the types of the label.
-    """
+def label_filter(label: str, options: LinkOptions) -> Filter:
+    """Return the filter of the options, narrowed to the types of a label."""
     if options.label_types_use == "filter" and label in options.label_types:
         return replace(options.filter, label_types=options.label_types[label])
     return options.filter
 
 
-def is_tie(result: Sequence[tuple[Hit, str | None]]) -> bool:
-    """Return whether the best concept shares its score with another."""
-    return bool(result) and result[0][1] is not None
-
-
-def doubtless_concepts(
-    results: Sequence[Sequence[tuple[Hit, str | None]]],
-    asked: Sequence[Asked],
-    found: dict[Asked, Found],
-    documents: Sequence[int],
-) -> dict[int, set[str]]:
-    """Collect the concepts of each document that no other equals.
-
-    results (Sequence[Sequence[tuple[Hit, str | None]]]): Of each mention.
-    asked (Sequence[Asked]): What was looked up.
-    found (dict[Asked, Found]): What was found.
-    documents (Sequence[int]): The document of each mention.
-    RETURNS (dict[int, set[str]]): Their ids, by document.
-    """
-    sure: dict[int, set[str]] = {document: set() for document in documents}
-    for result, key, document in zip(results, asked, documents, strict=True):
-        if result and not is_tie(result) and found[key].note in (None, "cut"):
-            sure[document].add(result[0][0].entry.cui)
-    return sure
-
-
-def describe(
-    found: Found,
-    result: Sequence[tuple[Hit, str | None]],
-    facts: "Facts",
+def link_results(
+    queries: Sequence[MentionQuery],
+    results: Mapping[MentionQuery, SearchResult],
+    info: ConceptInfo,
     options: LinkOptions,
-    wanted: Filter,
-) -> Linked:
-    """Write down what was found for a mention.
+    *,
+    labels: Sequence[str],
+    documents: Sequence[int],
+    probability: Callable[[float], float | None],
+) -> list[Linked]:
+    """Break ties and write the link of each mention.
 
-    found (Found): Before ties were settled.
-    result (Sequence[tuple[Hit, str | None]]): From `settle_ties`.
-    facts (Facts): Of the concepts.
+    queries (Sequence[MentionQuery]): One for each mention.
+    results (Mapping[MentionQuery, SearchResult]): Of all queries.
+    info (ConceptInfo): Data of the concepts in the results.
     options (LinkOptions): The options.
-    wanted (Filter): What it may find.
-    RETURNS (Linked): The candidates, the note and the concept.
+    labels (Sequence[str]): Label of each mention.
+    documents (Sequence[int]): Number of the document of each mention.
+    probability (Callable[[float], float | None]): Score → calibrated probability.
+    RETURNS (list[Linked]): One for each mention.
     """
-    candidates = [
-        make_candidate(
-            rank,
-            hit,
-            types=list(facts.types.get(hit.entry.cui, ())),
-            codes={s: [*c] for s, c in facts.codes.get(hit.entry.cui, {}).items()},
-            tie=tie,
-            probability=facts.probability(hit.score, options) if rank == 1 else None,
-        )
-        for rank, (hit, tie) in enumerate(result[: options.k], 1)
+    known: dict[Any, Ranking] = {}
+
+    def rank(query: MentionQuery, label: str, linked: frozenset[str]) -> Ranking:
+        key = (query, label, linked)
+        if key not in known:
+            evidence = make_evidence(info, options, label, linked)
+            known[key] = break_ties(results[query].ranked, evidence)
+        return known[key]
+
+    rankings = [
+        rank(query, label, frozenset())
+        for query, label in zip(queries, labels, strict=True)
     ]
-    note = found.note
-    if options.ambiguous == "nil" and result and result[0][1] == BY_ID:
-        note = "ambiguous" if note in (None, "cut") else note
-    if options.broader and note == "below_threshold":
-        above = find_broader(facts.kb, candidates, facts.parents, wanted)
-        return Linked(candidates, note if above is None else BROADER, above)
-    counts = bool(candidates) and note not in NIL_NOTES
-    return Linked(candidates, note, candidates[0]["cui"] if counts else None)
+    if "coherence" in options.tie_evidence:
+        notes = [results[query].note for query in queries]
+        linked = unambiguous_concepts(rankings, notes, documents)
+        rankings = [
+            rank(query, label, linked[document]) if is_tie(ranking) else ranking
+            for query, label, document, ranking in zip(
+                queries, labels, documents, rankings, strict=True
+            )
+        ]
+    return [
+        make_link(ranking, results[query].note, info, options, probability)
+        for query, ranking in zip(queries, rankings, strict=True)
+    ]
 
 
-class Facts:
-    """What is known of some concepts, looked up together.
+def is_tie(ranking: Ranking) -> bool:
+    """Return whether the first concept shares its score with another."""
+    return bool(ranking) and ranking[0][1] is not None
 
-    kb (Searched): Where.
-    entries (Sequence[Entry]): Aliases of the concepts.
-    """
 
-    def __init__(self, kb: Searched, entries: Sequence[Entry]) -> None:
-        self.kb = kb
-        cuis = list(dict.fromkeys(entry.cui for entry in entries))
-        facts = kb.facts.recall(cuis)
-        if new := [cui for cui in cuis if cui not in facts]:
-            types, codes = kb.store.types(new), kb.store.codes(new)
-            read = {c: (types.get(c, []), codes.get(c, {})) for c in new}
-            kb.facts.keep(read)
-            facts.update(read)
-        self.types = {cui: types for cui, (types, _) in facts.items() if types}
-        self.codes = {cui: codes for cui, (_, codes) in facts.items()}
-        self.loaded_parents: dict[str, list[str]] | None = None
-        self.cuis = cuis
+def unambiguous_concepts(
+    rankings: Sequence[Ranking],
+    notes: Sequence[str | None],
+    documents: Sequence[int],
+) -> dict[int, frozenset[str]]:
+    """Return the ids of linked concepts without a tie, by document."""
+    found: dict[int, set[str]] = {document: set() for document in documents}
+    for ranking, note, document in zip(rankings, notes, documents, strict=True):
+        if ranking and not is_tie(ranking) and note in (None, TRUNCATED):
+            found[document].add(ranking[0][0].entry.cui)
+    return {document: frozenset(cuis) for document, cuis in found.items()}
 
-    @property
-    def parents(self) -> dict[str, list[str]]:
-        """The ids one step up of each that has any, read when first asked for."""
-        if self.loaded_parents is None:
-            self.loaded_parents = self.kb.store.parents(self.cuis)
-        return self.loaded_parents
 
-    def probability(self, score: float, options: LinkOptions) -> float | None:
-        """Return the probability that a best concept of this score is right.
-
-        score (float): Its cosine.
-        options (LinkOptions): How it was found.
-        RETURNS (float | None): None if nobody calibrated the knowledge base, which
-            is done by cosines alone.
-        """
-        calibration = self.kb.meta.get("calibration")
-        if calibration is None or options.fusion is not None:
-            return None
-        return score_probability(calibration, score)
-
-    def evidence(
-        self, options: LinkOptions, label: str, close: set[str] | None
-    ) -> Evidence:
-        """Return what orders concepts with equal scores.
-
-        options (LinkOptions): Which, and in which order.
-        label (str): Of the entity.
-        close (set[str] | None): The concepts that the document has without doubt;
-            None = not yet known, so that coherence does not count.
-        RETURNS (Evidence): For `settle_ties`.
-        """
-        wanted = expand_types(options.label_types.get(label, ()))
-        ranks = {source: rank for rank, source in enumerate(options.source_rank)}
-
-        def source_rank(entry: Entry) -> int:
-            sources = self.kb.store.sources_of(entry)
-            return min((ranks.get(s, len(ranks)) for s in sources), default=len(ranks))
-
-        values: dict[str, Callable[[Entry], Any]] = {
-            "label": lambda entry: wanted.isdisjoint(
-                self.types.get(entry.cui, (UNTYPED,))
-            ),
-            "preferred": lambda entry: not entry.preferred,
-            "source": source_rank,
-            "coherence": lambda entry: self.distance(entry.cui, close or set()),
+def make_link(
+    ranking: Ranking,
+    note: str | None,
+    info: ConceptInfo,
+    options: LinkOptions,
+    probability: Callable[[float], float | None],
+) -> Linked:
+    """Return the link of one mention."""
+    candidates: list[Candidate] = [
+        {
+            "cui": found.entry.cui,
+            "name": found.entry.name,
+            "alias": found.entry.alias,
+            "score": round(found.score, SCORE_DIGITS),
+            "rank": rank,
+            "types": list(info.types.get(found.entry.cui, ())),
+            "codes": {s: [*c] for s, c in info.codes.get(found.entry.cui, {}).items()},
+            "tie": tie,
+            "probability": probability(found.score) if rank == 1 else None,
         }
-        if not wanted:
-            del values["label"]
-        if not ranks:
-            del values["source"]
-        if not close:
-            del values["coherence"]
-        return [(n, values[n]) for n in options.tie_evidence if n in values]
+        for rank, (found, tie) in enumerate(ranking[: options.k], 1)
+    ]
+    if (
+        options.ambiguous == "nil"
+        and note in (None, TRUNCATED)
+        and ranking
+        and ranking[0][1] == BY_ID
+    ):
+        note = "ambiguous"
+    accepted = bool(candidates) and note not in NIL_NOTES
+    return Linked(candidates, note, candidates[0]["cui"] if accepted else None)
 
-    def distance(self, cui: str, others: set[str]) -> int:
-        """Tell how close a concept is to the nearest of others.
 
-        cui (str): The concept.
-        others (set[str]): The others.
-        RETURNS (int): 0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
-        SOURCE: the distances of HiPrBERT (2023).
-        """
-        parents = {*self.parents.get(cui, ())}
-        if cui in others:
-            return 0
-        theirs = [{*self.parents.get(other, ())} for other in others]
-        if any(parents & them for them in theirs):
-            return 1
-        close = parents & others or any(cui in them for them in theirs)
-        return 2 if close else FARTHEST
+def make_evidence(
+    info: ConceptInfo, options: LinkOptions, label: str, linked: frozenset[str]
+) -> Evidence:
+    """Return the evidence that breaks ties.
+
+    info (ConceptInfo): Data of the concepts.
+    options (LinkOptions): Which evidence counts, and in which order.
+    label (str): Label of the entity.
+    linked (frozenset[str]): Unambiguous concepts of the document; empty = coherence
+        does not count.
+    RETURNS (Evidence): For `break_ties`.
+    """
+    expected = expand_types(options.label_types.get(label, ()))
+    ranks = {source: rank for rank, source in enumerate(options.source_rank)}
+
+    def rank_sources(entry: Entry) -> int:
+        sources = info.sources.get(entry.origin, ())
+        return min((ranks.get(s, len(ranks)) for s in sources), default=len(ranks))
+
+    values: dict[str, Callable[[Entry], Any]] = {}
+    if expected:
+        values["label"] = lambda entry: expected.isdisjoint(
+            info.types.get(entry.cui) or (UNTYPED,)
+        )
+    values["preferred"] = lambda entry: not entry.preferred
+    if ranks:
+        values["source"] = rank_sources
+    if linked:
+        values["coherence"] = lambda entry: hierarchy_distance(
+            entry.cui, linked, info.parents
+        )
+    return [(name, values[name]) for name in options.tie_evidence if name in values]
+
+
+def hierarchy_distance(
+    cui: str, others: frozenset[str], parents: Mapping[str, Sequence[str]]
+) -> int:
+    """Return how close a concept is to the nearest of other concepts.
+
+    cui (str): The concept.
+    others (frozenset[str]): The other concepts.
+    parents (Mapping[str, Sequence[str]]): Ids of the parents of all of them.
+    RETURNS (int): 0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
+    SOURCE: the distances of HiPrBERT (2023).
+    """
+    own = {*parents.get(cui, ())}
+    if cui in others:
+        return 0
+    theirs = [{*parents.get(other, ())} for other in others]
+    if any(own & them for them in theirs):
+        return 1
+    close = own & others or any(cui in them for them in theirs)
+    return 2 if close else MAX_DISTANCE

@@ -1,4 +1,4 @@
-"""What the linker writes into a Doc."""
+"""Writes links into a Doc."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ Attrs = tuple[str, str, str]  # names of the attributes for CUI, candidates and 
 
 
 def set_extensions(attrs: Attrs, kb_ents_attr: str | None = None) -> None:
-    """Register the attributes of spans that a linker writes.
+    """Register the attributes of spans that a linker sets.
 
     attrs (Attrs): Their names.
     kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score.
-    RAISES (SapbertError): If two have one name, or somebody computes one of them.
+    RAISES (SapbertError): If two names are equal, or an attribute has a getter.
     """
     names = [name for name in (*attrs, kb_ents_attr) if name is not None]
     defaults: tuple[Any, ...] = (None, [], None, [])
@@ -42,15 +42,15 @@ def write_links(
     spans_key: str | None,
     kb_ents_attr: str | None = None,
 ) -> None:
-    """Write what was found for the spans of one Doc.
+    """Write the links of the spans of one Doc.
 
     doc (Doc): Changed in place.
-    spans (Sequence[Span]): Its entities, or those of the group.
-    results (Sequence[Linked]): One for each.
+    spans (Sequence[Span]): Its entities, or the spans of the group.
+    results (Sequence[Linked]): The link of each span.
     attrs (Attrs): Names of the attributes.
-    spans_key (str | None): Of the group; None for entities.
-    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score;
-        they are there only for mentions whose best candidate counts.
+    spans_key (str | None): Key of the span group; None = the entities.
+    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score, which
+        are set for mentions linked to their first candidate.
     """
     cui_attr, candidates_attr, note_attr = attrs
     for span, result in zip(spans, results, strict=True):
@@ -58,10 +58,10 @@ def write_links(
         span._.set(candidates_attr, result.candidates)
         span._.set(note_attr, result.note)
         if kb_ents_attr is not None:
-            pairs = [(c["cui"], c["score"]) for c in result.counted]
+            pairs = [(c["cui"], c["score"]) for c in result.accepted]
             span._.set(kb_ents_attr, pairs)
         if spans_key is None:
-            # `ent.kb_id_ = …` is lost: doc.ents makes new spans of its tokens.
+            # `ent.kb_id_ = …` would be lost: `doc.ents` creates new spans.
             for token in span:
                 token.ent_kb_id_ = result.cui or NIL
     if spans_key is not None and spans:

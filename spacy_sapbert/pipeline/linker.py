@@ -1,11 +1,8 @@
-"""The component: finds the concept of every entity that an earlier one detected."""
+"""The component `sapbert_linker`: links the entities that an earlier one detected."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-)
+from typing import TYPE_CHECKING, Any
 
 import srsly
 from spacy.language import Language
@@ -15,34 +12,92 @@ from spacy.training import Example
 from thinc.api import Model
 
 from ..errors import Errors, SapbertError
-from ..linking.options import LinkOptions, change_options
+from ..linking.options import (
+    DEFAULT_OPTIONS,
+    OPTION_NAMES,
+    LinkOptions,
+    change_options,
+)
 from ..system.forks import OwnFolder, ProcessLock
 from .annotations import Attrs, set_extensions, write_links
+from .default_config import DEFAULTS
 from .long_forms import long_form_text
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
-OPENING = ProcessLock()  # a component is pickled, and a lock in it could not be
+OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
+MAX_BATCH = 1_000_000
 
-MOST_MENTIONS = 1_000_000
+
+@Language.factory(
+    "sapbert_linker",
+    assigns=["span._.cui", "span._.candidates", "token.ent_kb_id"],
+    requires=["doc.ents"],
+    default_config={key: val for key, val in DEFAULTS.items() if key != "factory"},
+    default_score_weights={
+        "nel_micro_f": 1.0,
+        "nel_micro_r": None,
+        "nel_micro_p": None,
+    },
+)
+def make_sapbert_linker(
+    nlp: Language,
+    name: str,
+    kb: str | Path | None,
+    k: int,
+    threshold: float | None,
+    broader: bool,
+    ambiguous: str,
+    tie_evidence: list[str],
+    source_rank: list[str],
+    label_types_use: str,
+    fusion: str | None,
+    ngram_weight: float,
+    batch_size: int,
+    spans_key: str | None,
+    cui_attr: str,
+    candidates_attr: str,
+    note_attr: str,
+    kb_ents_attr: str | None,
+    long_form_attr: str | None,
+    filter: dict[str, list[str]],
+    label_types: dict[str, list[str]],
+    encoder: Model,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> "SapbertLinker":
+    """Make the component; see `default_config` for its settings."""
+    settings = locals()
+    for label in label_types:
+        # A saved config would lose such a label, or read another one.
+        if (
+            set(":=\n\r") & {*label}
+            or label != label.strip()
+            or not label[:1].isalnum()
+        ):
+            raise SapbertError(Errors.E551.format(label=label))
+    return SapbertLinker(
+        name,
+        kb=kb,
+        options=change_options(DEFAULT_OPTIONS, {n: settings[n] for n in OPTION_NAMES}),
+        batch_size=batch_size,
+        spans_key=spans_key,
+        attrs=(cui_attr, candidates_attr, note_attr),
+        kb_ents_attr=kb_ents_attr,
+        long_form_attr=long_form_attr,
+        encoder=encoder,
+        scorer=scorer,
+    )
 
 
 class SapbertLinker(Pipe):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
-    name (str): Of the component.
-    kb (str | Path | None): See `linker_factory.DEFAULT_CONFIG`, also for those
-        that follow.
-    options (LinkOptions): How mentions are looked up.
-    batch_size (int): At least 1.
-    spans_key (str | None): Of a span group.
+    The other arguments are those of `default_config`.
+
+    name (str): Name of the component.
+    options (LinkOptions): How mentions are linked.
     attrs (Attrs): Names of the attributes for CUI, candidates and note.
-    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score.
-    long_form_attr (str | None): Name of the attribute that says what an
-        abbreviation means.
-    encoder (Model[list[str], Floats2d]): Runs the encoder of the knowledge base.
-    scorer (Callable | None): Scores examples.
     RAISES (SapbertError): If a number is out of its range.
     """
 
@@ -60,10 +115,10 @@ class SapbertLinker(Pipe):
         encoder: Model,
         scorer: Callable[..., dict[str, Any]] | None,
     ) -> None:
-        if not 1 <= batch_size <= MOST_MENTIONS:
+        if not 1 <= batch_size <= MAX_BATCH:
             raise SapbertError(
                 Errors.E313.format(
-                    setting="batch_size", low=1, high=MOST_MENTIONS, value=batch_size
+                    setting="batch_size", low=1, high=MAX_BATCH, value=batch_size
                 )
             )
         self.name = name
@@ -82,7 +137,10 @@ class SapbertLinker(Pipe):
 
     @property
     def kb(self) -> "KnowledgeBase":
-        """The knowledge base, opened when it is first asked for."""
+        """The knowledge base, opened when first used.
+
+        Set it to the result of `add_concepts` or `remove_concepts` after an edit.
+        """
         with OPENING:
             if self.opened is None:
                 from ..kb.knowledge_base import load_kb
@@ -90,14 +148,10 @@ class SapbertLinker(Pipe):
                 self.opened = load_kb(self.source, encoder=self.encoder)
         return self.opened
 
-    def forget(self) -> None:
-        """Look every mention up anew from here on.
-
-        What was found for a mention is remembered, and with it the sixth digit of its
-        score, which depends on the mentions that were encoded together with it.
-        """
-        if self.opened is not None:
-            self.opened.contents.found.forget()
+    @kb.setter
+    def kb(self, kb: "KnowledgeBase") -> None:
+        with OPENING:
+            self.source, self.opened = kb.folder, kb
 
     def initialize(
         self,
@@ -105,16 +159,14 @@ class SapbertLinker(Pipe):
         *,
         nlp: Language | None = None,
     ) -> None:
-        """Open the knowledge base now, so that what is wrong shows before any text.
+        """Open the knowledge base, so that errors show before the first text.
 
-        get_examples (Callable | None): Not used.
-        nlp (Language | None): Not used.
         RAISES (SapbertError): If there is none, or it is damaged.
         """
         self.kb  # noqa: B018
 
     def spans(self, doc: Doc) -> list[Span]:
-        """Return the spans of a Doc that are to be linked."""
+        """Return the spans to link."""
         if self.spans_key is None:
             return list(doc.ents)
         return list(doc.spans[self.spans_key]) if self.spans_key in doc.spans else []
@@ -122,10 +174,9 @@ class SapbertLinker(Pipe):
     def __call__(self, doc: Doc, **settings: Any) -> Doc:
         """Link one Doc.
 
-        doc (Doc): With its entities.
-        settings (Any): Fields of `LinkOptions` that differ for this call, as in
+        doc (Doc): With its entities; its attributes and `ent.kb_id_` are set.
+        settings (Any): Fields of `LinkOptions` for this call, as in
             `nlp(text, component_cfg={"sapbert_linker": {"k": 3}})`.
-        RETURNS (Doc): The same, with the attributes and `ent.kb_id_` set.
         RAISES (SapbertError): If a setting is not possible.
         """
         options = change_options(self.options, settings)
@@ -142,9 +193,9 @@ class SapbertLinker(Pipe):
         """Link a stream of Docs, many mentions at once.
 
         stream (Iterable[Doc]): The Docs.
-        batch_size (int): Docs held back at the most.
+        batch_size (int): Maximum of Docs in a batch.
         settings (Any): See `__call__`.
-        YIELDS (Doc): The same, in order.
+        YIELDS (Doc): The same Docs, in order.
         RAISES (SapbertError): If a setting is not possible.
         """
         options = change_options(self.options, settings)
@@ -158,7 +209,7 @@ class SapbertLinker(Pipe):
                 yield from docs
 
     def batches(self, stream: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
-        """Gather Docs until they have `batch_size` mentions, or are `most`."""
+        """Yield batches of at least `batch_size` mentions or of `most` Docs."""
         docs: list[Doc] = []
         mentions = 0
         for doc in stream:
@@ -171,22 +222,18 @@ class SapbertLinker(Pipe):
             yield docs
 
     def link_docs(self, docs: Sequence[Doc], options: LinkOptions) -> None:
-        """Look up the mentions of some Docs together, and write what was found.
-
-        docs (Sequence[Doc]): Changed in place.
-        options (LinkOptions): How to look them up.
-        """
+        """Link the mentions of some Docs together and set the attributes."""
         spans = [self.spans(doc) for doc in docs]
         placed = [(number, s) for number, own in enumerate(spans) for s in own]
         if not placed:
             return
-        found = self.kb.link(
+        links = self.kb.link(
             [long_form_text(s, self.long_form_attr) or s.text for _, s in placed],
             labels=[span.label_ for _, span in placed],
             documents=[number for number, _ in placed],
             options=options,
         )
-        results = iter(found)
+        results = iter(links)
         for doc, of_doc in zip(docs, spans, strict=True):
             write_links(
                 doc,
@@ -198,9 +245,8 @@ class SapbertLinker(Pipe):
             )
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component with its whole knowledge base.
+        """Save the component with its knowledge base to a folder.
 
-        path (str | Path): A folder.
         exclude (Iterable[str]): "kb" to leave the knowledge base out.
         RAISES (SapbertError): If there is no knowledge base.
         """
@@ -213,11 +259,9 @@ class SapbertLinker(Pipe):
     def from_disk(
         self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertLinker":
-        """Use the knowledge base in a saved component; it is opened when first used.
+        """Use the knowledge base of a saved component; it is opened when first used.
 
-        path (str | Path): The folder.
-        exclude (Iterable[str]): "kb" to keep the knowledge base that is set.
-        RETURNS (SapbertLinker): The component.
+        exclude (Iterable[str]): "kb" to keep the present knowledge base.
         """
         folder = Path(path) / "kb"
         if "kb" not in exclude and folder.is_dir():
@@ -225,12 +269,7 @@ class SapbertLinker(Pipe):
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the component with its whole knowledge base.
-
-        exclude (Iterable[str]): "kb" to leave the knowledge base out.
-        RETURNS (bytes): As large as the folder.
-        RAISES (SapbertError): If there is no knowledge base.
-        """
+        """Serialise the component with its knowledge base; see `to_disk`."""
         from ..kb.copying import kb_to_files
 
         files = {} if "kb" in exclude else kb_to_files(self.kb)
@@ -239,11 +278,9 @@ class SapbertLinker(Pipe):
     def from_bytes(
         self, data: bytes, *, exclude: Iterable[str] = ()
     ) -> "SapbertLinker":
-        """Unpack a serialised component into a temporary folder, which it keeps.
+        """Unpack a serialised component into a temporary folder of this object.
 
-        data (bytes): From `to_bytes`.
-        exclude (Iterable[str]): "kb" to keep the knowledge base that is set.
-        RETURNS (SapbertLinker): The component.
+        exclude (Iterable[str]): "kb" to keep the present knowledge base.
         RAISES (SapbertError): If the knowledge base in it is damaged.
         """
         from ..kb.copying import unpack_kb
@@ -257,18 +294,16 @@ class SapbertLinker(Pipe):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is opened stays in this process; the other opens the same folder.
+        # The other process opens the same folder.
         state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
         return restore_linker, (self.name, state, self.encoder.attrs["run"])
 
 
 def restore_linker(name: str, state: dict[str, Any], run: tuple[str, int, str]) -> Any:
-    """Make a component of what a pickle holds.
+    """Return a component from a pickle.
 
-    name (str): Of the component.
     state (dict[str, Any]): Its attributes.
-    run (tuple[str, int, str]): How its encoder is run; see `create_encoder`.
-    RETURNS (SapbertLinker): The component.
+    run (tuple[str, int, str]): Arguments of `create_encoder`.
     """
     from ..encoder.name_encoder import create_encoder
 

@@ -18,7 +18,7 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import Errors, SapbertError
-from ..kb.surface_forms import list_windows, means_name
+from ..linking.surface_forms import list_windows, means_name
 from ..system.forks import ProcessLock
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def find_names(
     """
     text = doc.text
     for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
-        spellings = kb.spellings(list(dict.fromkeys(form for form, _, _ in windows)))
+        spellings = kb.store.spellings(list(dict.fromkeys(form for form, _, _ in windows)))
         for form, start, end in windows:
             if (
                 form in spellings

@@ -237,12 +237,6 @@ def run_batch(
 
     # A component that only writes failures down would lose documents.
     nlp.set_error_handler(raise_error)
-    for name in nlp.pipe_names:
-        if nlp.get_pipe_meta(name).factory == LINKER:
-            # So that these Docs are the same to the last byte whatever came before
-            # them, here or in another process.
-            linker: Any = nlp.get_pipe(name)
-            linker.forget()
     contents = [d.text if d.doc is None else d.doc for d in batch]
     try:
         docs = list(nlp.pipe(contents, batch_size=len(batch), disable=skip))

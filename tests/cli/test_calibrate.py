@@ -22,7 +22,7 @@ def test_calibrate_writes_the_threshold_and_its_evidence(
     assert result.exit_code == 0, result.output
     assert "95% interval" in result.output
     assert "Expected calibration error" in result.output
-    meta = load_kb(own_kb).meta  # verified
+    meta = load_kb(own_kb).manifest  # verified
     found = meta["calibration"]
     assert meta["threshold"] == found["threshold"]
     assert found["criterion"] == "f1"

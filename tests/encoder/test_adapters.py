@@ -228,7 +228,7 @@ def test_the_tokenizer_of_the_adapters_folder_comes_first(
     assert len(tokenizer("fever").input_ids) > 3
     model: Any = create_transformer_encoder()
     open_encoder(model, tmp_path / "apart")
-    pieces = model.attrs["engine"].tokenizer.pieces
+    pieces = model.attrs["engine"].tokenizer.backend
     assert pieces.encode("fever").ids == tokenizer("fever").input_ids
 
 
@@ -275,11 +275,11 @@ def test_a_kb_of_an_encoder_with_an_adapter_links_and_moves(
     shutil.rmtree(base)
     shutil.rmtree(tmp_path / "encoder")
     kb = load_kb(tmp_path / "moved")
-    assert {"encoder/adapter.json", "encoder/adapter.safetensors"} < kb.meta[
+    assert {"encoder/adapter.json", "encoder/adapter.safetensors"} < kb.manifest[
         "files"
     ].keys()
     plain = load_kb(sample_kb)
-    assert kb.meta["encoder"]["fingerprint"] != plain.meta["encoder"]["fingerprint"]
+    assert kb.manifest["encoder"]["fingerprint"] != plain.meta["encoder"]["fingerprint"]
     assert np.allclose(kb.encode(NAMES), vectors, atol=1e-6)
     for mention in ("fever", "aspirin"):
         best: Any = kb.link([mention])[0].candidates[0]

@@ -101,7 +101,7 @@ def test_long_names_are_cut_and_flagged_and_keep_their_last_piece(
     names = ["a " * 30, "a " * 23, "fever" + " " * 5000, "a" * 10_000]
     pieces, cut = tokenize_names(model, names)
     assert cut == [True, False, True, True]
-    separator = model.attrs["engine"].tokenizer.pieces.token_to_id("[SEP]")
+    separator = model.attrs["engine"].tokenizer.backend.token_to_id("[SEP]")
     assert len(pieces[0]) == len(pieces[1]) == 25
     assert pieces[0][-1] == pieces[1][-1] == separator
 

@@ -25,7 +25,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.copying import copy_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import list_engines, read_meta
+from spacy_sapbert.kb.manifest import list_engines, read_manifest
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -138,7 +138,7 @@ def test_a_kb_stays_whole_and_can_be_exported_again(
     sample_kb: Path, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
-    before = read_meta(folder)
+    before = read_manifest(folder)
     # What an export leaves that was killed before meta.json was written.
     shutil.copytree(folder / "encoder", folder / "encoder" / "openvino")
     (folder / "encoder" / ".openvino.1.tmp").mkdir()

@@ -243,8 +243,8 @@ def test_a_cased_xlm_roberta_links_and_keeps_case(
     # what fills up a batch is nothing to it
     kb = load_kb(str(tmp_path / "kb"))
     names = ["Fever", "πονοκέφαλος", "열"]
-    alone = np.concatenate([kb.encode([name]) for name in names])
-    np.testing.assert_allclose(kb.encode(names), alone, atol=1e-6)
+    alone = np.concatenate([kb.embed([name]).vectors for name in names])
+    np.testing.assert_allclose(kb.embed(names).vectors, alone, atol=1e-6)
     # the same as plain transformers
     tokenizer, model = load_encoder(str(encoder))
     inputs = tokenizer("Fever", return_tensors="pt", return_token_type_ids=False)

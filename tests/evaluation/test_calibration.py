@@ -15,9 +15,9 @@ from spacy_sapbert.evaluation.calibration import (
     cross_validate,
     fit_logistic,
     measure_calibration,
-    score_probability,
 )
 from spacy_sapbert.evaluation.thresholds import Criterion, Judged, make_judged
+from spacy_sapbert.linking.probability import score_probability
 
 
 def draw_judged(mentions: int, *, seed: int = 0, slope: float = 12) -> Judged:
@@ -31,13 +31,6 @@ def draw_judged(mentions: int, *, seed: int = 0, slope: float = 12) -> Judged:
         (right | (chance.random(mentions) < 0.9)).tolist(),
         (np.arange(mentions) // 5).tolist(),
     )
-
-
-def test_probability_by_hand() -> None:
-    calibration = {"logistic": {"slope": 10.0, "intercept": -7.0}}
-    assert score_probability(calibration, 0.7) == 0.5
-    assert score_probability(calibration, 1.0) == round(1 / (1 + np.exp(-3)), 6)
-    assert score_probability(calibration, -1.0) == 0.0
 
 
 @given(

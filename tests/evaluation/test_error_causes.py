@@ -10,7 +10,7 @@ from spacy_sapbert.evaluation.error_causes import (
     name_cause,
     name_relation,
 )
-from spacy_sapbert.kb.surface_forms import name_form
+from spacy_sapbert.linking.surface_forms import name_form
 
 Ranking = list[tuple[float, str]]
 

@@ -140,7 +140,7 @@ def test_a_document_is_written_as_two_files(tmp_path: Path) -> None:
             "codes": {"MSH": ["\u2028"]},
         }
     ]
-    late._.link_note = "cut"
+    late._.link_note = "truncated"
     with pytest.warns(UserWarning, match="W520.*2 labels changed"):
         write_linked([("ward/note.txt", doc)], tmp_path / "out", format="brat")
     assert (tmp_path / "out/ward/note.txt").read_bytes() == doc.text.encode()
@@ -156,7 +156,7 @@ def test_a_document_is_written_as_two_files(tmp_path: Path) -> None:
         "score": 0.5,
         "types": ["T109"],
         "codes": {"MSH": ["\u2028"]},
-        "note": "cut",
+        "note": "truncated",
     }
 
 

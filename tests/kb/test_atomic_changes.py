@@ -10,24 +10,23 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import hold_kb, write_calibration
+from spacy_sapbert.kb.manifest import Calibration, Logistic, lock_kb, write_calibration
 from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 
-CALIBRATION = {
-    "criterion": "f1",
-    "threshold": 0.5,
-    "mentions": 1,
-    "documents": 1,
-    "files": [],
-    "precision": 1.0,
-    "recall": 1.0,
-    "f1": 1.0,
-    "logistic": {"slope": 1.0, "intercept": 0.0},
-    "curve": [],
-    "date": "",
-    "package_version": "0",
-}
+CALIBRATION = Calibration(
+    criterion="f1",
+    threshold=0.5,
+    mentions=1,
+    documents=1,
+    files=[],
+    precision=1.0,
+    recall=1.0,
+    f1=1.0,
+    logistic=Logistic(slope=1.0, intercept=0.0),
+    date="",
+    package_version="0",
+)
 
 # One process that opens a knowledge base, and forks for each moment a child that
 # changes it and there is killed, or told that the disk is full.
@@ -37,17 +36,17 @@ from pathlib import Path
 import numpy as np
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase, load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
-from spacy_sapbert.kb.manifest import read_meta, write_calibration
+from spacy_sapbert.kb.manifest import Calibration, write_calibration
 
 source, work, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 WRITES = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "sqlite3.connect"}
-CALIBRATION = {
+CALIBRATION = Calibration.model_validate({
     "criterion": "f1", "threshold": 0.5, "mentions": 1, "documents": 1, "files": [],
-    "precision": 1.0, "recall": 1.0, "f1": 1.0, "curve": [], "date": "",
+    "precision": 1.0, "recall": 1.0, "f1": 1.0, "date": "",
     "logistic": {"slope": 1.0, "intercept": 0.0}, "package_version": "0",
-}
+})
 left, how = -1, ""
 
 def is_write(event, arguments):
@@ -67,7 +66,11 @@ def watch(event, arguments):
 
 sys.addaudithook(watch)
 # No thread of torch may be there when this process forks.
-KnowledgeBase.embed = lambda self, pieces: np.eye(32, dtype="f4")[: len(pieces)]
+def embed(self, texts):
+    n = len(texts)
+    return Embeddings(np.eye(32, dtype="f4")[:n], np.zeros(n, bool), np.ones(n, bool))
+
+KnowledgeBase.embed = embed
 
 def change(kb):
     if what == "add":
@@ -77,11 +80,12 @@ def change(kb):
 
 def state(folder):
     kb = load_kb(folder)
-    return kb.meta, list(kb.concepts()), kb.spellings(["two", "hot", "fever", "one"])
+    forms = kb.store.spellings(["two", "hot", "fever", "one"])
+    return kb.manifest, list(kb.concepts()), forms
 
 kb = load_kb(source)
 encoder = kb.encoder
-add_concepts(kb, [Concept("L1", ["one"])])
+kb = add_concepts(kb, [Concept("L1", ["one"])])
 remove_concepts(kb, ["C0000005"])
 before = state(source)
 shutil.copytree(source, work / "new")
@@ -132,10 +136,10 @@ def stop_at(moment):
     # The next change goes through, and takes away what is left.
     kb = load_kb(folder)
     kb.loaded_encoder = encoder
-    old = kb.meta["overlay"]["folder"]
+    old = kb.manifest.overlay.folder
     change(kb) if what == "calibrate" else add_concepts(kb, [Concept("L3", ["three"])])
     names = {path.name for path in folder.iterdir()}
-    kept = {name.partition("/")[0] for name in load_kb(folder).meta["files"]}
+    kept = {name.partition("/")[0] for name in load_kb(folder).manifest.files}
     assert names - kept <= {"meta.json", old, "overlay-1"}, (how, moment, names)
     if what != "calibrate":
         assert "overlay-1" not in names, (how, moment, names)
@@ -177,7 +181,7 @@ def test_nobody_changes_a_kb_while_somebody_does(own_kb: Path) -> None:
     pytest.importorskip("fcntl", reason="this system has no such locks")
     kb = load_kb(own_kb)
     before = (own_kb / "meta.json").read_bytes()
-    with hold_kb(own_kb):
+    with lock_kb(own_kb):
         with pytest.raises(SapbertError, match="E550"):
             add_concepts(kb, [Concept("L1", ["one"])])
         with pytest.raises(SapbertError, match="E550"):

@@ -14,7 +14,7 @@ from spacy_sapbert.system.writing import write_folder_atomically
 COPY = """
 import resource, signal, sys
 from pathlib import Path
-from spacy_sapbert.kb import load_kb
+from spacy_sapbert import load_kb
 from spacy_sapbert.kb.copying import copy_kb
 limit = int(sys.argv[3])
 kb = load_kb(sys.argv[1])

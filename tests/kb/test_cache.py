@@ -1,4 +1,4 @@
-"""What is remembered: the last results, no more than so many, the same as without."""
+"""What is cache: the last results, no more than so many, the same as without."""
 
 import threading
 from pathlib import Path
@@ -8,40 +8,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.kb.cache import Remembered
+from spacy_sapbert.kb.cache import LruCache
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 
 MENTIONS = ["heart atack", "Fever", "mi", "febril", "pain of the heart", "?", "fever"]
 
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
-    remembered: Remembered[str, int] = Remembered(2)
-    remembered.keep({"a": 1, "b": 2})
-    assert remembered.recall(["a"]) == {"a": 1}
-    remembered.keep({"c": 3})
-    assert remembered.recall(["a", "b", "c"]) == {"a": 1, "c": 3}
-    remembered.keep({"d": 4, "e": 5, "f": 6})
-    assert remembered.recall("abcdef") == {"e": 5, "f": 6}
+    cache: LruCache[str, int] = LruCache(2)
+    cache.put_many({"a": 1, "b": 2})
+    assert cache.get_many(["a"]) == {"a": 1}
+    cache.put_many({"c": 3})
+    assert cache.get_many(["a", "b", "c"]) == {"a": 1, "c": 3}
+    cache.put_many({"d": 4, "e": 5, "f": 6})
+    assert cache.get_many("abcdef") == {"e": 5, "f": 6}
 
 
 @given(st.integers(0, 4), st.lists(st.dictionaries(st.integers(0, 6), st.integers())))
 def test_it_holds_the_last_ones_and_no_more(most: int, steps: list[Any]) -> None:
-    remembered: Remembered[int, int] = Remembered(most)
+    cache: LruCache[int, int] = LruCache(most)
     kept: list[int] = []
     for step in steps:
-        remembered.keep(step)
+        cache.put_many(step)
         kept = [key for key in kept if key not in step] + list(step)
         kept = kept[len(kept) - most :] if most < len(kept) else kept
-        assert sorted(remembered.kept) == sorted(kept)
+        assert sorted(cache.values) == sorted(kept)
 
 
 def test_threads_share_it() -> None:
-    remembered: Remembered[int, int] = Remembered(50)
+    cache: LruCache[int, int] = LruCache(50)
 
     def use(first: int) -> None:
         for number in range(first, first + 2000):
-            remembered.keep({number: number})
-            found = remembered.recall(range(number - 20, number + 1))
+            cache.put_many({number: number})
+            found = cache.get_many(range(number - 20, number + 1))
             assert all(key == value for key, value in found.items())
 
     threads = [threading.Thread(target=use, args=(1000 * i,)) for i in range(4)]
@@ -49,12 +49,12 @@ def test_threads_share_it() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(remembered.kept) == 50
+    assert len(cache.values) == 50
 
 
-def forgetful(kb: KnowledgeBase) -> KnowledgeBase:
-    """The same without any memory."""
-    kb.contents.found.most = kb.contents.facts.most = 0
+def without_cache(kb: KnowledgeBase) -> KnowledgeBase:
+    """The same without caches."""
+    kb.search_cache.size = kb.concept_cache.size = 0
     return kb
 
 
@@ -64,11 +64,13 @@ def forgetful(kb: KnowledgeBase) -> KnowledgeBase:
     ids=str,
 )
 def test_links_are_the_same_without_it(sample_kb: Path, settings: Any) -> None:
-    fresh = [forgetful(load_kb(sample_kb)).link([m], **settings)[0] for m in MENTIONS]
+    fresh = [
+        without_cache(load_kb(sample_kb)).link([m], **settings)[0] for m in MENTIONS
+    ]
     kb = load_kb(sample_kb)
     for _ in range(2):
         assert [kb.link([m], **settings)[0] for m in MENTIONS] == fresh
-    assert kb.contents.found.kept
+    assert kb.search_cache.values
 
 
 def test_a_mention_is_encoded_once(sample_kb: Path, encoded: list[int]) -> None:
@@ -76,8 +78,8 @@ def test_a_mention_is_encoded_once(sample_kb: Path, encoded: list[int]) -> None:
     kb.link(["heart atack", "heart atack"])
     kb.link(["heart atack"])
     assert sum(encoded) == 1
-    forgetful(kb)
-    kb.contents.found.kept.clear()
+    without_cache(kb)
+    kb.clear_cache()
     kb.link(["heart atack"])
     assert sum(encoded) == 2
 

@@ -11,9 +11,14 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import describe_meta, read_meta, write_calibration
+from spacy_sapbert.kb.manifest import (
+    Calibration,
+    describe_manifest,
+    read_manifest,
+    write_calibration,
+)
 
-CALIBRATION: dict[str, Any] = {
+DATA: dict[str, Any] = {
     "criterion": "f1",
     "threshold": 0.75,
     "mentions": 1234,
@@ -23,17 +28,18 @@ CALIBRATION: dict[str, Any] = {
     "recall": 0.8,
     "f1": 0.847059,
     "logistic": {"slope": 10.0, "intercept": -7.0},
-    "curve": [],
     "date": "2026-01-02",
     "package_version": "0.1.0",
 }
+CALIBRATION = Calibration(**DATA)
 
 WRITE = """
 import json, sys
 from pathlib import Path
-from spacy_sapbert.kb.manifest import write_calibration
-calibration = json.loads(sys.argv[2])
-calibration["curve"] = [{"threshold": 0.5}] * 10_000  # long enough to be cut
+from spacy_sapbert.kb.manifest import Calibration, write_calibration
+data = json.loads(sys.argv[2])
+data["criterion"] = "f1" * 100_000  # long enough to be cut
+calibration = Calibration(**data)
 print("ready", flush=True)
 while True:
     write_calibration(Path(sys.argv[1]), calibration)
@@ -49,17 +55,17 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def test_a_calibration_changes_meta_json_alone(own_kb: Path) -> None:
-    before, meta = contents(own_kb), read_meta(own_kb)
-    assert write_calibration(own_kb, CALIBRATION) == read_meta(own_kb)
+    before, meta = contents(own_kb), read_manifest(own_kb)
+    assert write_calibration(own_kb, CALIBRATION) == read_manifest(own_kb)
     after = contents(own_kb)
     assert before.keys() == after.keys()
     assert {p for p in after if after[p] != before[p]} == {Path("meta.json")}
-    expected = {**meta, "threshold": 0.75, "calibration": CALIBRATION}
-    assert load_kb(own_kb).meta == expected
+    update = {"threshold": 0.75, "calibration": CALIBRATION}
+    assert load_kb(own_kb).manifest == meta.model_copy(update=update)
 
 
 def test_the_threshold_of_a_calibration_is_used(own_kb: Path) -> None:
-    write_calibration(own_kb, {**CALIBRATION, "threshold": 1.0})
+    write_calibration(own_kb, CALIBRATION.model_copy(update={"threshold": 1.0}))
     known, unknown = load_kb(own_kb).link(["aspirin", "xyz of the q"])
     assert known.note is None
     assert unknown.note is not None
@@ -67,21 +73,21 @@ def test_the_threshold_of_a_calibration_is_used(own_kb: Path) -> None:
 
 def test_another_calibration_takes_the_place_of_the_first(own_kb: Path) -> None:
     write_calibration(own_kb, CALIBRATION)
-    again = {**CALIBRATION, "threshold": 0.5, "criterion": "accuracy"}
-    assert write_calibration(own_kb, again)["calibration"] == again
-    assert read_meta(own_kb)["threshold"] == 0.5
+    again = Calibration(**{**DATA, "threshold": 0.5, "criterion": "accuracy"})
+    assert write_calibration(own_kb, again).calibration == again
+    assert read_manifest(own_kb).threshold == 0.5
 
 
 def test_a_kb_without_a_calibration_opens_and_says_nothing_of_it(
     sample_kb: Path,
 ) -> None:
-    meta = read_meta(sample_kb)
-    assert "calibration" not in meta
-    assert "Calibrated by" not in dict(describe_meta(meta))
+    meta = read_manifest(sample_kb)
+    assert meta.calibration is None
+    assert "Calibrated by" not in dict(describe_manifest(meta))
 
 
 def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
-    lines = dict(describe_meta(write_calibration(own_kb, CALIBRATION)))
+    lines = dict(describe_manifest(write_calibration(own_kb, CALIBRATION)))
     assert lines["Threshold"] == 0.75
     assert lines["Calibrated by"] == (
         "f1 on 1,234 mentions of train.tsv: precision 0.900, recall 0.800 (2026-01-02)"
@@ -97,15 +103,14 @@ def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
         {"logistic": {"slope": 1.0, "intercept": float("inf")}},
         {"files": [{"file": "train.tsv"}]},
         {"files": ["train.tsv"]},
-        {"curve": None},
         {"date": 20260102},
     ],
 )
 def test_a_damaged_calibration_is_a_named_error(
     own_kb: Path, damage: dict[str, Any]
 ) -> None:
-    meta = read_meta(own_kb)
-    meta["calibration"] = {**CALIBRATION, **damage}
+    meta = read_manifest(own_kb).model_dump()
+    meta["calibration"] = {**DATA, **damage}
     (own_kb / "meta.json").write_text(json.dumps(meta), "utf8")
     with pytest.raises(SapbertError, match=r"E304.*`calibration"):
         load_kb(own_kb)
@@ -123,7 +128,7 @@ def test_a_read_only_kb_is_not_calibrated(
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.01])
 def test_a_killed_calibration_leaves_a_whole_kb(own_kb: Path, delay: float) -> None:
-    data = json.dumps(CALIBRATION)
+    data = json.dumps(DATA)
     command = [sys.executable, "-c", WRITE, str(own_kb), data]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout
@@ -131,7 +136,7 @@ def test_a_killed_calibration_leaves_a_whole_kb(own_kb: Path, delay: float) -> N
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert load_kb(own_kb).meta["threshold"] in (None, 0.75)
+    assert load_kb(own_kb).manifest.threshold in (None, 0.75)
     # the next one takes away what the first left
     write_calibration(own_kb, CALIBRATION)
     assert not list(own_kb.glob(".*"))

@@ -74,7 +74,7 @@ def test_iterate_names_gives_one_alias_of_each_row(
     sample_kb: Path, few_concepts: list[Concept], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = load_kb(sample_kb)
-    rows = kb.meta["counts"]["rows"]
+    rows = kb.manifest.counts.rows
     monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 4)
     names = list(iterate_names(kb.store, rows))
     entries = kb.entries(range(rows))
@@ -87,7 +87,7 @@ def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
     sample_kb: Path, tmp_path: Path
 ) -> None:
     kb = load_kb(sample_kb)
-    rows = kb.meta["counts"]["rows"]
+    rows = kb.manifest.counts.rows
     build_ngrams(iterate_names(kb.store, rows), tmp_path)
     index = load_ngrams(tmp_path, rows=rows)
     mentions = ["apendectomy", "acetylsalicilic acid", "diabetis"]

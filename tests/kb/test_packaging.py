@@ -31,7 +31,7 @@ def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
             for name in archive.namelist()
             if name.startswith("sapbert_kb_tiny/kb/")
         }
-    assert inside == {"meta.json", *load_kb(sample_kb).meta["files"]}
+    assert inside == {"meta.json", *load_kb(sample_kb).manifest.files}
 
 
 def test_wheel_has_what_was_added_since_and_no_leftovers(
@@ -41,7 +41,7 @@ def test_wheel_has_what_was_added_since_and_no_leftovers(
     build_kb(concepts_file, folder, str(tiny_encoder), ngrams=True)
     kb = load_kb(folder)
     for number in range(2):
-        add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
+        kb = add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
     (folder / ".overlay-3.1.tmp").mkdir()
     (folder / ".meta.json.1.tmp").write_text("{", "utf8")
     wheel = package_kb(folder, tmp_path, name="local", version="1.0")
@@ -50,7 +50,7 @@ def test_wheel_has_what_was_added_since_and_no_leftovers(
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
     copy_kb(kb, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):
-        assert {*describe_files(other)} == {*kb.meta["files"]}
+        assert {*describe_files(other)} == {*kb.manifest.files}
         found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates
         assert found[0]["cui"] == "L1"
 

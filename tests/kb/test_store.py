@@ -5,25 +5,19 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.store import FILE, Store
-from spacy_sapbert.kb.store_writer import (
-    Origins,
-    add_concept,
-    create_store,
-    finish_store,
-)
+from spacy_sapbert.kb.store_writer import create_store
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture
 def store(few_concepts: list[Concept], tmp_path: Path) -> Store:
     row = 0
-    origins: Origins = {}
-    with create_store(tmp_path / FILE) as connection:
-        for number, concept in enumerate(few_concepts):
+    with create_store(tmp_path / FILE) as writer:
+        for concept in few_concepts:
             rows = list(range(row, row + len(concept.aliases)))
-            add_concept(connection, number, concept, rows, origins)
+            writer.add(concept, rows)
             row += len(rows)
-        finish_store(connection, (bytes([number]) for number in range(row)), origins)
+        writer.finish(bytes([number]) for number in range(row))
     return Store(tmp_path)
 
 
@@ -85,10 +79,10 @@ def test_store_answers_from_several_threads(store: Store) -> None:
 def test_store_refuses_a_concept_that_comes_twice(
     few_concepts: list[Concept], tmp_path: Path
 ) -> None:
-    with create_store(tmp_path / FILE) as connection:
-        add_concept(connection, 0, few_concepts[0], [0, 1, 2, 3], {})
+    with create_store(tmp_path / FILE) as writer:
+        writer.add(few_concepts[0], [0, 1, 2, 3])
         with pytest.raises(SapbertError, match="C0000001 comes twice"):
-            add_concept(connection, 1, few_concepts[0], [0, 1, 2, 3], {})
+            writer.add(few_concepts[0], [0, 1, 2, 3])
 
 
 def test_store_that_the_system_refuses_is_a_named_error(tmp_path: Path) -> None:

@@ -1,14 +1,13 @@
 import pytest
 
-from spacy_sapbert.kb.store import Entry
-from spacy_sapbert.linking.candidates import (
+from spacy_sapbert.linking.candidates import RankedEntry
+from spacy_sapbert.linking.ranking import (
+    Entry,
     Evidence,
-    Hit,
+    break_ties,
     has_text,
-    iterate_hits,
-    make_candidate,
+    order_entries,
     rank_concepts,
-    settle_ties,
 )
 
 ENTRIES = {
@@ -21,17 +20,17 @@ ENTRIES = {
 }
 
 
-def test_iterate_hits_puts_preferred_names_first_then_smaller_ids() -> None:
+def test_order_entries_puts_preferred_names_first_then_smaller_ids() -> None:
     entries = {
         5: [Entry(5, "C9", "x", "cold", True), Entry(5, "C4", "y", "cold", False)],
         6: [Entry(6, "C2", "z", "COLD", False), Entry(6, "C3", "w", "COLD", False)],
     }
-    ranked = iterate_hits([6, 5], [0.9, 0.9 + 1e-8], entries)
+    ranked = order_entries([6, 5], [0.9, 0.9 + 1e-8], entries)
     assert [hit.entry.cui for hit in ranked] == ["C9", "C2", "C3", "C4"]
 
 
 def test_rank_concepts_takes_each_concept_once_by_its_best_alias() -> None:
-    ranked = rank_concepts(iterate_hits([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES))
+    ranked = rank_concepts(order_entries([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES))
     assert [(hit.entry.cui, hit.entry.alias, hit.score) for hit in ranked] == [
         ("C2", "Mitral insufficiency", 0.9),
         ("C3", "Cold", 0.7),
@@ -43,24 +42,24 @@ def test_rank_concepts_takes_each_concept_once_by_its_best_alias() -> None:
     ("k", "cuis"), [(1, ["C2"]), (2, ["C2", "C3", "C1"]), (3, ["C2", "C3", "C1"])]
 )
 def test_rank_concepts_keeps_k_and_all_that_equal_the_last(k: int, cuis: list) -> None:
-    ranked = iterate_hits([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES)
+    ranked = order_entries([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES)
     assert [hit.entry.cui for hit in rank_concepts(ranked, k=k)] == cuis
 
 
-def test_iterate_hits_of_a_row_without_aliases_is_empty() -> None:
-    assert list(iterate_hits([9], [1.0], ENTRIES)) == []
+def test_order_entries_of_a_row_without_aliases_is_empty() -> None:
+    assert list(order_entries([9], [1.0], ENTRIES)) == []
 
 
-def test_iterate_hits_can_order_by_something_else_than_the_score() -> None:
-    ranked = iterate_hits([0, 2], [0.8, 0.9], ENTRIES, orders=[0.5, 0.25])
+def test_order_entries_can_order_by_something_else_than_the_score() -> None:
+    ranked = order_entries([0, 2], [0.8, 0.9], ENTRIES, orders=[0.5, 0.25])
     assert [(hit.entry.alias, hit.score) for hit in ranked] == [
         ("MI", 0.8),
         ("Mitral insufficiency", 0.9),
     ]
 
 
-def make_hit(cui: str, order: float, *, preferred: bool = False) -> Hit:
-    return Hit(order, Entry(0, cui, cui, "cold", preferred), order)
+def make_hit(cui: str, order: float, *, preferred: bool = False) -> RankedEntry:
+    return RankedEntry(order, Entry(0, cui, cui, "cold", preferred), order)
 
 
 PREFERRED: Evidence = [("preferred", lambda entry: not entry.preferred)]
@@ -85,7 +84,7 @@ LAST_DIGIT: Evidence = [("digit", lambda entry: -int(entry.cui[-1]))]
         ),
     ],
 )
-def test_settle_ties_orders_by_evidence_and_says_which(
+def test_break_ties_orders_by_evidence_and_says_which(
     evidence: Evidence, expected: list
 ) -> None:
     hits = [
@@ -94,29 +93,8 @@ def test_settle_ties_orders_by_evidence_and_says_which(
         make_hit("C3", 1),
         make_hit("C4", 0.5),
     ]
-    settled = settle_ties(hits, evidence)
+    settled = break_ties(hits, evidence)
     assert [(hit.entry.cui, tie) for hit, tie in settled] == expected
-
-
-def test_make_candidate_has_plain_json_types() -> None:
-    candidate = make_candidate(
-        2,
-        Hit(0.5, ENTRIES[0][0], 0.5),
-        types=["T047"],
-        codes={"ICD10CM": ["I34"]},
-        tie="id",
-    )
-    assert candidate == {
-        "cui": "C2",
-        "name": "Mitral insufficiency",
-        "alias": "MI",
-        "score": 0.5,
-        "rank": 2,
-        "types": ["T047"],
-        "codes": {"ICD10CM": ["I34"]},
-        "tie": "id",
-        "probability": None,
-    }
 
 
 @pytest.mark.parametrize(

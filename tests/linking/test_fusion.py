@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.fused_search import unite_searches
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
 from spacy_sapbert.kb.ngrams.index import NgramIndex, load_ngrams
 from spacy_sapbert.linking.fusion import (
     FUSIONS,
-    check_fusion,
-    find_ranks,
+    compute_ranks,
     fuse_scores,
-    unite_searches,
 )
 
 PAIRS = st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32)))
@@ -29,7 +28,7 @@ def kb(sample_kb: Path) -> KnowledgeBase:
 
 @pytest.fixture
 def ngrams(kb: KnowledgeBase, tmp_path: Path) -> NgramIndex:
-    rows = kb.meta["counts"]["rows"]
+    rows = kb.manifest.counts.rows
     build_ngrams(iterate_names(kb.store, rows), tmp_path)
     return load_ngrams(tmp_path, rows=rows)
 
@@ -65,9 +64,9 @@ def test_fuse_leaves_no_tie_to_chance() -> None:
     assert fuse(cosines[:0], similarities[:0], fusion="rrf").tolist() == []
 
 
-def test_find_ranks_ranks_equal_scores_alike() -> None:
-    assert find_ranks(floats(0.5, 0.9, 0.5, 0.1)).tolist() == [2, 1, 2, 4]
-    assert find_ranks(floats(0.5, 0.5 + 1e-7)).tolist() == [1, 1]
+def test_compute_ranks_ranks_equal_scores_alike() -> None:
+    assert compute_ranks(floats(0.5, 0.9, 0.5, 0.1)).tolist() == [2, 1, 2, 4]
+    assert compute_ranks(floats(0.5, 0.5 + 1e-7)).tolist() == [1, 1]
 
 
 @given(pairs=PAIRS, weight=st.floats(0, 1), seed=st.integers(0, 9))
@@ -107,9 +106,9 @@ def test_fuse_puts_a_row_that_is_better_in_both_before_the_other(
         ("weighted", float("nan"), "E313"),
     ],
 )
-def test_check_fusion_refuses_others(fusion: str, weight: float, code: str) -> None:
-    with pytest.raises(SapbertError, match=code):
-        check_fusion(fusion, weight)
+def test_fuse_scores_refuses_other_settings(
+    fusion: str, weight: float, code: str
+) -> None:
     with pytest.raises(SapbertError, match=code):
         fuse_scores(floats(1), floats(1), fusion=fusion, weight=weight)
 
@@ -118,8 +117,8 @@ def test_check_fusion_refuses_others(fusion: str, weight: float, code: str) -> N
 def test_unite_searches_gives_both_scores_of_what_either_found(
     kb: KnowledgeBase, ngrams: NgramIndex, k: int
 ) -> None:
-    total = kb.meta["counts"]["rows"]
-    vectors = kb.encode(MENTIONS)
+    total = kb.manifest.counts.rows
+    vectors = kb.embed(MENTIONS).vectors
     near = kb.search(vectors, k)
     like, _ = ngrams.search(MENTIONS, k)
     found = unite_searches(MENTIONS, vectors, near, kb.index, ngrams, k=k)
@@ -135,9 +134,9 @@ def test_unite_searches_gives_both_scores_of_what_either_found(
 def test_unite_searches_keeps_to_the_rows_that_are_allowed(
     kb: KnowledgeBase, ngrams: NgramIndex
 ) -> None:
-    allowed = np.zeros(kb.meta["counts"]["rows"], dtype=bool)
+    allowed = np.zeros(kb.manifest.counts.rows, dtype=bool)
     allowed[::2] = True
-    vectors = kb.encode(MENTIONS)
+    vectors = kb.embed(MENTIONS).vectors
     nothing = np.full((len(MENTIONS), 1), -1), np.zeros((len(MENTIONS), 1))
     found = unite_searches(
         MENTIONS, vectors, nothing, kb.index, ngrams, k=50, allowed=allowed
@@ -147,7 +146,7 @@ def test_unite_searches_keeps_to_the_rows_that_are_allowed(
 
 
 def test_unite_searches_without_mentions(kb: KnowledgeBase, ngrams: NgramIndex) -> None:
-    vectors = kb.encode(MENTIONS)[:0]
+    vectors = kb.embed(MENTIONS).vectors[:0]
     near = kb.search(vectors, 3)
     assert unite_searches([], vectors, near, kb.index, ngrams, k=3) == []
 
@@ -155,7 +154,7 @@ def test_unite_searches_without_mentions(kb: KnowledgeBase, ngrams: NgramIndex) 
 def test_unite_searches_gives_the_same_for_any_batch(
     kb: KnowledgeBase, ngrams: NgramIndex
 ) -> None:
-    vectors = kb.encode(MENTIONS)
+    vectors = kb.embed(MENTIONS).vectors
     near = kb.search(vectors, 4)
     whole = unite_searches(MENTIONS, vectors, near, kb.index, ngrams, k=4)
     for number, expected in enumerate(whole):

@@ -91,7 +91,7 @@ def nlp(folder: Path) -> Language:
         )
         nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
     # Nothing is remembered, so that each question is searched anew.
-    nlp.get_pipe("sapbert_linker").kb.contents.found.most = 0
+    nlp.get_pipe("sapbert_linker").kb.search_cache.size = 0
     return nlp
 
 
@@ -201,7 +201,7 @@ def check_span(
     if options.get("fusion") is None:
         scores = [c["score"] for c in candidates]
         assert scores == sorted(scores, reverse=True)
-    assert note in (None, "cut", BROADER, *NIL_NOTES)
+    assert note in (None, "truncated", BROADER, *NIL_NOTES)
     assert (cui is None) == (note in NIL_NOTES)
     wanted = options.get("filter", {})
     types = expand_types(wanted.get("types", ()))
@@ -359,14 +359,14 @@ def test_a_vector_that_is_no_number_makes_its_mention_nil(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = nlp.get_pipe("sapbert_linker").kb
-    real = kb.contents.embed
+    real = kb.embed
 
     def embed(pieces: Any) -> np.ndarray:
         vectors = np.array(real(pieces))
         vectors[-1] = bad
         return vectors
 
-    monkeypatch.setattr(kb.contents, "embed", embed)
+    monkeypatch.setattr(kb, "embed", embed)
     doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
     doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
     for options in ({}, {"fusion": "rrf"}, {"filter": {"types": ["T047", "T184"]}}):

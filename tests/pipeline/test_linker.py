@@ -17,7 +17,7 @@ from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.options import change_options
-from spacy_sapbert.pipeline.linker_factory import DEFAULT_CONFIG, DEFAULTS
+from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
@@ -177,7 +177,7 @@ def test_linker_writes_over_an_older_kb_id(nlp: Language) -> None:
     [
         ("fever\0", None),
         ("e\u0301", None),
-        ("x " * 5_000, "cut"),
+        ("x " * 5_000, "truncated"),
         ("\u200f\u200f", "empty"),
         ("😀", "empty"),
         ("頭痛", "empty"),
@@ -371,7 +371,7 @@ def test_linker_asks_an_error_handler(nlp: Language) -> None:
 
 def test_importing_the_component_is_light() -> None:
     code = (
-        "import sys, spacy_sapbert.pipeline.linker_factory, spacy_sapbert.encoder;"
+        "import sys, spacy_sapbert.pipeline.linker, spacy_sapbert.encoder.name_encoder;"
         "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.surface_forms import name_form
+from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions, find_names
 
 NAMES = [

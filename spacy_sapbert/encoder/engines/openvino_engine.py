@@ -1,15 +1,15 @@
 """Runs an exported encoder in OpenVINO, which is made for CPUs.
 
-It needs neither weights for PyTorch nor transformers, and so opens sooner.
+It needs no PyTorch weights and no transformers, so it opens sooner.
 """
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ...errors import Errors, SapbertError
 from ..huggingface import EncoderSettings
@@ -20,34 +20,23 @@ if TYPE_CHECKING:
 
 CONVERTER = "openvino.tools.ovc"
 FOLDER = "openvino"  # in the encoder folder
-GRAPH_FILE = "encoder.xml"  # its weights lie beside it, in encoder.bin
+GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
 DESCRIPTION_FILE = "engine.json"
 TOKENIZER_FILE = "tokenizer.json"  # of the encoder folder
 FORMAT = 1
-# What a description must say, and of which type.
-FIELDS: dict[str, type] = {
-    "format": int,
-    "made_with": str,
-    "width": int,
-    "pad_id": int,
-    "unknown_id": int,
-    "special_ids": list,
-}
-
-# Taking apart in a forked process what runs in its parent would wait for threads that
-# the fork did not copy.
+# Keeps what a forked process inherited: deleting it would wait for threads that the
+# fork did not copy.
 FORKED: list[Any] = []
 
 
 def import_openvino() -> Any:
-    """Import OpenVINO without its converter, which reports each import to its maker.
+    """Import OpenVINO without its converter, which sends telemetry when imported.
 
-    RETURNS (ModuleType): The library.
     RAISES (SapbertError): If it is not installed.
     """
     withheld = "openvino" not in sys.modules and CONVERTER not in sys.modules
     if withheld:
-        # OpenVINO does without what cannot be imported.
+        # OpenVINO ignores a converter that cannot be imported.
         sys.modules[CONVERTER] = None  # type: ignore[assignment]
     try:
         import openvino
@@ -59,35 +48,42 @@ def import_openvino() -> Any:
     return openvino
 
 
-def read_description(folder: Path) -> dict[str, Any]:
-    """Read what an exported encoder needs besides its graph.
+class Description(BaseModel):
+    """engine.json: what an exported encoder needs besides its graph."""
 
-    folder (Path): With the graph.
-    RETURNS (dict[str, Any]): With `FIELDS`.
+    model_config = ConfigDict(strict=True)
+
+    format: Literal[1]
+    made_with: str
+    width: int
+    pad_id: int
+    unknown_id: int
+    special_ids: list[int]
+
+
+def read_description(folder: Path) -> Description:
+    """Read engine.json from the folder of a graph.
+
     RAISES (SapbertError): If the file is missing, damaged or of another format.
     """
     path = folder / DESCRIPTION_FILE
     try:
-        data = json.loads(path.read_text("utf8"))
-        for field, kind in FIELDS.items():
-            if type(data[field]) is not kind:
-                raise ValueError(f"`{field}` is not as expected")
-        if data["format"] != FORMAT:
-            raise ValueError(f"its format is {data['format']} and not {FORMAT}")
-        if any(type(number) is not int for number in data["special_ids"]):
-            raise ValueError("`special_ids` is not as expected")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Description.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}"
+        raise SapbertError(Errors.E223.format(path=path, reason=reason)) from None
+    except OSError as error:
         raise SapbertError(Errors.E223.format(path=path, reason=error)) from None
-    return dict(data)
 
 
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
-    """Load an encoder that was exported; see `engines.open_engine`.
+    """Load an exported encoder; see `registry.open_engine`.
 
-    RAISES (SapbertError): If OpenVINO is not installed, or the encoder not exported, or
-        what was exported is damaged.
+    RAISES (SapbertError): If OpenVINO is not installed, or the encoder is not exported
+        or damaged.
     """
     import_openvino()
     folder = Path(source)
@@ -99,31 +95,30 @@ def open_engine(
 def open_exported(
     folder: Path, tokenizer: Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
-    """Load what was exported.
+    """Load an exported encoder.
 
-    folder (Path): With the graph.
+    folder (Path): Folder of the graph.
     tokenizer (Path): The tokenizer.json of the encoder.
-    settings (EncoderSettings): How the encoder is run.
+    settings (EncoderSettings): How to run it.
     precision (str): "float32" or "bf16".
-    RETURNS (OpenVinoEngine): Ready to run.
-    RAISES (SapbertError): If something is missing or damaged.
+    RAISES (SapbertError): If a file is missing or damaged.
     """
     from tokenizers import Tokenizer
 
     description = read_description(folder)
     try:
-        pieces = Tokenizer.from_file(str(tokenizer))
+        backend = Tokenizer.from_file(str(tokenizer))
     except Exception as error:  # tokenizers has no narrower one
         raise SapbertError(Errors.E223.format(path=tokenizer, reason=error)) from None
-    pieces.enable_truncation(settings.max_length)
-    pieces.no_padding()
+    backend.enable_truncation(settings.max_length)
+    backend.no_padding()
     names = NameTokenizer(
-        pieces,
-        frozenset(description["special_ids"]),
-        description["unknown_id"],
-        description["pad_id"],
+        backend,
+        frozenset(description.special_ids),
+        description.unknown_id,
+        description.pad_id,
     )
-    engine = OpenVinoEngine(folder / GRAPH_FILE, names, description["width"], precision)
+    engine = OpenVinoEngine(folder / GRAPH_FILE, names, description.width, precision)
     engine.request()
     return engine
 
@@ -142,9 +137,8 @@ class OpenVinoEngine:
         self.opened: Any = None
 
     def request(self) -> Any:
-        """Return what runs the encoder in this process, compiled when first asked for.
+        """Return the openvino.InferRequest of this process, compiled when first used.
 
-        RETURNS (openvino.InferRequest): For one batch at a time.
         RAISES (SapbertError): If OpenVINO cannot read the graph.
         """
         if self.process != os.getpid():
@@ -156,7 +150,7 @@ class OpenVinoEngine:
             settings: dict[str, Any] = {
                 "INFERENCE_PRECISION_HINT": self.precision.replace("float", "f"),
                 "PERFORMANCE_HINT": "LATENCY",
-                # What people set for PyTorch holds here too.
+                # The setting of PyTorch.
                 "INFERENCE_NUM_THREADS": torch.get_num_threads(),
             }
             try:

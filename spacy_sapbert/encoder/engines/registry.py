@@ -1,4 +1,4 @@
-"""What runs an encoder: one file per engine behind one small protocol."""
+"""Engines that run an encoder: one file per engine behind one protocol."""
 
 from importlib import import_module
 from pathlib import Path
@@ -19,47 +19,42 @@ PRECISIONS = ("float32", "bf16")
 
 
 class NameTokenizer(NamedTuple):
-    """Cuts names into the wordpieces of an encoder.
+    """Tokenises names for an encoder.
 
-    pieces (tokenizers.Tokenizer): Set to cut what is too long, and not to pad.
-    special_ids (frozenset[int]): Ids that stand for no text, and the unknown one.
-    unknown_id (int): Stands for what the encoder does not know; -1 = it knows all.
-    pad_id (int): Fills up the rows of a batch.
+    backend (tokenizers.Tokenizer): Truncates long names and does not pad.
+    special_ids (frozenset[int]): Ids that stand for no text, and the unknown id.
+    unknown_id (int): Id of tokens that the encoder does not have; -1 = none.
+    pad_id (int): Id of padding.
     """
 
-    pieces: "Tokenizer"
+    backend: "Tokenizer"
     special_ids: frozenset[int]
     unknown_id: int
     pad_id: int
 
 
 class Engine(Protocol):
-    """An opened encoder.
+    """A loaded encoder.
 
-    tokenizer (NameTokenizer): Its wordpieces.
-    width (int): Of its states.
+    tokenizer (NameTokenizer): Its tokenizer.
+    width (int): Width of its token states.
     """
 
     tokenizer: NameTokenizer
     width: int
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
-        """Run the encoder; not made for several threads at once.
+        """Compute token states; not safe for threads.
 
-        ids (np.ndarray): Wordpieces, int64. Shape: (n, length).
-        mask (np.ndarray): 1 for a wordpiece, 0 for padding. Shape: (n, length).
+        ids (np.ndarray): Token ids, int64. Shape: (n, length).
+        mask (np.ndarray): 1 for a token, 0 for padding. Shape: (n, length).
         RETURNS (Tensor): States of the last layer in float32, on any device, valid
             until the next call. Shape: (n, length, width).
         """
 
 
 def check_engine(engine: str, precision: str) -> None:
-    """Check that there is such an engine.
-
-    engine (str): One of `ENGINES`.
-    precision (str): One of `PRECISIONS`.
-    RAISES (SapbertError): If either is another.
-    """
+    """Raise an error if an engine or precision is unknown."""
     if engine not in ENGINES:
         raise SapbertError(Errors.E220.format(known=ENGINES, engine=engine))
     if precision not in PRECISIONS:
@@ -71,12 +66,12 @@ def open_engine(
 ) -> Engine:
     """Load an encoder.
 
-    engine (str): What runs it, one of `ENGINES`.
+    engine (str): One of `ENGINES`.
     source (str | Path): A folder or a hub id.
-    settings (EncoderSettings): How it is run.
+    settings (EncoderSettings): How to run it.
     precision (str): One of `PRECISIONS`.
-    RETURNS (Engine): Ready to run.
-    RAISES (SapbertError): If there is no such encoder, or nothing to run it with.
+    RAISES (SapbertError): If there is no such encoder, or the library of the engine is
+        missing.
     """
     module: Any = import_module(f".{engine}_engine", __package__)
     opened: Engine = module.open_engine(source, settings, precision)

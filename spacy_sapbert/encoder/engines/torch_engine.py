@@ -54,22 +54,17 @@ def open_engine(
         raise SapbertError(Errors.E205.format(name=source))
     if has_adapter(folder):
         attach_adapter(transformer.transformer, folder)
-    return TorchEngine(transformer, take_tokenizer(tokenizer, settings), precision)
+    return TorchEngine(transformer, make_tokenizer(tokenizer, settings), precision)
 
 
-def take_tokenizer(tokenizer: Any, settings: EncoderSettings) -> NameTokenizer:
-    """Take what names need out of a tokenizer of transformers.
-
-    tokenizer (PreTrainedTokenizerFast): Not to be used for anything else.
-    settings (EncoderSettings): How long a name may be.
-    RETURNS (NameTokenizer): The tokenizer.
-    """
-    pieces = tokenizer.backend_tokenizer
-    pieces.enable_truncation(settings.max_length)
-    pieces.no_padding()
+def make_tokenizer(tokenizer: Any, settings: EncoderSettings) -> NameTokenizer:
+    """Return the name tokenizer of a tokenizer of transformers, which it changes."""
+    backend = tokenizer.backend_tokenizer
+    backend.enable_truncation(settings.max_length)
+    backend.no_padding()
     unknown = tokenizer.unk_token_id
     return NameTokenizer(
-        pieces,
+        backend,
         frozenset(tokenizer.all_special_ids),
         -1 if unknown is None else unknown,
         tokenizer.pad_token_id or 0,
@@ -102,8 +97,8 @@ class TorchEngine:
         kind = self.transformer.transformer.device.type
         fast = self.precision == "bf16"
         with torch.autocast(kind, torch.bfloat16) if fast else nullcontext():
-            # The inner layer takes wordpieces as they are; the outer one would
-            # tokenise again, and cut long names without leaving their [SEP].
+            # The inner layer takes token ids; the outer one would tokenise again,
+            # and truncate long names without their [SEP].
             states = self.transformer.layers[0].predict(batch).last_hidden_state
         found: Tensor = states.float()
         return found

@@ -1,6 +1,6 @@
 """Exact search: every query against every row, from a memory-mapped file."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from .registry import best_first, check_width
 FILE = "index.f32"
 DEFAULTS: dict[str, int] = {}
 BLOCK_ROWS = 65_536
+READ_ROWS = 16_384  # rows read at once from another index
 
 
 def build_index(
@@ -77,6 +78,24 @@ def search_blocks(
         scores = np.concatenate([scores, cosines], axis=1)
         rows, scores = keep_best(rows, scores, k)
     return best_first(rows, scores)
+
+
+def search_rows(
+    read_vectors: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compare every query with some rows of any index.
+
+    read_vectors (Callable[[np.ndarray], np.ndarray]): Rows → their vectors.
+    rows (np.ndarray): The rows, ascending. Shape: (m,).
+    queries (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    k (int): Number of rows to find.
+    RETURNS (tuple[np.ndarray, np.ndarray]): See `Index.search`. Shape: (n, up to k).
+    """
+    parts = (rows[at : at + READ_ROWS] for at in range(0, len(rows), READ_ROWS))
+    return search_blocks(((part, read_vectors(part)) for part in parts), queries, k)
 
 
 def keep_best(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.kb.surface_forms import (
+from spacy_sapbert.linking.surface_forms import (
     is_abbreviation,
     list_windows,
     means_name,

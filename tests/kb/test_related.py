@@ -53,7 +53,7 @@ def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
     import shutil
 
     kb = load_kb(shutil.copytree(built, tmp_path / "kb"))
-    add_concepts(
+    kb = add_concepts(
         kb,
         [
             Concept("L1", ["acute pain of it"], parents=["T3"]),
@@ -61,9 +61,8 @@ def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
             Concept("B00", ["broken heart"], parents=["L1"]),
         ],
     )
-    remove_concepts(kb, ["T4", "B45"])
-    remove_concepts(kb, ["B01"], alias="heart attack")
-    return kb
+    kb = remove_concepts(kb, ["T4", "B45"])
+    return remove_concepts(kb, ["B01"], alias="heart attack")
 
 
 def compare_all(kb: KnowledgeBase, cui: str) -> dict[str, float]:
@@ -94,7 +93,7 @@ def check_all(kb: KnowledgeBase) -> None:
             continue
         wanted = compare_all(kb, cui)
         found = kb.related(cui, k=1000)
-        assert {one.cui: one.score for one in found} == pytest.approx(wanted, abs=2e-6)
+        assert {one.cui: one.score for one in found} == pytest.approx(wanted, abs=6e-5)
         assert found == sorted(found, key=lambda one: (-one.score, one.cui))
         for one in found:
             assert one.name == concepts[one.cui].name
@@ -119,7 +118,7 @@ def test_related_concepts_that_share_a_name_come_first(kb: KnowledgeBase) -> Non
     for cui, others in names.items():
         first = kb.related(cui, k=1)
         assert [one.cui for one in first] == others
-        assert first[0].score == pytest.approx(1, abs=2e-6)
+        assert first[0].score == pytest.approx(1, abs=6e-5)
         assert first[0].relation is None
     # A parent that is no concept makes siblings all the same.
     kinds = {one.cui: one.relation for one in kb.related("S1")}

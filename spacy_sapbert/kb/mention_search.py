@@ -1,0 +1,224 @@
+"""Mentions → ranked concepts: embed, search, read entries, rank."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..linking.broader import rank_parents
+from ..linking.candidates import RankedEntry
+from ..linking.filters import Filter
+from ..linking.link import (
+    BROADER,
+    TRUNCATED,
+    ConceptInfo,
+    Linked,
+    MentionQuery,
+    SearchResult,
+)
+from ..linking.options import LinkOptions
+from ..linking.ranking import SCORE_DIGITS, has_text, order_entries, rank_concepts
+from .fused_search import fuse_searches, unite_searches
+
+if TYPE_CHECKING:
+    from .filtering import FilterResult
+    from .knowledge_base import KnowledgeBase
+
+ROWS_PER_CONCEPT = 4  # rows searched for at first, for each of the k concepts
+MIN_ROWS = 32
+MAX_ROWS = 4096  # rows searched for at most, without a filter
+MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
+
+Ranked = list[RankedEntry]
+
+
+def search_mentions(
+    kb: "KnowledgeBase", queries: Sequence[MentionQuery], options: LinkOptions
+) -> dict[MentionQuery, SearchResult]:
+    """Find the concepts of mentions; equal queries and cached ones cost nothing."""
+    # The cache key: every option that changes the result.
+    key = (options.k, options.threshold, options.fusion, options.ngram_weight)
+    distinct = dict.fromkeys(queries)
+    cached = kb.search_cache.get_many((query, key) for query in distinct)
+    results = {query: result for (query, _), result in cached.items()}
+    if new := [query for query in distinct if query not in results]:
+        found = search_uncached(kb, new, options)
+        kb.search_cache.put_many({(q, key): result for q, result in found.items()})
+        results.update(found)
+    return results
+
+
+def search_uncached(
+    kb: "KnowledgeBase", queries: Sequence[MentionQuery], options: LinkOptions
+) -> dict[MentionQuery, SearchResult]:
+    """Find the concepts of distinct mentions."""
+    results = {query: SearchResult([], "empty") for query in queries}
+    texts = [text for text in dict.fromkeys(q.text for q in queries) if has_text(text)]
+    if not texts:
+        return results
+    vectors, truncated, readable = kb.embed(texts)
+    usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+    place = {text: number for number, text in enumerate(texts)}
+    by_filter: dict[Filter, list[int]] = {}
+    for query in queries:
+        number = place.get(query.text)
+        if number is not None and readable[number]:
+            results[query] = SearchResult([], "no_vector")
+            if usable[number]:
+                by_filter.setdefault(query.filter, []).append(number)
+    threshold = options.threshold
+    if threshold is None:
+        threshold = kb.manifest.threshold
+    for filter, all_numbers in by_filter.items():
+        for start in range(0, len(all_numbers), MENTIONS_AT_ONCE):
+            numbers = all_numbers[start : start + MENTIONS_AT_ONCE]
+            some = [texts[number] for number in numbers]
+            ranked = rank_vectors(kb, some, vectors[numbers], options, filter)
+            below: list[int] = []
+            for number, text, found in zip(numbers, some, ranked, strict=True):
+                note = TRUNCATED if truncated[number] else None
+                if is_below(found, threshold):
+                    note = "below_threshold"
+                    below.append(number)
+                results[MentionQuery(text, filter)] = SearchResult(found, note)
+            if not filter or not below:
+                continue
+            # Would the mention have a concept without the filter?
+            some = [texts[number] for number in below]
+            free = rank_vectors(
+                kb, some, vectors[below], replace(options, k=1), Filter()
+            )
+            for text, found in zip(some, free, strict=True):
+                if not is_below(found, threshold):
+                    query = MentionQuery(text, filter)
+                    results[query] = results[query]._replace(note="filtered")
+    return results
+
+
+def is_below(ranked: Ranked, threshold: float | None) -> bool:
+    """Return whether there is no concept, or the best score is below a threshold."""
+    if not ranked:
+        return True
+    return threshold is not None and round(ranked[0].score, SCORE_DIGITS) < threshold
+
+
+def rank_vectors(
+    kb: "KnowledgeBase",
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    options: LinkOptions,
+    filter: Filter,
+) -> list[Ranked]:
+    """Find the k best concepts of each vector that a filter leaves.
+
+    Several rows may belong to one concept, so more rows than k are searched for, and
+    more again for the vectors that still lack concepts.
+
+    kb (KnowledgeBase): The knowledge base.
+    texts (Sequence[str]): The mentions, for the similarity of characters.
+    vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
+    options (LinkOptions): `k` and the fusion.
+    filter (Filter): The filter.
+    RETURNS (list[Ranked]): See `rank_concepts`.
+    """
+    filtered = kb.resolve_filter(filter) if filter else None
+    most = min(kb.rows, MAX_ROWS) if filtered is None else len(filtered.rows)
+    results: list[Ranked] = [[] for _ in vectors]
+    pending = np.arange(len(vectors))
+    count = min(max(MIN_ROWS, ROWS_PER_CONCEPT * options.k), most)
+    while len(pending) and most:
+        allowed = None if filtered is None else filtered.rows
+        rows, scores = kb.search(vectors[pending], count, rows=allowed)
+        complete = count >= most or (filtered is None and rows.shape[1] < count)
+        orders = scores
+        if options.fusion is not None:
+            some = [texts[int(number)] for number in pending]
+            found = (rows, scores)
+            rows, scores, orders = fuse(
+                kb, some, vectors[pending], found, filtered, options
+            )
+        entries = kb.entries(np.unique(rows[rows >= 0]))
+        if filtered is not None:
+            entries = filtered.filter_entries(entries)
+        for place, number in enumerate(pending):
+            ranked = order_entries(
+                rows[place].tolist(),
+                scores[place].tolist(),
+                entries,
+                orders=orders[place].tolist(),
+            )
+            results[number] = rank_concepts(ranked, k=options.k)
+        if complete:
+            break
+        pending = np.array([i for i in pending if len(results[i]) < options.k], int)
+        count = min(count * 4, most)
+    return results
+
+
+def fuse(
+    kb: "KnowledgeBase",
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    found: tuple[np.ndarray, np.ndarray],
+    filtered: "FilterResult | None",
+    options: LinkOptions,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Search by 3-grams too; see `fuse_searches`."""
+    allowed = None
+    if filtered is not None:
+        allowed = np.zeros(kb.rows, dtype=bool)
+        allowed[filtered.rows] = True
+    k = found[0].shape[1]
+    inputs = unite_searches(
+        texts, vectors, found, kb.index, kb.ngrams, k=k, allowed=allowed
+    )
+    return fuse_searches(
+        inputs, fusion=str(options.fusion), weight=options.ngram_weight
+    )
+
+
+def load_concept_info(
+    kb: "KnowledgeBase",
+    results: Sequence[SearchResult],
+    options: LinkOptions,
+) -> ConceptInfo:
+    """Read the data of the concepts in search results, as far as options need it."""
+    cuis = list({found.entry.cui: None for one in results for found in one.ranked})
+    data = kb.concept_cache.get_many(cuis)
+    if new := [cui for cui in cuis if cui not in data]:
+        types, codes = kb.store.types(new), kb.store.codes(new)
+        read = {cui: (types.get(cui, []), codes.get(cui, {})) for cui in new}
+        kb.concept_cache.put_many(read)
+        data.update(read)
+    with_parents = options.broader or "coherence" in options.tie_evidence
+    return ConceptInfo(
+        types={cui: types for cui, (types, _) in data.items()},
+        codes={cui: codes for cui, (_, codes) in data.items()},
+        parents=kb.store.parents(cuis) if with_parents else {},
+        sources=kb.store.origins("source") if options.source_rank else {},
+    )
+
+
+def link_broader(
+    kb: "KnowledgeBase", linked: Linked, info: ConceptInfo, filter: Filter
+) -> Linked:
+    """Link a mention that is below the threshold to a parent of its candidates.
+
+    RETURNS (Linked): Unchanged if no candidate has a parent that is in the knowledge
+        base and left by the filter.
+    """
+    if linked.note != "below_threshold":
+        return linked
+    scores = {candidate["cui"]: candidate["score"] for candidate in linked.candidates}
+    for parent in rank_parents(scores, info.parents):
+        # The parent may be missing, or retired for another concept.
+        concept = kb.concept(parent)
+        if concept is None:
+            continue
+        if filter:
+            entries = kb.store.entries_of(concept.cui)
+            if not any(map(kb.resolve_filter(filter).matches, entries)):
+                continue
+        return Linked(linked.candidates, BROADER, concept.cui)
+    return linked

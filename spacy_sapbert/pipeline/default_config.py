@@ -1,0 +1,58 @@
+"""The default config of `sapbert_linker`, to paste into a config.cfg."""
+
+from thinc.api import Config
+
+DEFAULT_CONFIG = """
+[components]
+
+[components.sapbert_linker]
+factory = "sapbert_linker"
+# folder of a knowledge base, or the name of an installed one; null = the only installed
+kb = null
+# concepts kept for a mention
+k = 10
+# cosine below which a mention has no concept; null = the threshold of the kb
+threshold = null
+# true = link such a mention to a broader concept, a parent of its candidates
+broader = false
+# "nil" = a mention has no concept if only the order of the ids breaks the tie
+ambiguous = "link"
+# evidence that breaks ties, the most important first: "label", "preferred", "source"
+# and "coherence" (with the other concepts of the document)
+tie_evidence = ["label", "preferred", "source"]
+# for the evidence "source": vocabularies, the best first
+source_rank = []
+# "filter" = only concepts with the types of the label; "evidence" = they break ties
+label_types_use = "filter"
+# null = cosine alone; "weighted" or "rrf" = fused with the similarity of characters
+fusion = null
+ngram_weight = 0.1
+# mentions linked at once, from as many documents as needed
+batch_size = 256
+# null = doc.ents, else doc.spans[spans_key]
+spans_key = null
+# the attributes: span._.cui, span._.candidates, span._.link_note
+cui_attr = "cui"
+candidates_attr = "candidates"
+note_attr = "link_note"
+# a list of (cui, score) as scispaCy sets it, for example "kb_ents"; null = none
+kb_ents_attr = null
+# attribute with the long form of an abbreviation, which is linked in its place;
+# null = never
+long_form_attr = "long_form"
+
+# limits the concepts, e.g. types = ["DISO"]; types, sources, languages, allow, deny
+[components.sapbert_linker.filter]
+
+# semantic types or groups of the labels, e.g. DISEASE = ["T047"]
+[components.sapbert_linker.label_types]
+
+[components.sapbert_linker.encoder]
+@architectures = "spacy-sapbert.TransformerEncoder.v1"
+names_per_pass = 64
+precision = "float32"
+
+[components.sapbert_linker.scorer]
+@scorers = "spacy-sapbert.linker_scorer.v1"
+"""
+DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
