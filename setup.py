@@ -37,6 +37,7 @@ setup(
     ],
     extras_require={
         "package": ["build>=1", "setuptools>=70.1"],
+        "evaluation": ["scipy>=1.11", "scikit-learn>=1.3"],
         "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
         "openvino": ["openvino>=2024.4"],
         "parquet": ["pyarrow>=15"],
@@ -50,6 +51,7 @@ setup(
             "openvino>=2024.4",
             "pytorch-metric-learning>=2.4",
             "scikit-learn>=1.3",
+            "scipy>=1.11",
             "build>=1",
             "setuptools>=70.1",
             "ruff>=0.6",

@@ -14,28 +14,34 @@ import typer
 from wasabi import msg
 
 from benchmarks.machine import describe_machine
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, Rank, render_mean
-from spacy_sapbert.evaluation.baselines import (
-    make_exact_lookup,
-    make_tfidf_search,
-    read_dictionary,
-)
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, Ranker, format_mean
 from spacy_sapbert.evaluation.evaluate import (
     LIBRARIES,
     describe_settings,
     describe_versions,
 )
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, Lookup, read_aliases
-from spacy_sapbert.evaluation.kb_ranker import make_kb_lookup, make_kb_search, parse_kbs
+from spacy_sapbert.evaluation.gold_mentions import (
+    GoldMention,
+    Lookup,
+    Pair,
+    read_aliases,
+    read_pairs,
+)
+from spacy_sapbert.evaluation.rankers import (
+    exact_lookup,
+    kb_lookup,
+    kb_ranker,
+    read_dictionary,
+    tfidf_ranker,
+)
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
     make_evaluation_settings,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
-from spacy_sapbert.evaluation.seen_mentions import Pair, read_pairs
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_json
@@ -45,12 +51,12 @@ from spacy_sapbert.vocabularies.concepts import read_concepts
 class Linker(NamedTuple):
     """One of those that are compared.
 
-    rank (Rank): Mentions to answers.
+    rank (Ranker): Mentions to answers.
     lookup (Lookup): An id to the concept that has it.
     about (dict[str, Any]): What it is, and the concepts and distinct names that it has.
     """
 
-    rank: Rank
+    rank: Ranker
     lookup: Lookup
     about: dict[str, Any]
 
@@ -77,10 +83,10 @@ def make_linkers(
     """
     dictionary = read_dictionary(read_concepts(dictionary_path))
     counts = len(set(dictionary.ids.values())), len(dictionary.names)
-    exact = make_exact_lookup(dictionary, aliases)
+    exact = exact_lookup(dictionary, aliases)
     about = describe_linker("equal but for case", *counts)
     yield "exact look-up", Linker(exact, dictionary.lookup, about)
-    ngrams = make_tfidf_search(dictionary, aliases, k=k)
+    ngrams = tfidf_ranker(dictionary, aliases, k=k)
     about = describe_linker("character 3-grams as scispaCy, exact search", *counts)
     yield "TF-IDF", Linker(ngrams, dictionary.lookup, about)
     for name, folders in kbs.items():
@@ -92,8 +98,8 @@ def make_linkers(
             about = describe_linker(
                 f"{encoder['base']}, {encoder['pooling']}, {index['backend']}", *counts
             )
-            rank = make_kb_search(kb, aliases, k=k)
-            yield name, Linker(rank, make_kb_lookup(kb), about)
+            rank = kb_ranker(kb, aliases, k=k)
+            yield name, Linker(rank, kb_lookup(kb), about)
 
 
 def compare_linkers(
@@ -122,7 +128,7 @@ def compare_linkers(
     golds: list[list[GoldMention]] = []
     results: list[dict[str, Any]] = []
     for path in paths:
-        chosen, counts = choose_mentions(path, settings)
+        chosen, counts = select_mentions(path, settings)
         golds.append(chosen)
         file = {"file": path.name, "sha256": file_digest(path), **counts}
         results.append({**file, "judged": len(chosen), "linkers": {}})
@@ -131,9 +137,9 @@ def compare_linkers(
         for chosen, result in zip(golds, results, strict=True):
             start = time.perf_counter()
             texts = (gold.mention for gold in chosen)
-            answers = answer_mentions(linker.rank, texts, progress=progress)
+            answers = rank_mentions(linker.rank, texts, progress=progress)
             seconds = time.perf_counter() - start
-            judged = judge_mentions(
+            judged = score_mentions(
                 chosen, answers, linker.lookup, aliases, settings, seen=seen
             )
             speed = {"mentions_per_second": round(len(answers) / seconds, 1)}
@@ -150,8 +156,10 @@ def group_kbs(values: Sequence[str]) -> dict[str, list[str]]:
     """
     kbs: dict[str, list[str]] = {}
     for value in values:
-        for name, folder in parse_kbs([value]).items():
-            kbs.setdefault(name, []).append(folder)
+        name, _, folder = value.partition("=")
+        if not name or not folder:
+            raise SapbertError(Errors.E709.format(setting="--kb", value=value))
+        kbs.setdefault(name, []).append(folder)
     return kbs
 
 
@@ -199,7 +207,7 @@ def render_comparison(data: dict[str, Any]) -> str:
             found = [judged["accuracy"]["all"] for judged in seeds]
             cells = [
                 " / ".join(
-                    render_mean([each[level][key][tie] for each in found])
+                    format_mean([each[level][key][tie] for each in found])
                     for tie in TIES
                 )
                 for level, key in columns

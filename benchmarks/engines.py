@@ -44,13 +44,13 @@ from spacy_sapbert.encoder.name_encoder import (
 from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.baselines import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import read_aliases
+from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
@@ -186,9 +186,9 @@ def measure_accuracy(
 
     found = []
     for path in mentions:
-        golds, _ = choose_mentions(path, SETTINGS)
-        answers = answer_mentions(rank, (gold.mention for gold in golds))
-        judged = judge_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
+        golds, _ = select_mentions(path, SETTINGS)
+        answers = rank_mentions(rank, (gold.mention for gold in golds))
+        judged = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
         found.append(judged["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
     return found
 

@@ -18,7 +18,7 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.machine import machine_line
 from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import render_mean
+from spacy_sapbert.evaluation.accuracy import format_mean
 from spacy_sapbert.system.writing import write_atomically
 from training.experiments.summarize_runs import Key, Run, read_run
 
@@ -126,7 +126,7 @@ def list_steps(seeds: int, options: str) -> list[Step]:
             ),
             Step(
                 f"kb-{run}.json",
-                f"python -m spacy_sapbert.evaluation.evaluate $OUT/kb-{run} $DATA/eval/{DEV} --aliases "
+                f"spacy sapbert evaluate $OUT/kb-{run} $DATA/eval/{DEV} --aliases "
                 f"$DATA/mesh-rrf/aliases.tsv.gz --output $OUT/kb-{run}.json",
             ),
         ]
@@ -152,11 +152,11 @@ def render_areas(results: dict[str, list[dict[str, Any]]]) -> list[str]:
         render_row(["---", *["---:"] * len(titles)]),
     ]
     for kind, runs in results.items():
-        cells = [render_mean([run["auc"][name] for run in runs]) for name in known]
-        cells.append(render_mean([run["spearman"] for run in runs]))
+        cells = [format_mean([run["auc"][name] for run in runs]) for name in known]
+        cells.append(format_mean([run["spearman"] for run in runs]))
         for name in related:
             areas = [run["relatedness"]["relations"][name]["auc"] for run in runs]
-            cells.append(render_mean(areas))
+            cells.append(format_mean(areas))
         lines.append(render_row([KINDS[kind], *cells]))
     return [*lines, ""]
 
@@ -174,7 +174,7 @@ def render_linking(runs: dict[str, list[Run]]) -> list[str]:
     for kind, seeds in runs.items():
         keys = [Key(DEV, "concepts", k) for k in KS]
         cells = [
-            render_mean([s.accuracies[key]["lenient"] for s in seeds]) for key in keys
+            format_mean([s.accuracies[key]["lenient"] for s in seeds]) for key in keys
         ]
         lines.append(render_row([KINDS[kind], *cells]))
     return [*lines, ""]

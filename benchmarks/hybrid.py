@@ -23,24 +23,24 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.machine import describe_machine, machine_line
 from benchmarks.misspellings import misspell_mentions
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.accuracy import Answer, Rank, keep_needed
+from spacy_sapbert.evaluation.accuracy import Answer, Ranker, trim_answers
 from spacy_sapbert.evaluation.evaluate import (
     describe_kb,
     describe_settings,
     describe_versions,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_aliases
-from spacy_sapbert.evaluation.kb_ranker import (
+from spacy_sapbert.evaluation.rankers import (
     embed_mentions,
-    make_kb_lookup,
-    make_kb_search,
+    kb_lookup,
+    kb_ranker,
 )
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
     make_evaluation_settings,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
@@ -79,18 +79,18 @@ def make_search(kb: KnowledgeBase, ngrams: NgramIndex, rows: int) -> Search:
 
 def make_ranks(
     kb: KnowledgeBase, search: Search, aliases: dict[str, str], *, k: int
-) -> dict[str, Rank]:
+) -> dict[str, Ranker]:
     """Make a linker of each kind of fusion, all of the same search.
 
     kb (KnowledgeBase): The knowledge base.
     search (Search): What it searches with; each text is searched for once.
     aliases (dict[str, str]): Ids that another one stands for.
     k (int): Concepts for each mention.
-    RETURNS (dict[str, Rank]): By the name of the row in the table.
+    RETURNS (dict[str, Ranker]): By the name of the row in the table.
     """
     known: dict[str, Found] = {}
 
-    def make_rank(**settings: Any) -> Rank:
+    def make_rank(**settings: Any) -> Ranker:
         def rank(mentions: Sequence[str]) -> list[list[Answer]]:
             new = [text for text in mentions if text not in known]
             known.update(zip(new, search(new) if new else [], strict=True))
@@ -104,7 +104,7 @@ def make_ranks(
                     Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
                     for score, entry, _ in ranked
                 ]
-                results.append(keep_needed(answers, k))
+                results.append(trim_answers(answers, k))
             return results
 
         return rank
@@ -118,7 +118,7 @@ def make_ranks(
 
 def judge_file(
     golds: Sequence[GoldMention],
-    ranks: dict[str, Rank],
+    ranks: dict[str, Ranker],
     kb: KnowledgeBase,
     aliases: dict[str, str],
     settings: EvaluationSettings,
@@ -126,17 +126,17 @@ def judge_file(
     """Judge all linkers on the same mentions.
 
     golds (Sequence[GoldMention]): Each with an id.
-    ranks (dict[str, Rank]): The linkers.
+    ranks (dict[str, Ranker]): The linkers.
     kb (KnowledgeBase): Knows the ids.
     aliases (dict[str, str]): Ids that another one stands for.
     settings (EvaluationSettings): How answers are judged.
     RETURNS (dict[str, Any]): By linker, accuracy by concepts.
     """
-    lookup = make_kb_lookup(kb)
+    lookup = kb_lookup(kb)
     results: dict[str, Any] = {}
     for name, rank in ranks.items():
-        answers = answer_mentions(rank, (gold.mention for gold in golds))
-        judged = judge_mentions(golds, answers, lookup, aliases, settings)
+        answers = rank_mentions(rank, (gold.mention for gold in golds))
+        judged = score_mentions(golds, answers, lookup, aliases, settings)
         results[name] = judged["accuracy"]["all"]["concepts"]
     return results
 
@@ -161,7 +161,7 @@ def read_files(
         again misspelled.
     """
     for path in paths:
-        golds, _ = choose_mentions(path, settings)
+        golds, _ = select_mentions(path, settings)
         yield path.name, golds
         yield f"{path.name}, misspelled", misspell_mentions(golds, seed)
 
@@ -231,7 +231,7 @@ def compare_fusions(
         size = sum(path.stat().st_size for path in folder.iterdir())
         search = make_search(kb, load_ngrams(folder, rows=total), rows)
         ranks = {
-            "cosine alone": make_kb_search(kb, aliases, k=max(settings.ks)),
+            "cosine alone": kb_ranker(kb, aliases, k=max(settings.ks)),
             **make_ranks(kb, search, aliases, k=max(settings.ks)),
         }
         files: dict[str, Any] = {}

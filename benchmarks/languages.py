@@ -15,7 +15,7 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.machine import machine_line
 from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import render_mean
+from spacy_sapbert.evaluation.accuracy import format_mean
 from spacy_sapbert.system.writing import write_atomically
 from training.experiments.summarize_runs import Key, Run, read_run
 
@@ -92,7 +92,7 @@ def list_steps(options: str) -> list[Step]:
                 ),
                 Step(
                     f"{kb}.json",
-                    f"python -m spacy_sapbert.evaluation.evaluate $OUT/{kb} {mentions} --output "
+                    f"spacy sapbert evaluate $OUT/{kb} {mentions} --output "
                     f"$OUT/{kb}.json",
                 ),
             ]
@@ -118,7 +118,7 @@ def render_dictionary(runs: dict[str, Run]) -> list[str]:
     ]
     keys = [Key(file, "concepts", k) for file in CORPORA for k in KS]
     for name, run in runs.items():
-        cells = [render_mean([run.accuracies[key]["expected"]]) for key in keys]
+        cells = [format_mean([run.accuracies[key]["expected"]]) for key in keys]
         lines.append(render_row([ENCODERS[name], *cells]))
     return [*lines, ""]
 

@@ -47,7 +47,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     make_resolver,
     read_aliases,
 )
-from spacy_sapbert.evaluation.kb_ranker import make_kb_lookup
+from spacy_sapbert.evaluation.rankers import kb_lookup
 from spacy_sapbert.formats.registry import READERS, read_docs
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_json
@@ -102,7 +102,7 @@ def measure_options(
     """
     check_names([*train, *paths])
     linker: Any = nlp.get_pipe("sapbert_linker")
-    resolve = make_resolver(make_kb_lookup(linker.kb), aliases)
+    resolve = make_resolver(kb_lookup(linker.kb), aliases)
     files: dict[Path, Any] = {}
     for path in [*train, *paths]:
         docs = read_documents(path, nlp, format, limit)

@@ -51,8 +51,8 @@ from benchmarks.linking_runs import (
 )
 from benchmarks.machine import describe_machine, machine_line
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.baselines import read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import Lookup, read_aliases
+from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.formats.registry import READERS
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_json

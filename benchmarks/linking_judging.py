@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.linking_inputs import Corpus
 from spacy_sapbert.evaluation.accuracy import SCORE_DIGITS, Answer
 from spacy_sapbert.evaluation.gold_mentions import Lookup
-from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, judge_mentions
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, score_mentions
 
 
 def rank_answers(
@@ -61,7 +61,7 @@ def judge_side(
         for ties in (True, False)
     }
     strict, answered = (
-        judge_mentions(chosen, ranked[ties], lookup, aliases, settings)
+        score_mentions(chosen, ranked[ties], lookup, aliases, settings)
         for ties in (True, False)
     )
     tied = [

@@ -19,7 +19,7 @@ from benchmarks.compare_linkers import render_row
 from benchmarks.numbers_steps import list_steps
 from benchmarks.steps import Step, render_call, render_commands, run_steps
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
+from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.writing import write_atomically
 
 LINKERS = {
@@ -102,7 +102,7 @@ def render_file(result: dict[str, Any], ks: Sequence[int]) -> list[str]:
     for name, seeds in result["linkers"].items():
         for tie in TIES:
             cells = [
-                render_mean(
+                format_mean(
                     [seed["accuracy"][group][level][f"acc@{k}"][tie] for seed in seeds]
                 )
                 for group, level, k in columns
@@ -114,24 +114,24 @@ def render_file(result: dict[str, Any], ks: Sequence[int]) -> list[str]:
 def render_causes(errors: dict[str, Any]) -> list[str]:
     """Write why mentions are linked wrongly, the biggest cause first.
 
-    errors (dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote. Only counts are taken:
-        it has texts of mentions too.
+    errors (dict[str, Any]): What `spacy sapbert evaluate --errors … --output` wrote.
     RETURNS (list[str]): Lines of Markdown.
     """
-    causes = sorted(errors["causes"], key=lambda cause: -cause["count"])
+    causes = sorted(errors["causes"].items(), key=lambda cause: -cause[1])
+    wrong = sum(errors["causes"].values())
     judged = sum(file["judged"] for file in errors["files"])
     return [
         "## Why it is wrong",
         "",
-        f"BC5CDR disease dev as it is, *fine-tuned*, seed 0: {errors['wrong']:,} of "
+        f"BC5CDR disease dev as it is, *fine-tuned*, seed 0: {wrong:,} of "
         f"{judged:,} mentions are not right for certain. Each has one cause, "
         "explained in [evaluation.md](evaluation.md).",
         "",
         render_row(["Cause", "Mentions", "Share"]),
         render_row(["---", "---:", "---:"]),
         *(
-            render_row([cause["cause"], f"{cause['count']:,}", f"{cause['share']:.1%}"])
-            for cause in causes
+            render_row([cause, f"{count:,}", f"{count / wrong:.1%}"])
+            for cause, count in causes
         ),
         "",
     ]
@@ -140,7 +140,7 @@ def render_causes(errors: dict[str, Any]) -> list[str]:
 def render_significance(tests: dict[str, Any]) -> list[str]:
     """Write down how far encoders differ from the one before training.
 
-    tests (dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
+    tests (dict[str, Any]): What `spacy sapbert evaluate --compare` wrote, by linker.
     RETURNS (list[str]): Lines of Markdown.
     """
     columns = ("Linker", "Mentions", "More than *base*", "95 % interval", "p")
@@ -154,7 +154,7 @@ def render_significance(tests: dict[str, Any]) -> list[str]:
         render_row(["---", "---", "---:", "---:", "---:"]),
     ]
     for name, test in tests.items():
-        for result in test["results"]:
+        for result in test["comparison"]["results"]:
             found = result["ties"]["lenient"]
             low, high = found["interval"]
             file = result["file"].partition(".tsv")[0]
@@ -178,8 +178,8 @@ def render_page(
     """Write the page.
 
     comparisons (dict[str, Any]): What `benchmarks.compare_linkers` wrote, by section.
-    tests (dict[str, Any]): What `spacy_sapbert.evaluation.significance` wrote, by linker.
-    errors (dict[str, Any]): What `spacy_sapbert.evaluation.error_report` wrote.
+    tests (dict[str, Any]): What `spacy sapbert evaluate --compare` wrote, by linker.
+    errors (dict[str, Any]): What `spacy sapbert evaluate --errors` wrote.
     steps (Sequence[Step]): The commands.
     options (dict[str, str]): Of the command that writes this page.
     RETURNS (str): Markdown.

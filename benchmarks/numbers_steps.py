@@ -66,18 +66,15 @@ def list_significance(mentions: Sequence[str]) -> Iterator[Step]:
     """Return the steps from two encoders to what of their difference may be chance."""
     gold = " ".join(mentions)
     for name in ("base", "trained-0", "fine-tuned-0"):
+        evaluate = f"spacy sapbert evaluate $OUT/kb-mesh-{name} {gold} {ALIASES}"
+        if name == "base":
+            command = f"{evaluate} --predictions $OUT/base.jsonl"
+            yield Step("base.jsonl", command)
+            continue
+        output = f"significance-{name}.json"
         yield Step(
-            f"{name}.jsonl",
-            f"python -m spacy_sapbert.evaluation.evaluate $OUT/kb-mesh-{name} {gold} {ALIASES} "
-            f"--predictions $OUT/{name}.jsonl",
+            output, f"{evaluate} --compare $OUT/base.jsonl --output $OUT/{output}"
         )
-        if name != "base":
-            yield Step(
-                f"significance-{name}.json",
-                f"python -m spacy_sapbert.evaluation.significance {gold} --first $OUT/base.jsonl "
-                f"--second $OUT/{name}.jsonl {ALIASES} --output "
-                f"$OUT/significance-{name}.json",
-            )
 
 
 def list_medic(seeds: int) -> Iterator[Step]:
@@ -110,8 +107,8 @@ def list_medic(seeds: int) -> Iterator[Step]:
     for name in ("ncbi", "bc5cdr"):
         yield Step(
             f"medic-{name}.jsonl",
-            f"python -m spacy_sapbert.evaluationtraining_mentions_ranker $OUT/medic.jsonl $OUT/{name}-train.tsv "
-            f"--output $OUT/medic-{name}.jsonl",
+            f"python -m training.data.add_mentions $OUT/medic.jsonl "
+            f"$OUT/{name}-train.tsv --output $OUT/medic-{name}.jsonl",
         )
         dev, seen = f"$OUT/{name}-dev.tsv", f"--seen $OUT/{name}-train.tsv"
         yield from list_comparison(f"medic-{name}", [dev], seen, min(seeds, 1))
@@ -133,8 +130,8 @@ def list_steps(seeds: int, options: str) -> list[Step]:
         *list_medic(seeds),
         Step(
             "errors.json",
-            "python -m spacy_sapbert.evaluation.error_report $OUT/kb-mesh-fine-tuned-0 "
-            f"$DATA/eval/{CORPORA[1]}.dev.tsv.gz {ALIASES} --output $OUT/errors.html "
-            "--json $OUT/errors.json",
+            "spacy sapbert evaluate $OUT/kb-mesh-fine-tuned-0 "
+            f"$DATA/eval/{CORPORA[1]}.dev.tsv.gz {ALIASES} --errors $OUT/errors.html "
+            "--output $OUT/errors.json",
         ),
     ]

@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from benchmarks.option_rows import PLAIN, Row
 from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.accuracy import combine_parts, judge_ranking
+from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking
+from spacy_sapbert.evaluation.compare import bootstrap_interval, mcnemar_test
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, Resolve
-from spacy_sapbert.evaluation.paired_tests import bootstrap_interval, mcnemar_p
 from training.corpora.registry import change_prefix
 
 KS = (1, 5)
@@ -68,7 +68,7 @@ def judge_mention(
     """
     cuis = [aliases.get(found["cui"], found["cui"]) for found in candidates]
     ranking = [(-float(rank), cui) for rank, cui in enumerate(dict.fromkeys(cuis))]
-    right = [bool(judge_ranking(ranking, parts, k)[0]) for k in KS]
+    right = [bool(score_ranking(ranking, parts, k)[0]) for k in KS]
     if not candidates:
         return right, None, False
     best = candidates[0]["score"]
@@ -77,7 +77,7 @@ def judge_mention(
         for cui, found in zip(cuis, candidates, strict=True)
         if found["score"] == best
     ]
-    possible = bool(judge_ranking(list(dict.fromkeys(tied)), parts, 1)[0])
+    possible = bool(score_ranking(list(dict.fromkeys(tied)), parts, 1)[0])
     return right, candidates[0]["tie"], possible
 
 
@@ -174,7 +174,7 @@ def describe_row(outcome: Outcome, base: Outcome | None) -> dict[str, Any]:
             interval=[round(low, 6), round(high, 6)],
             better=better,
             worse=worse,
-            p=mcnemar_p(worse, better),
+            p=mcnemar_test(worse, better),
         )
     return found
 

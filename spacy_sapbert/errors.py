@@ -389,7 +389,7 @@ class Errors(metaclass=_WithCodes):
         "Expected `doc._.{attr}` to be free, but another component has registered it. "
         "Choose another name with the setting `abbreviations_attr`."
     )
-    E580 = "Expected `--figure` to end with {known}, but got {path}. Correct it."
+    E580 = "Expected `{option}` to end with {known}, but got {path}. Correct it."
     E581 = (
         "Expected `--criterion` to be f1, accuracy or precision=NUMBER with a number "
         "above 0 and up to 1, but got {value!r}. Correct it, like "
@@ -405,7 +405,7 @@ class Errors(metaclass=_WithCodes):
         "it has aliases in `--aliases`."
     )
     E584 = (
-        "Expected right answers to have higher cosines than wrong ones, but they have "
+        "Expected right answers to have higher scores than wrong ones, but they do "
         "not. Check that the mentions are annotated with ids of this knowledge base."
     )
     E585 = (
@@ -604,19 +604,23 @@ class Errors(metaclass=_WithCodes):
         "Expected {setting} as NAME=FOLDER, each name once, but got {value!r}. Write "
         "it like `{setting} trained=models/kb`."
     )
+    E739 = (
+        "Expected scipy and scikit-learn to be installed, but they are not: {reason}. "
+        "Run `pip install 'spacy-sapbert[evaluation]'`."
+    )
     E740 = (
         "Expected files of different names, but got {name} twice. Rename one: results "
         "name files without their folders."
     )
     E741 = (
         "{path}:{line}: Expected a prediction as JSON with {expected}, but got "
-        "something else. Make the file again with `python -m spacy_sapbert.evaluation.evaluate … "
+        "something else. Make the file again with `spacy sapbert evaluate … "
         "--predictions`."
     )
     E742 = (
         "{path}:{line}: Expected one prediction for each mention, but got a second one "
-        "for line {gold_line} of {file}. Make the file again with `python -m "
-        "spacy_sapbert.evaluation.evaluate … --predictions`."
+        "for line {gold_line} of {file}. Make the file again with `spacy sapbert "
+        "evaluate … --predictions`."
     )
     E743 = (
         "{path}:{line}: Expected a prediction for a mention that is judged, but got "

@@ -1,12 +1,15 @@
 """`spacy sapbert …`, or `spacy-sapbert …`: the app with all its commands."""
 
 from . import (  # noqa: F401
+    calibrate,
     concepts,
     edit_kb,
+    evaluate,
     kb,
     kb_related,
     kb_search,
     link,
+    regress,
 )
 from .app import app
 

@@ -1,56 +1,191 @@
-"""How likely a link is right, given its cosine; and what a threshold rests on."""
+"""Knowledge base + annotated mentions → threshold, and the probability of a link."""
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm import trange
 
+from .. import __version__
 from ..errors import Errors, SapbertError
+from ..kb.knowledge_base import KnowledgeBase
+from ..kb.manifest import Calibration
 from ..linking.probability import DIGITS
-from .thresholds import (
-    MEASURES,
-    Criterion,
-    Judged,
-    bootstrap_threshold,
-    choose_threshold,
-    list_thresholds,
-    measure_thresholds,
-)
+from ..system.reading import file_digest
+from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
+from .rankers import kb_lookup
 
+MEASURES = ("precision", "recall", "f1", "accuracy")
+PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 FEWEST_MENTIONS = 50
-MOST_STEPS = 100
-CURVE_POINTS = 50
+MAX_STEPS = 100
 BINS = 10
-FOLDS = 10
+BATCH_SIZE = 256
+
+GoldFiles = dict[Path, list[GoldMention]]  # mentions with and without an id
 
 
-class Logistic(NamedTuple):
-    """Cosine → probability: 1 / (1 + exp(−(slope · cosine + intercept))).
+class TopScores(NamedTuple):
+    """The best candidate of each mention, by ascending score. Shape of each: (n,).
 
-    slope (float): Per unit of cosine.
-    intercept (float): At cosine 0.
+    scores (np.ndarray): Its score; −inf for a mention without a candidate.
+    right (np.ndarray): Whether it is a right concept, bool.
+    known (np.ndarray): Whether the knowledge base has a right concept, bool; the other
+        mentions are true NILs.
     """
+
+    scores: np.ndarray
+    right: np.ndarray
+    known: np.ndarray
+
+
+class Criterion(NamedTuple):
+    """How the threshold is chosen.
+
+    name (str): "f1", "accuracy" or "precision".
+    level (float): The precision to reach; 0 for the others.
+    """
+
+    name: str
+    level: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.level:g}" if self.level else self.name
+
+
+@dataclass
+class Logistic:
+    """Score → probability: 1 / (1 + exp(−(slope · score + intercept)))."""
 
     slope: float
     intercept: float
 
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Compute `score_probability` for many scores. Shape: (n,)."""
+        probabilities: np.ndarray = 0.5 + 0.5 * np.tanh(
+            (self.slope * scores + self.intercept) / 2
+        )
+        return probabilities
 
-def compute_probabilities(logistic: Logistic, scores: np.ndarray) -> np.ndarray:
-    """Do what `score_probability` does, for many cosines. Shape: (n,)."""
-    probabilities: np.ndarray = 0.5 + 0.5 * np.tanh(
-        (logistic.slope * scores + logistic.intercept) / 2
-    )
-    return probabilities
+
+def parse_criterion(text: str) -> Criterion:
+    """Parse "f1", "accuracy" or "precision=0.95"."""
+    if text in ("f1", "accuracy"):
+        return Criterion(text)
+    match = PRECISION.fullmatch(text)
+    if not match or not float(match.group(1)):
+        raise SapbertError(Errors.E581.format(value=text))
+    return Criterion("precision", float(match.group(1)))
+
+
+def read_gold_files(
+    paths: Sequence[Path], *, bars_join_parts: bool = False, limit: int = 0
+) -> GoldFiles:
+    """Read files of annotated mentions; if there is a limit, the first of each file."""
+    check_names(paths)
+    return {
+        path: list(
+            islice(read_mentions(path, bars_join_parts=bars_join_parts), limit or None)
+        )
+        for path in paths
+    }
+
+
+def sort_scores(rows: Sequence[tuple[float | None, bool, bool]]) -> TopScores:
+    """Sort scores, right and known by score; None = a mention without a candidate."""
+    scores, right, known = zip(*rows, strict=True)
+    values = np.array([-np.inf if s is None else s for s in scores], dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    return TopScores(values[order], np.array(right)[order], np.array(known)[order])
+
+
+def score_top1(
+    kb: KnowledgeBase,
+    files: GoldFiles,
+    aliases: dict[str, str],
+    *,
+    progress: bool = False,
+) -> TopScores:
+    """Link mentions without a threshold, and compare the best candidates with the ids.
+
+    A candidate is right if it is a gold concept of every part of the mention. A
+    composite is linked as one text, so its candidate is hardly ever right.
+
+    aliases (dict[str, str]): From `read_aliases`.
+    """
+    golds = [gold for file in files.values() for gold in file]
+    texts = list(dict.fromkeys(gold.mention for gold in golds))
+    best: dict[str, tuple[str, float | None]] = {}
+    for start in trange(0, len(texts), BATCH_SIZE, disable=not progress):
+        batch = texts[start : start + BATCH_SIZE]
+        for text, linked in zip(batch, kb.link(batch, k=1), strict=True):
+            if linked.candidates:
+                cui = linked.candidates[0]["cui"]
+                best[text] = aliases.get(cui, cui), linked.candidates[0]["score"]
+    resolve = make_resolver(kb_lookup(kb), aliases)
+    rows: list[tuple[float | None, bool, bool]] = []
+    for gold in golds:
+        parts, (cui, score) = resolve(gold), best.get(gold.mention, ("", None))
+        right = bool(parts) and all(cui in part for part in parts)
+        rows.append((score, right, any(parts)))
+    return sort_scores(rows)
+
+
+def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.ndarray]:
+    """Compute each of `MEASURES` for each threshold; NaN for 0 of 0.
+
+    A mention is linked if its score reaches the threshold. Precision is the share of
+    right links. Recall counts the mentions that are no true NIL. Accuracy counts right
+    links, and true NILs that are not linked.
+
+    RETURNS (dict[str, np.ndarray]): Shape of each: (thresholds,).
+    """
+    first = np.searchsorted(top.scores, thresholds, side="left")
+
+    def sum_below(flags: np.ndarray) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(flags)])
+
+    right, nil = sum_below(top.right), sum_below(~top.known)
+    known, total = top.known.sum(), len(top.scores)
+    linked, hits = total - first, right[-1] - right[first]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "precision": hits / linked,
+            "recall": hits / known,
+            "f1": 2 * hits / (linked + known),
+            "accuracy": (hits + nil[first]) / total,
+        }
+
+
+def choose_threshold(top: TopScores, criterion: Criterion) -> float:
+    """Return the best of all scores as the threshold, of equally good ones the lowest.
+
+    RAISES (SapbertError): If no threshold reaches the precision.
+    """
+    thresholds = np.unique(top.scores[np.isfinite(top.scores)])
+    values = np.nan_to_num(compute_measures(top, thresholds)[criterion.name], nan=-1.0)
+    if criterion.name != "precision":
+        return float(thresholds[np.argmax(values)])
+    if values.max() < criterion.level:
+        raise SapbertError(
+            Errors.E585.format(level=criterion.level, best=float(values.max()))
+        )
+    return float(thresholds[np.argmax(values >= criterion.level)])
 
 
 def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
-    """Fit the probability of being right to cosines.
+    """Fit the probability of a right link by maximum likelihood.
 
-    scores (np.ndarray): Finite cosines. Shape: (n,).
-    right (np.ndarray): Which are right, bool. Shape: (n,).
-    RETURNS (Logistic): Of the largest likelihood under Platt's smoothed targets, so
-        that it is finite also where a cosine parts right from wrong.
+    Platt's smoothed targets keep it finite if a score separates right from wrong.
+
+    scores (np.ndarray): Finite. Shape: (n,).
+    right (np.ndarray): Bool. Shape: (n,).
     SOURCE: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
     """
     hits, misses = int(right.sum()), int((~right).sum())
@@ -63,14 +198,12 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
         logits = inputs @ trial
         return float((np.logaddexp(0, logits) - targets * logits).sum())
 
-    for _ in range(MOST_STEPS):
-        probabilities = 0.5 + 0.5 * np.tanh(inputs @ weights / 2)
-        gradient = inputs.T @ (probabilities - targets)
+    for _ in range(MAX_STEPS):
+        probabilities = Logistic(*weights)(inputs[:, 0])
         spread = probabilities * (1 - probabilities)
         hessian = (inputs * spread[:, None]).T @ inputs + 1e-12 * np.eye(2)
-        step = np.linalg.solve(hessian, gradient)
-        before = loss(weights)
-        while loss(weights - step) > before and np.abs(step).max() > 1e-10:
+        step = np.linalg.solve(hessian, inputs.T @ (probabilities - targets))
+        while loss(weights - step) > loss(weights) and np.abs(step).max() > 1e-10:
             step /= 2
         weights = weights - step
         if np.abs(step).max() <= 1e-10:
@@ -78,214 +211,82 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
     return Logistic(float(weights[0]), float(weights[1] - weights[0] * centre))
 
 
-def cross_validate(judged: Judged, *, folds: int = FOLDS, seed: int = 0) -> np.ndarray:
-    """Return each answer the probability that the answers to other documents suggest.
+def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
+    """Compute the expected calibration error over ten bins of equal width.
 
-    judged (Judged): Answers only, each with a finite cosine.
-    folds (int): Into how many parts the documents are parted.
-    seed (int): Of chance.
-    RETURNS (np.ndarray): Probabilities; NaN where the other documents have only right
-        or only wrong answers. Shape: (n,).
-    """
-    documents, numbers = np.unique(judged.groups, return_inverse=True)
-    parts = np.random.default_rng(seed).permutation(len(documents)) % folds
-    fold = parts[numbers]  # (n,)
-    probabilities = np.full(len(judged.scores), np.nan)
-    for number in range(folds):
-        own, others = fold == number, fold != number
-        right = judged.right[others]
-        if own.any() and right.any() and not right.all():
-            logistic = fit_logistic(judged.scores[others], right)
-            probabilities[own] = compute_probabilities(logistic, judged.scores[own])
-    return probabilities
-
-
-def compare_probabilities(
-    probabilities: np.ndarray,
-    right: np.ndarray,
-    *,
-    binned_by: np.ndarray | None = None,
-    bins: int = BINS,
-) -> tuple[list[dict[str, Any]], float | None]:
-    """Hold probabilities against what is right.
-
-    probabilities (np.ndarray): NaN is left out. Shape: (n,).
-    right (np.ndarray): Bool. Shape: (n,).
-    binned_by (np.ndarray | None): Probabilities that say who is in which bin, where
-        the others differ a little for one cosine; None = the others. Shape: (n,).
-    bins (int): Of equal width, from 0 to 1.
-    RETURNS (tuple[list[dict[str, Any]], float | None]): For each bin that is not
-        empty its mentions, their mean probability and the share of right ones; and
-        the expected calibration error, None without any.
     SOURCE: Naeini, Cooper and Hauskrecht (2015).
     """
-    usable = ~np.isnan(probabilities)
-    values, hits = probabilities[usable], right[usable]
-    order = values if binned_by is None else binned_by[usable]
-    places = np.minimum((order * bins).astype(np.int64), bins - 1)
-    table = [
-        {
-            "mentions": int(chosen.sum()),
-            "probability": round(float(values[chosen].mean()), DIGITS),
-            "right": round(float(hits[chosen].mean()), DIGITS),
-        }
-        for chosen in (places == place for place in range(bins))
-        if chosen.any()
-    ]
-    if not table:
-        return [], None
-    gaps = [
-        each["mentions"] * abs(each["probability"] - each["right"]) for each in table
-    ]
-    return table, round(sum(gaps) / len(values), DIGITS)
+    bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+    gaps = np.bincount(bins, probabilities - right, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(right))
 
 
-def keep_answered(judged: Judged) -> Judged:
-    """Leave those mentions out that have no answer."""
-    return Judged(*(each[np.isfinite(judged.scores)] for each in judged))
+def calibrate(
+    top: TopScores,
+    criterion: Criterion,
+    known: Calibration | None = None,
+) -> dict[str, Any]:
+    """Choose the threshold and fit the probability, or measure those of `known`.
 
-
-def list_values(curves: dict[str, np.ndarray], place: int) -> dict[str, Any]:
-    """Return the measures of one threshold in plain JSON types, None for NaN."""
-    values = {name: float(curves[name][place]) for name in MEASURES}
-    return {
-        name: None if math.isnan(value) else round(value, DIGITS)
-        for name, value in values.items()
-    }
-
-
-def sample_curve(judged: Judged, points: int = CURVE_POINTS) -> list[dict[str, Any]]:
-    """Measure thresholds between the lowest and the highest cosine.
-
-    judged (Judged): The first answers.
-    points (int): How many thresholds, at equal distances.
-    RETURNS (list[dict[str, Any]]): The threshold and the measures of each.
+    known (Calibration | None): A calibration to check on other mentions.
+    RETURNS (dict[str, Any]): Threshold, counts, measures at the threshold, `logistic`
+        and `calibration_error`; plain JSON types.
+    RAISES (SapbertError): If the answers are too few, all right or all wrong, or do not
+        fit the criterion.
     """
-    known = list_thresholds(judged)
-    thresholds = np.linspace(known[0], known[-1], points)
-    curves = measure_thresholds(judged, thresholds)
-    return [
-        {"threshold": round(float(threshold), DIGITS), **list_values(curves, place)}
-        for place, threshold in enumerate(thresholds)
-    ]
-
-
-def measure_threshold(judged: Judged, threshold: float) -> dict[str, Any]:
-    """Count the answers, and measure one threshold.
-
-    judged (Judged): The first answers.
-    threshold (float): A cosine.
-    RETURNS (dict[str, Any]): The threshold, counts and measures.
-    """
+    answered = np.isfinite(top.scores)
+    scores, right = top.scores[answered], top.right[answered]
+    if len(scores) < FEWEST_MENTIONS:
+        raise SapbertError(Errors.E582.format(fewest=FEWEST_MENTIONS, got=len(scores)))
+    if right.all() or not right.any():
+        which = "right" if right.all() else "wrong"
+        raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
+    if known is not None:
+        threshold = known.threshold
+        logistic = Logistic(known.logistic.slope, known.logistic.intercept)
+    else:
+        logistic = fit_logistic(scores, right)
+        if scores[0] == scores[-1] or logistic.slope <= 0:
+            raise SapbertError(Errors.E584)
+        threshold = choose_threshold(top, criterion)
+    measures = compute_measures(top, np.array([threshold]))
+    values = {name: float(measures[name][0]) for name in MEASURES}
+    values["calibration_error"] = calibration_error(logistic(scores), right)
     return {
         "threshold": round(threshold, DIGITS),
-        "mentions": len(judged.scores),
-        "answered": int(np.isfinite(judged.scores).sum()),
-        "right": int(judged.right.sum()),
-        "nil": int((~judged.known).sum()),
-        "linked": int((judged.scores >= threshold).sum()),
-        **list_values(measure_thresholds(judged, np.array([threshold])), 0),
+        "mentions": len(top.scores),
+        "answered": len(scores),
+        "right": int(right.sum()),
+        "nil": int((~top.known).sum()),
+        "linked": int((scores >= threshold).sum()),
+        **{
+            name: None if math.isnan(value) else round(value, DIGITS)
+            for name, value in values.items()
+        },
+        "logistic": asdict(logistic),
     }
 
 
-def check_judged(judged: Judged, *, fewest: int = FEWEST_MENTIONS) -> None:
-    """Check that answers can say anything about a threshold.
-
-    judged (Judged): The first answers.
-    fewest (int): How many there have to be.
-    RAISES (SapbertError): If they are fewer, or only right or only wrong ones.
-    """
-    answered = int(np.isfinite(judged.scores).sum())
-    if answered < fewest:
-        raise SapbertError(Errors.E582.format(fewest=fewest, got=answered))
-    hits = int(judged.right.sum())
-    if hits in (0, answered):
-        which = "right" if hits else "wrong"
-        raise SapbertError(Errors.E583.format(mentions=answered, which=which))
-
-
-def calibrate_answers(
-    judged: Judged,
-    criterion: Criterion,
-    *,
-    fewest: int = FEWEST_MENTIONS,
-    samples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Choose the threshold of a knowledge base, and say how good it is.
-
-    judged (Judged): The first answers to annotated mentions.
-    criterion (Criterion): By what the threshold is chosen.
-    fewest (int): Fewer answers are refused.
-    samples (int): See `bootstrap_threshold`, also for those that follow.
-    confidence (float): See above.
-    seed (int): See above, and of `cross_validate`.
-    RETURNS (dict[str, Any]): Plain JSON types: the threshold, counts, measures at it,
-        intervals, probability, curve and reliability.
-    RAISES (SapbertError): If the answers are too few or too much alike, or no
-        threshold reaches the precision.
-    """
-    check_judged(judged, fewest=fewest)
-    answered = keep_answered(judged)
-    thresholds = list_thresholds(judged)
-    logistic = fit_logistic(answered.scores, answered.right)
-    if len(thresholds) == 1 or logistic.slope <= 0:
-        raise SapbertError(Errors.E584)
-    curves = measure_thresholds(judged, thresholds)
-    place = choose_threshold(curves, criterion)
-    if place is None:
-        best = float(np.nanmax(curves["precision"]))
-        raise SapbertError(Errors.E585.format(level=criterion.level, best=best))
-    threshold = float(thresholds[place])
-    # folds differ in the probability of a cosine, and many mentions have the cosine 1
-    reliability, error = compare_probabilities(
-        cross_validate(answered, seed=seed),
-        answered.right,
-        binned_by=compute_probabilities(logistic, answered.scores),
-    )
-    return {
-        **measure_threshold(judged, threshold),
-        "interval": bootstrap_threshold(
-            judged,
-            criterion,
-            threshold,
-            samples=samples,
-            confidence=confidence,
-            seed=seed,
-        ),
-        "logistic": logistic._asdict(),
-        "calibration_error": error,
-        "reliability": reliability,
-        "curve": sample_curve(judged),
-    }
-
-
-def measure_calibration(
-    judged: Judged,
+def describe_calibration(
     calibration: Mapping[str, Any],
-    *,
-    fewest: int = FEWEST_MENTIONS,
+    criterion: str,
+    files: GoldFiles,
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Say how good a threshold and its probabilities are on other mentions.
+    """Return all that `spacy sapbert calibrate --json` prints.
 
-    judged (Judged): The first answers to them.
-    calibration (Mapping[str, Any]): What meta.json has under `calibration`.
-    fewest (int): Fewer answers are refused.
-    RETURNS (dict[str, Any]): As `calibrate_answers`, with no interval.
-    RAISES (SapbertError): If the answers are too few or too much alike.
+    calibration (Mapping[str, Any]): From `calibrate`.
+    settings (Mapping[str, Any]): How the files were read.
     """
-    check_judged(judged, fewest=fewest)
-    answered = keep_answered(judged)
-    logistic = Logistic(**calibration["logistic"])
-    reliability, error = compare_probabilities(
-        compute_probabilities(logistic, answered.scores), answered.right
-    )
+    documents = {
+        (path, gold.doc) for path, golds in files.items() for gold in golds if gold.doc
+    }
     return {
-        **measure_threshold(judged, calibration["threshold"]),
-        "interval": None,
-        "logistic": logistic._asdict(),
-        "calibration_error": error,
-        "reliability": reliability,
-        "curve": sample_curve(judged),
+        "criterion": criterion,
+        "documents": len(documents),
+        "files": [{"file": p.name, "sha256": file_digest(p)} for p in files],
+        "settings": dict(settings),
+        **calibration,
+        "date": datetime.now(UTC).date().isoformat(),
+        "package_version": __version__,
     }

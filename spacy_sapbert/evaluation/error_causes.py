@@ -1,65 +1,63 @@
-"""A wrong answer → its cause, one of a few and the first that holds."""
+"""A wrong answer → its cause: the first in a fixed order that applies."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from spacy_sapbert.evaluation.accuracy import Parts, Scored, judge_ranking
-from spacy_sapbert.linking.surface_forms import is_abbreviation, name_form
+from ..linking.surface_forms import is_abbreviation, name_form
+from .accuracy import Parts, Scored, score_ranking
 
 SHORTEST_SHORT_FORM, LONGEST_SHORT_FORM = 2, 10  # characters, e.g. "MI", "SARS-CoV-2"
 
-# In order of precedence: first what no encoder could have put right, then what the
-# search did wrong, then what is known of names, hierarchy and types, from the surest to
-# the vaguest, and at last where the gold concept stands.
+# In order of precedence: what no encoder can solve; errors of the search; then names,
+# hierarchy and types, from the most to the least certain; then the rank.
 CAUSES: dict[str, str] = {
     "not covered": "The knowledge base has no concept of a gold id. Add the concept, "
-    "or say with --aliases which id it goes by.",
+    "or map the id with --aliases.",
     "composite": "The mention means several concepts, and one answer is one concept. "
-    "Split such mentions before they are linked.",
-    "no answer": "The mention has no letter or digit, or none that the encoder can "
-    "read, so that nothing was searched for.",
+    "Split such mentions before linking.",
+    "no answer": "The mention has no letter or digit, or the encoder cannot read it.",
     "tie": "A gold concept has the same score as the first answer, mostly for the same "
-    "name. No encoder of names can tell them apart; only the context can.",
-    "index miss": "Exact search over all rows puts a gold concept first, the index did "
-    "not find it. Raise ef, or build the index with more connections.",
-    "equal name elsewhere": "The mention is a name of the answer and none of the gold "
-    "concept. Add the name to the gold concept, or look at the annotation.",
-    "abbreviation": "The mention is a short form in capitals, and no name of the gold "
-    "concept. Expand abbreviations from the document, or add the short form.",
+    "name. Only the context can decide.",
+    "index miss": "Exact search ranks a gold concept first, but the index did not find "
+    "it. Increase ef, or build the index with more connections.",
+    "equal name elsewhere": "The mention is a name of the answer and not of the gold "
+    "concept. Add the name to the gold concept, or check the annotation.",
+    "abbreviation": "The mention is a short form and not a name of the gold concept. "
+    "Expand abbreviations from the document, or add the short form.",
     "too general": "The answer is an ancestor of the gold concept.",
     "too specific": "The answer is a descendant of the gold concept.",
     "wrong type": "The answer and the gold concept share no semantic type.",
-    "near miss": "A gold concept is among the first answers, but not the first. The "
-    "encoder has to order better: train on such pairs, or rank again.",
-    "synonym missing": "No gold concept is among the first answers: the knowledge base "
-    "has no name that is like the mention to this encoder. Add synonyms.",
+    "near miss": "A gold concept is among the first answers, but not the first. Train "
+    "the encoder on such pairs, or rerank.",
+    "synonym missing": "No gold concept is among the first answers. Add synonyms.",
 }
-# Those for which no concept is looked at.
+# Causes that need no information on concepts.
 PLAIN_CAUSES = ("not covered", "composite", "no answer", "tie")
 
 
-class ConceptFacts(NamedTuple):
-    """What causes are read from; all empty for an id that is no concept.
+class ConceptInfo(NamedTuple):
+    """What causes are derived from; empty for an id without a concept.
 
-    forms (frozenset[str]): The names, as `name_form` gives them.
-    types (frozenset[str]): The semantic types.
-    parents (frozenset[str]): The concepts one step up.
+    cuis (tuple[str, ...]): The id, or those of the vocabulary that it stands for.
+    name (str): The preferred name of the first.
+    forms (frozenset[str]): All names, as `name_form` returns them.
     """
 
+    cuis: tuple[str, ...] = ()
+    name: str = ""
     forms: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     parents: frozenset[str] = frozenset()
 
 
-Facts = Callable[[str], ConceptFacts]  # id of a concept → what is known of it
+FindInfo = Callable[[str], ConceptInfo]
 
 
 def is_short_form(mention: str) -> bool:
     """Return whether a mention looks like an abbreviation: "MI", "NIDDM", "COVID-19".
 
-    mention (str): The mention.
-    RETURNS (bool): Whether it is short, and `is_abbreviation` or one word of which at
-        least half of the letters are capitals, and two of them.
+    That is a text of 2 to 10 characters for which `is_abbreviation` is true, or a word
+    with at least two capitals that are at least half of its letters.
     """
     if not SHORTEST_SHORT_FORM <= len(mention) <= LONGEST_SHORT_FORM:
         return False
@@ -72,21 +70,16 @@ def is_short_form(mention: str) -> bool:
 
 
 def count_steps(
-    starts: Collection[str], goals: Collection[str], facts: Facts, most: int
+    starts: Collection[str], goals: Collection[str], info: FindInfo, most: int
 ) -> int | None:
     """Count the steps up from some concepts to others.
 
-    starts (Collection[str]): Where to begin.
-    goals (Collection[str]): Where to get to.
-    facts (Facts): Gives the parents of each concept; they may lead in circles.
-    most (int): Steps to go at the most.
-    RETURNS (int | None): The fewest steps, at least 1; None if no way is as short.
+    RETURNS (int | None): The fewest steps, at least 1; None if more than `most`.
     """
-    wanted, seen = set(goals), set(starts)
-    level = set(starts)
+    seen, level = set(starts), set(starts)
     for steps in range(1, most + 1):
-        level = {parent for cui in level for parent in facts(cui).parents} - seen
-        if level & wanted:
+        level = {parent for cui in level for parent in info(cui).parents} - seen
+        if not level.isdisjoint(goals):
             return steps
         if not level:
             break
@@ -94,51 +87,44 @@ def count_steps(
     return None
 
 
-def name_relation(
-    answer: str, gold: frozenset[str], facts: Facts, *, steps: int
+def find_relation(
+    answer: str, gold: frozenset[str], info: FindInfo, *, steps: int
 ) -> str | None:
-    """Say what an answer is to the gold concepts, by the hierarchy.
+    """Find the relation of an answer to the gold concepts in the hierarchy.
 
-    answer (str): The concept that was answered.
-    gold (frozenset[str]): Those that would have been right.
-    facts (Facts): What is known of each concept.
-    steps (int): How far two concepts may be apart.
     RETURNS (str | None): "too general", "too specific" or None. In a circle the
-        shorter way counts, and of equal ones the way up.
+        shorter way counts; if both are equal, the way up.
     """
-    up = count_steps(gold, [answer], facts, steps)
-    down = count_steps([answer], gold, facts, steps if up is None else up - 1)
+    up = count_steps(gold, [answer], info, steps)
+    down = count_steps([answer], gold, info, steps if up is None else up - 1)
     if down is not None:
         return "too specific"
     return None if up is None else "too general"
 
 
-def name_cause(
+def classify_error(
     mention: str,
     parts: Parts,
     ranking: Sequence[Scored],
-    facts: Facts,
+    info: FindInfo,
     *,
     k: int = 5,
     steps: int = 3,
     nearest: frozenset[str] = frozenset(),
 ) -> str | None:
-    """Say why the first answer to a mention is wrong.
+    """Return the cause of a wrong first answer.
 
-    An answer is wrong if it is not right for certain, i.e. if it does not count for
-    Acc@1 strict by concepts.
+    An answer is wrong if it does not count for Acc@1 strict by concepts.
 
-    mention (str): The text.
-    parts (Parts): What is right, from `combine_parts`.
-    ranking (Sequence[Scored]): The answers, from `list_concepts`.
-    facts (Facts): What is known of each concept.
-    k (int): How many answers make a near miss.
-    steps (int): How far up or down the hierarchy counts.
-    nearest (frozenset[str]): The concepts of the row that exact search puts first, if
-        it is nearer than the first answer; empty if not, or not asked.
+    parts (Parts): From `combine_parts`.
+    ranking (Sequence[Scored]): From `list_concepts`.
+    k (int): Answers that make a near miss.
+    steps (int): The longest distance in the hierarchy.
+    nearest (frozenset[str]): The concepts of the row that exact search ranks first, if
+        its score is above that of the first answer.
     RETURNS (str | None): One of `CAUSES`; None if the answer is right.
     """
-    lenient, _, strict = judge_ranking(ranking, parts, 1)
+    lenient, _, strict = score_ranking(ranking, parts, 1)
     if strict:
         return None
     if not all(parts):
@@ -153,15 +139,15 @@ def name_cause(
     if nearest & gold:
         return "index miss"
     form = name_form(mention)
-    if not any(form in facts(cui).forms for cui in gold):
-        if form in facts(answer).forms:
+    if not any(form in info(cui).forms for cui in gold):
+        if form in info(answer).forms:
             return "equal name elsewhere"
         if is_short_form(mention):
             return "abbreviation"
-    if relation := name_relation(answer, gold, facts, steps=steps):
+    if relation := find_relation(answer, gold, info, steps=steps):
         return relation
-    types = frozenset().union(*(facts(cui).types for cui in gold))
-    if types and facts(answer).types and types.isdisjoint(facts(answer).types):
+    types = frozenset().union(*(info(cui).types for cui in gold))
+    if types and info(answer).types and types.isdisjoint(info(answer).types):
         return "wrong type"
-    near, _, _ = judge_ranking(ranking, parts, k)
+    near, _, _ = score_ranking(ranking, parts, k)
     return "near miss" if near else "synonym missing"

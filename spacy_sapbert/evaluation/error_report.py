@@ -1,211 +1,273 @@
-"""kb/ + mentions.tsv → errors.html: which mentions get a wrong concept, and why."""
+"""Wrong answers with their causes → errors.jsonl or errors.html."""
 
-import sys
+import json
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from functools import cache
+from hashlib import sha256
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import typer
-from wasabi import msg
+import numpy as np
 
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.error_groups import (
-    Limits,
-    Sources,
-    group_by_cause,
-    group_by_concept,
+from ..errors import Errors, SapbertError
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.surface_forms import name_form
+from ..system.writing import write_atomically
+from .accuracy import Answer, combine_parts, list_concepts
+from .error_causes import CAUSES, PLAIN_CAUSES, ConceptInfo, FindInfo, classify_error
+from .gold_mentions import GoldMention, group_aliases, make_resolver
+from .rankers import embed_mentions, exact_search, kb_lookup
+from .score_mentions import EvaluationSettings
+
+ENDINGS = (".jsonl", ".html")
+TOLERANCE = 2e-6  # by which rounded scores of one row may differ
+STEPS = 3  # the longest distance in the hierarchy
+NOTICE = (
+    "This page has texts of mentions from the corpus and names of the knowledge base. "
+    "Store and share it only as you may store and share these."
 )
-from spacy_sapbert.evaluation.error_page import NOTICE, render_page
-from spacy_sapbert.evaluation.evaluate import (
-    describe_kb,
-    describe_settings,
-    describe_versions,
-)
-from spacy_sapbert.evaluation.gold_mentions import (
-    check_names,
-    make_resolver,
-    read_aliases,
-)
-from spacy_sapbert.evaluation.kb_ranker import make_kb_lookup, make_kb_search
-from spacy_sapbert.evaluation.linking_errors import (
-    find_missed_concepts,
-    find_mistakes,
-    make_concept_finder,
-    make_facts,
-)
-from spacy_sapbert.evaluation.score_mentions import (
-    EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
-    make_evaluation_settings,
-)
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.writing import write_atomically, write_json
-
-SHOWN = Limits()
+STYLE = """
+body { font: 16px/1.5 sans-serif; max-width: 80rem; margin: 0 auto; padding: 1.5rem; }
+table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; }
+th, td { border: 1px solid #c9c9c9; padding: 0.2rem 0.6rem; text-align: left;
+  vertical-align: top; overflow-wrap: anywhere; }
+.notice { background: #fff4ce; border-left: 4px solid; padding: 0.5rem 1rem; }
+"""
 
 
-def report_errors(
-    kb: KnowledgeBase,
-    paths: Sequence[Path],
-    settings: EvaluationSettings,
-    *,
-    aliases: dict[str, str] | None = None,
-    steps: int = 3,
-    limits: Limits = SHOWN,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Find out why answers to gold mentions are wrong.
+class LinkingError(NamedTuple):
+    """A gold mention whose first answer is wrong: one line of errors.jsonl.
 
-    kb (KnowledgeBase): The knowledge base.
-    paths (Sequence[Path]): Files of gold mentions.
-    settings (EvaluationSettings): How answers are judged.
-    aliases (dict[str, str] | None): From `read_aliases`.
-    steps (int): How far up or down the hierarchy an answer counts as too general or
-        too specific.
-    limits (Limits): How much is shown.
-    progress (bool): Show a bar.
-    RETURNS (dict[str, Any]): What the JSON file says and the page shows.
-    RAISES (SapbertError): If a file of mentions is not usable.
+    gold (list[list[str]]): For each part the ids of its concepts, or else those given.
+    gold_names (list[str]): The preferred names of these concepts.
+    rank (int | None): Rank of the first right answer.
+    answers (list[dict[str, Any]]): The first k and the first right one.
     """
-    check_names(paths)
-    aliases = aliases or {}
-    k = max(settings.ks)
-    chosen = [choose_mentions(path, settings) for path in paths]
-    texts = [gold.mention for golds, _ in chosen for gold in golds]
-    rank = make_kb_search(kb, aliases, k=k)
-    answers = answer_mentions(rank, texts, progress=progress)
-    lookup = make_kb_lookup(kb)
-    find = make_concept_finder(kb, aliases)
-    facts = make_facts(find, lookup, aliases)
-    resolve = make_resolver(lookup, aliases)
-    search = partial(find_missed_concepts, kb, aliases=aliases)
-    named = (
-        (path.name, gold)
-        for path, (golds, _) in zip(paths, chosen, strict=True)
-        for gold in golds
-    )
-    mistakes, meanings = find_mistakes(
-        named, answers, resolve, facts, search, aliases, settings, steps=steps
-    )
-    wrong = Counter(mistake.file for mistake in mistakes)
-    files: list[dict[str, Any]] = []
-    for path, (golds, counts) in zip(paths, chosen, strict=True):
-        judged = judge_mentions(golds, answers, lookup, aliases, settings)
-        files.append(
-            {
-                "file": path.name,
-                "sha256": file_digest(path),
-                **counts,
-                "judged": judged["judged"],
-                "coverage": judged["coverage"],
-                "acc@1": judged["accuracy"]["all"]["concepts"]["acc@1"],
-                "wrong": wrong[path.name],
-            }
+
+    file: str
+    line: int
+    mention: str
+    cause: str
+    gold: list[list[str]]
+    gold_names: list[str]
+    rank: int | None
+    answers: list[dict[str, Any]]
+
+
+def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
+    """Return the function that finds what is known of an id, see `ConceptInfo`."""
+    groups, lookup = group_aliases(aliases), kb_lookup(kb)
+
+    def live_id(cui: str) -> str:
+        live = lookup(cui) or cui
+        return aliases.get(live, live)
+
+    @cache
+    def info(cui: str) -> ConceptInfo:
+        members = sorted({cui, *groups.get(cui, ())})
+        found = [(member, kb.concept(member)) for member in members]
+        # The concept of a retired id has another id.
+        concepts = [concept for cui, concept in found if concept and concept.cui == cui]
+        return ConceptInfo(
+            tuple(concept.cui for concept in concepts),
+            concepts[0].name if concepts else "",
+            frozenset(name_form(alias) for c in concepts for alias in c.aliases),
+            frozenset(kind for c in concepts for kind in c.types),
+            frozenset(live_id(parent) for c in concepts for parent in c.parents),
         )
-    sources = Sources(kb, find, facts, answers, aliases)
-    shown = {"steps": steps, "shown": limits._asdict()}
+
+    return info
+
+
+def find_missed_concepts(
+    kb: KnowledgeBase, scores: dict[str, float], aliases: dict[str, str]
+) -> dict[str, frozenset[str]]:
+    """Find the concepts that exact search ranks before the first answer of the index.
+
+    scores (dict[str, float]): Score of the first answer to each mention.
+    RETURNS (dict[str, frozenset[str]]): The concepts of the nearest row, by mention, if
+        its score is higher.
+    """
+    if not scores or kb.manifest.index.backend == "exact":
+        return {}
+    mentions = list(scores)
+    numbers, vectors = embed_mentions(kb, mentions)
+    rows, cosines = exact_search(kb, vectors, 1)
+    entries = kb.entries(np.unique(rows).tolist())
     return {
-        "notice": NOTICE,
-        "settings": {**describe_settings(settings), **shown},
-        "kb": describe_kb(kb),
-        "versions": describe_versions(),
-        "files": files,
-        "wrong": len(mistakes),
-        "causes": group_by_cause(mistakes, k, sources, limits),
-        **group_by_concept(mistakes, meanings, sources, limits),
+        mentions[number]: frozenset(
+            aliases.get(entry.cui, entry.cui) for entry in entries.get(row, ())
+        )
+        for number, (row,), (cosine,) in zip(
+            numbers.tolist(), rows.tolist(), cosines.tolist(), strict=True
+        )
+        if cosine > scores[mentions[number]] + TOLERANCE
     }
 
 
-def print_causes(data: dict[str, Any]) -> None:
-    """Print how many mentions have which cause, and no text.
+def find_errors(
+    kb: KnowledgeBase,
+    golds: Iterable[tuple[str, GoldMention]],
+    answers: dict[str, list[Answer]],
+    aliases: dict[str, str],
+    settings: EvaluationSettings,
+) -> list[LinkingError]:
+    """Find all wrong first answers and their causes, in the order of the mentions.
 
-    data (dict[str, Any]): From `report_errors`.
+    golds (Iterable[tuple[str, GoldMention]]): Names of files, and mentions with an id.
+    answers (dict[str, list[Answer]]): By text, the best first.
+    settings (EvaluationSettings): The last of `ks` is the depth of a near miss.
     """
-    for file in data["files"]:
-        ties = ", ".join(f"{tie} {value:.4f}" for tie, value in file["acc@1"].items())
-        msg.text(
-            f"{file['file']}: {file['wrong']:,} of {file['judged']:,} judged mentions "
-            f"are wrong. Acc@1 by concepts: {ties}."
+    k = settings.ks[-1]
+    info, resolve = info_finder(kb, aliases), make_resolver(kb_lookup(kb), aliases)
+
+    @cache  # corpora repeat mentions
+    def classify(mention: str, parts: Any, nearest: frozenset[str]) -> str | None:
+        ranking = list_concepts(answers[mention])
+        return classify_error(
+            mention, parts, ranking, info, k=k, steps=STEPS, nearest=nearest
         )
-    rows = [
-        (cause["cause"], f"{cause['count']:,}", f"{cause['share']:.1%}")
-        for cause in data["causes"]
+
+    wrong: list[tuple[str, GoldMention, Any, str]] = []
+    for file, gold in golds:
+        parts = tuple(combine_parts(resolve(gold), settings.composite))
+        if cause := classify(gold.mention, parts, frozenset()):
+            wrong.append((file, gold, parts, cause))
+    open_mentions = {gold.mention for _, gold, _, c in wrong if c not in PLAIN_CAUSES}
+    scores = {mention: answers[mention][0].score for mention in sorted(open_mentions)}
+    missed = find_missed_concepts(kb, scores, aliases)
+    errors: list[LinkingError] = []
+    for file, gold, parts, cause in wrong:
+        if cause not in PLAIN_CAUSES and gold.mention in missed:
+            cause = classify(gold.mention, parts, missed[gold.mention]) or cause
+        right = frozenset().union(*parts)
+        listed = describe_answers(kb, answers[gold.mention], right, aliases, k)
+        rank = next((answer["rank"] for answer in listed if answer["right"]), None)
+        ids = [
+            sorted({c for cui in found for c in info(cui).cuis} or given)
+            for found, given in zip(resolve(gold), gold.parts, strict=True)
+        ]
+        names = [info(cui).name for part in ids for cui in part]
+        case = file, gold.line, gold.mention, cause
+        errors.append(LinkingError(*case, ids, names, rank, listed))
+    return errors
+
+
+def describe_answers(
+    kb: KnowledgeBase,
+    answers: Sequence[Answer],
+    right: frozenset[str],
+    aliases: dict[str, str],
+    k: int,
+) -> list[dict[str, Any]]:
+    """Return the k best concepts and the first right one, as candidates are written."""
+    described: list[dict[str, Any]] = []
+    best = {answer.cui: answer for answer in reversed(answers)}
+    missing = True
+    for rank, (_, cui) in enumerate(list_concepts(answers), 1):
+        if rank > k and not (missing and cui in right):
+            continue
+        missing = missing and cui not in right
+        # A row may have several names of a concept; the linker shows the first one.
+        entry = min(
+            (
+                entry
+                for entry in kb.entries([best[cui].row])[best[cui].row]
+                if aliases.get(entry.cui, entry.cui) == cui
+            ),
+            key=lambda entry: (not entry.preferred, entry.cui, entry.alias),
+        )
+        shown = {"cui": entry.cui, "name": entry.name, "alias": entry.alias}
+        score = {"score": best[cui].score, "right": cui in right}
+        described.append({"rank": rank, **shown, **score})
+    return described
+
+
+def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
+    """Return the number of errors of each cause, in the order of `CAUSES`."""
+    counts = Counter(error.cause for error in errors)
+    return {cause: counts[cause] for cause in CAUSES}
+
+
+def check_errors_path(path: Path) -> None:
+    """Check that errors can be written to such a file."""
+    if path.suffix not in ENDINGS:
+        known = " or ".join(ENDINGS)
+        raise SapbertError(
+            Errors.E580.format(option="--errors", known=known, path=path)
+        )
+
+
+def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
+    """Write errors as JSON lines or as a page, by the ending of the file."""
+    if path.suffix == ".html":
+        lines = [format_page(errors)]
+    else:
+        rows = (json.dumps(error._asdict(), ensure_ascii=False) for error in errors)
+        lines = [f"{row}\n" for row in rows]
+    with write_atomically(path) as file:
+        for line in lines:
+            file.write(line.encode("utf8", "replace"))
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Format a table; texts are escaped and isolated from their surroundings."""
+
+    def cell(value: Any) -> str:
+        return f"<td><bdi>{escape(str(value)).replace(chr(0), chr(0xFFFD))}</bdi></td>"
+
+    titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
+    body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    return f"<table>\n<tr>{titles}</tr>\n{body}\n</table>\n"
+
+
+def format_page(errors: Sequence[LinkingError]) -> str:
+    """Format a page: the causes, then the mentions of each cause by frequency."""
+    counts = count_causes(errors)
+    total = max(1, len(errors))
+    causes = [
+        (cause, f"{count:,}", f"{count / total:.1%}", CAUSES[cause])
+        for cause, count in counts.items()
     ]
-    header = ("Cause", "Mentions", "Share")
-    msg.table(rows, header=header, divider=True, aligns=("l", "r", "r"))
-
-
-def main(
-    kb: str = typer.Argument(..., help="Folder or name of a knowledge base."),
-    mentions: list[Path] = typer.Argument(..., help="mentions.tsv, or mention||id."),
-    output: Path = typer.Option(..., help="errors.html to write."),
-    json_output: Path | None = typer.Option(
-        None, "--json", help="The same as JSON to write."
-    ),
-    k: int = typer.Option(5, min=1, help="Answers that are shown, and a near miss."),
-    composite: str = typer.Option(
-        "parts", help="Of A+B: parts = both have to be found, released = any."
-    ),
-    bars_join_parts: bool = typer.Option(
-        False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
-    ),
-    distinct: bool = typer.Option(
-        False, "--distinct", help="Count each pair of mention and ids once."
-    ),
-    aliases: Path | None = typer.Option(
-        None, help="Lines: an id, a tab, the id that it is an alias of."
-    ),
-    limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
-    steps: int = typer.Option(3, min=0, help="How far up or down is still related."),
-    most: int = typer.Option(
-        200, min=0, help="Gold concepts shown of each cause; 0 = all."
-    ),
-    most_mentions: int = typer.Option(
-        20, min=0, help="Different mentions shown of each gold concept; 0 = all."
-    ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """kb/ + mentions.tsv -> errors.html, errors.json
-
-    Both files hold texts of mentions; nothing that is printed does.
-
-    Example: python -m spacy_sapbert.evaluation.error_report models/kb corpus/dev.tsv.gz --output
-    errors.html --json errors.json
-    """
-    try:
-        settings = make_evaluation_settings(
-            k,
-            composite=composite,
-            bars_join_parts=bars_join_parts,
-            distinct=distinct,
-            limit=limit,
-        )
-        data = report_errors(
-            load_kb(kb),
-            mentions,
-            settings,
-            aliases=read_aliases(aliases) if aliases else {},
-            steps=steps,
-            limits=Limits(most, most_mentions),
-            progress=sys.stderr.isatty() and not quiet,
-        )
-        with write_atomically(output) as file:
-            file.write(render_page(data).encode("utf8", "replace"))
-        if json_output:
-            write_json(json_output, data)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
-    if quiet:
-        return
-    print_causes(data)
-    for written in filter(None, (output, json_output)):
-        msg.good(f"Wrote {written}")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    groups: dict[tuple[str, str, str], list[LinkingError]] = {}
+    for error in errors:
+        gold = " + ".join("|".join(part) for part in error.gold)
+        groups.setdefault((error.cause, error.mention, gold), []).append(error)
+    order = list(CAUSES)
+    rows: list[Sequence[Any]] = []
+    for (cause, mention, gold), found in sorted(
+        groups.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]), one[0])
+    ):
+        first = found[0].answers[0] if found[0].answers else None
+        answer = f"{first['cui']} {first['name']}" if first else "–"
+        by, score = (first["alias"], f"{first['score']:.4f}") if first else ("–", "–")
+        names = ", ".join(filter(None, found[0].gold_names)) or "(not in the kb)"
+        places = ", ".join(f"{error.file}:{error.line}" for error in found[:5])
+        more = " …" if len(found) > 5 else ""
+        cells = (cause, len(found), mention, f"{gold} {names}", answer, by, score)
+        rows.append((*cells, found[0].rank or "–", places + more))
+    concepts = ("Gold concept", "First answer", "By the name", "Score", "Rank of gold")
+    header = ("Cause", "Times", "Mention", *concepts, "Where")
+    digest = b64encode(sha256(STYLE.encode("utf8")).digest()).decode()
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'sha256-{digest}'">
+<title>Linking errors</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<h1>Linking errors</h1>
+<p class="notice">{NOTICE}</p>
+<h2>{len(errors):,} wrong answers by cause</h2>
+{format_table(("Cause", "Mentions", "Share", "What it means"), causes)}
+<h2>Mentions</h2>
+{format_table(header, rows)}
+</body>
+</html>
+"""

@@ -1,13 +1,11 @@
-"""Gold mention tables: which concepts a mention means, as people decided."""
+"""Gold mentions: files of mentions with the ids that annotators gave them."""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import (
-    NamedTuple,
-)
+from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
@@ -18,17 +16,17 @@ COLUMNS = ("mention", "ids")
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 
-Lookup = Callable[[str], str | None]  # an id → the concept that has it now, if any
+Lookup = Callable[[str], str | None]  # an id → the concept that has it now
+Pair = tuple[str, str]  # folded mention, id
 
 
 class GoldMention(NamedTuple):
-    """One mention and what it means.
+    """One annotated mention.
 
-    line (int): Its line in the file, from 1.
-    doc (str): The document; empty if the file names none.
-    mention (str): The text.
-    parts (list[list[str]]): For each part of a composite the ids of which one has to
-        be found; a mention of one concept has one part. Empty if there is no id.
+    line (int): Line in the file, from 1.
+    doc (str): The document; empty if the file has no documents.
+    parts (list[list[str]]): For each part of a composite the ids of which one must be
+        found; a mention of one concept has one part. Empty if there is no id.
     """
 
     line: int
@@ -41,11 +39,7 @@ Resolve = Callable[[GoldMention], list[frozenset[str]]]  # concepts for each par
 
 
 def check_names(paths: Sequence[Path]) -> None:
-    """Check that the name of a file tells it from the others.
-
-    paths (Sequence[Path]): Files of gold mentions.
-    RAISES (SapbertError): If two have the same name.
-    """
+    """Check that no two files have the same name."""
     names = [path.name for path in paths]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -53,31 +47,20 @@ def check_names(paths: Sequence[Path]) -> None:
 
 
 def fold_text(text: str) -> str:
-    """Make texts equal that differ in case and white space only.
-
-    text (str): A mention or an alias.
-    RETURNS (str): In lower case, with single blanks.
-    """
+    """Return a text in lower case and with single blanks."""
     return " ".join(text.lower().split())
 
 
 def looks_like_ids(field: str) -> bool:
-    """Return whether a field can only be ids.
-
-    field (str): One side of `mention||id`.
-    RETURNS (bool): Whether all of it has the form of ids.
-    """
+    """Return whether all of a field has the form of ids."""
     return all(LIKE_ID.fullmatch(cui.strip()) for cui in SEPARATORS.split(field))
 
 
 def read_header(path: Path, number: int, line: str) -> list[str] | None:
-    """Find out which form a file of mentions has.
+    """Parse the first line of a file of mentions that is not blank.
 
-    path (Path): The file, for the error.
-    number (int): The line, for the error.
-    line (str): The first line that is not blank.
     RETURNS (list[str] | None): The columns of a table; None for `mention||id`.
-    RAISES (SapbertError): If it has neither form.
+    RAISES (SapbertError): If it is neither.
     """
     columns = line.split("\t")
     if all(column in columns for column in COLUMNS):
@@ -90,14 +73,11 @@ def read_header(path: Path, number: int, line: str) -> list[str] | None:
 def split_row(
     path: Path, number: int, line: str, columns: list[str] | None
 ) -> tuple[str, str, str]:
-    """Take one line of a file of mentions apart.
+    """Split one line of a file of mentions.
 
-    path (Path): The file, for the error.
-    number (int): The line, for the error.
-    line (str): The line.
     columns (list[str] | None): From `read_header`.
     RETURNS (tuple[str, str, str]): Document, mention and ids.
-    RAISES (SapbertError): If the line has another form. It is not quoted.
+    RAISES (SapbertError): If the line has another form. The error does not quote it.
     """
     expected, separator = (len(columns), "\t") if columns else (2, BARS)
     fields = line.split(separator)
@@ -126,12 +106,12 @@ def split_row(
 def read_mentions(
     path: Path, *, bars_join_parts: bool = False
 ) -> Iterator[GoldMention]:
-    """Read gold mentions: a table with a header, or lines `mention||id`.
+    """Read gold mentions: a table with a header, or lines `mention||id`; also `.gz`.
 
-    path (Path): The file; with `.gz` at the end it is unpacked.
     bars_join_parts (bool): See `split_ids`.
     YIELDS (GoldMention): Each mention, also those without an id.
-    RAISES (SapbertError): With file and line, at the first bad line; if there is none.
+    RAISES (SapbertError): At the first bad line, with its number; if there is no
+        mention.
     """
     columns: list[str] | None = None
     seen = started = False
@@ -151,12 +131,12 @@ def read_mentions(
 
 
 def read_aliases(path: Path) -> dict[str, str]:
-    """Read which ids are aliases of another id.
+    """Read ids that are aliases of other ids.
 
     path (Path): Lines of an id, a tab, and the id that it is an alias of.
-    RETURNS (dict[str, str]): For each id of the file the one that stands for it and for
-        all its aliases: the end of its chain, or in a circle the smallest id.
-    RAISES (SapbertError): With file and line, at the first bad line.
+    RETURNS (dict[str, str]): For each id the one that replaces it and all its aliases:
+        the end of its chain, or in a circle the smallest id.
+    RAISES (SapbertError): At the first bad line, with its number.
     """
     direct: dict[str, str] = {}
     for number, line in read_lines(path):
@@ -189,12 +169,7 @@ def read_aliases(path: Path) -> dict[str, str]:
 
 
 def group_aliases(aliases: dict[str, str]) -> dict[str, list[str]]:
-    """Turn the aliases around.
-
-    aliases (dict[str, str]): From `read_aliases`.
-    RETURNS (dict[str, list[str]]): For each id that stands for others, all of them and
-        itself.
-    """
+    """Return for each id that replaces others all of them and itself."""
     groups: dict[str, list[str]] = defaultdict(list)
     for cui, last in aliases.items():
         groups[last].append(cui)
@@ -204,23 +179,20 @@ def group_aliases(aliases: dict[str, str]) -> dict[str, list[str]]:
 def find_concepts(
     cui: str, lookup: Lookup, aliases: dict[str, str], groups: dict[str, list[str]]
 ) -> frozenset[str]:
-    """Find the concepts of a dictionary that a gold id means.
+    """Find the concepts of a vocabulary that a gold id means.
 
-    cui (str): The gold id: of a concept, a retired one, or an alias of one of these.
-    lookup (Lookup): Gives the concept of the dictionary with an id or retired id.
-    aliases (dict[str, str]): From `read_aliases`.
+    cui (str): Id of a concept, a retired id, or an alias of one of these.
     groups (dict[str, list[str]]): From `group_aliases`.
-    RETURNS (frozenset[str]): The ids that stand for these concepts; empty if the
-        dictionary has none.
+    RETURNS (frozenset[str]): Ids after `aliases`; empty if the vocabulary has none.
     """
     found: set[str] = set()
-    asked: set[str] = set()
+    visited: set[str] = set()
     pending = [cui]
     while pending:
         one = pending.pop()
         last = aliases.get(one, one)
-        for member in {one, last, *groups.get(last, ())} - asked:
-            asked.add(member)
+        for member in {one, last, *groups.get(last, ())} - visited:
+            visited.add(member)
             live = lookup(member)
             if live is not None:
                 found.add(aliases.get(live, live))
@@ -229,12 +201,10 @@ def find_concepts(
 
 
 def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:
-    """Make the function that finds the concepts of gold mentions.
+    """Return the function that finds the concepts of each part of a gold mention.
 
-    lookup (Lookup): Gives the concept of the dictionary with an id or retired id.
+    lookup (Lookup): Returns the concept of the vocabulary with an id or retired id.
     aliases (dict[str, str]): From `read_aliases`.
-    RETURNS (Resolve): Gives for each part of a mention the ids of its concepts, empty
-        if the dictionary has none.
     """
     groups = group_aliases(aliases)
 
@@ -246,3 +216,25 @@ def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:
         return [frozenset().union(*map(find, part)) for part in gold.parts]
 
     return resolve
+
+
+def read_pairs(
+    paths: Iterable[Path], aliases: dict[str, str], *, bars_join_parts: bool = False
+) -> set[Pair]:
+    """Read the pairs of folded mention and id of training mentions."""
+    return {
+        (fold_text(gold.mention), aliases.get(cui, cui))
+        for path in paths
+        for gold in read_mentions(path, bars_join_parts=bars_join_parts)
+        for part in gold.parts
+        for cui in part
+    }
+
+
+def is_seen(gold: GoldMention, pairs: set[Pair], aliases: dict[str, str]) -> bool:
+    """Return whether every part of a mention has an id that is in `pairs` with it."""
+    text = fold_text(gold.mention)
+    return all(
+        any((text, aliases.get(cui, cui)) in pairs for cui in part)
+        for part in gold.parts
+    )

@@ -61,18 +61,14 @@ def test_the_page_has_all_figures_and_commands(
     assert done.exit_code == 0, done.output
     data = json.loads(output.read_text("utf8"))
     steps = list_steps(seeds=2, options="")
-    causes = [("tie", 1, 0.25), ("near miss", 3, 0.75)]
     errors = {
-        "wrong": 4,
         "files": [{"judged": 9}],
-        "causes": [
-            dict(zip(("cause", "count", "share"), c, strict=True)) for c in causes
-        ],
+        "causes": {"tie": 1, "near miss": 3},
     }
     comparisons = {section.name: data for section in SECTIONS}
     found = {"difference": 0.0178, "interval": [-0.0013, 0.0368], "p": 0.0759}
     result = {"file": "dev.tsv.gz", "mentions": 787, "ties": {"lenient": found}}
-    tests = {"trained": {"results": [result]}}
+    tests = {"trained": {"comparison": {"results": [result]}}}
     page = render_page(comparisons, tests, errors, steps, {"seeds": "2", "train": ""})
     assert "4 of 9 mentions" in page
     row = "| trained | dev, 787 | +0.0178 | -0.0013 to +0.0368 | 0.076 |"

@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import FILE, read_meta
+from spacy_sapbert.kb.manifest import FILE, read_manifest
 from spacy_sapbert.system.reading import file_digest
 
 
@@ -15,16 +15,24 @@ def run(command: str, *arguments: Any) -> Result:
     return CliRunner().invoke(app, [command, *(str(each) for each in arguments)])
 
 
-def test_calibrate_writes_the_threshold_and_its_evidence(
+def calibrate(*arguments: Any) -> dict[str, Any]:
+    result = run("calibrate", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_calibrate_writes_threshold_and_calibration(
     annotated_file: Path, own_kb: Path
 ) -> None:
     result = run("calibrate", annotated_file, "--kb", own_kb)
     assert result.exit_code == 0, result.output
-    assert "95% interval" in result.output
     assert "Expected calibration error" in result.output
-    meta = load_kb(own_kb).manifest  # verified
-    found = meta["calibration"]
-    assert meta["threshold"] == found["threshold"]
+    manifest = load_kb(own_kb).manifest  # verified
+    assert manifest.calibration is not None
+    written = manifest.calibration.model_dump()
+    found = calibrate(annotated_file, "--kb", own_kb)
+    assert written.items() <= found.items()
+    assert manifest.threshold == found["threshold"]
     assert found["criterion"] == "f1"
     assert found["files"] == [
         {"file": "gold.tsv", "sha256": file_digest(annotated_file)}
@@ -41,12 +49,7 @@ def test_calibrate_writes_the_threshold_and_its_evidence(
     assert run("kb", "verify", own_kb).exit_code == 0
 
 
-def test_calibrate_prints_json(annotated_file: Path, own_kb: Path) -> None:
-    result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
-    assert json.loads(result.stdout) == read_meta(own_kb)["calibration"]
-
-
-def test_calibrate_tells_no_text_and_no_folder(
+def test_calibrate_reveals_no_text_and_no_folder(
     annotated_file: Path, own_kb: Path
 ) -> None:
     result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
@@ -56,7 +59,9 @@ def test_calibrate_tells_no_text_and_no_folder(
         assert secret not in written
 
 
-def test_a_dry_run_changes_nothing(annotated_file: Path, own_kb: Path) -> None:
+def test_calibrate_changes_nothing_in_a_dry_run(
+    annotated_file: Path, own_kb: Path
+) -> None:
     before = (own_kb / FILE).read_bytes()
     result = run("calibrate", annotated_file, "--kb", own_kb, "--dry-run")
     assert result.exit_code == 0
@@ -64,7 +69,7 @@ def test_a_dry_run_changes_nothing(annotated_file: Path, own_kb: Path) -> None:
     assert (own_kb / FILE).read_bytes() == before
 
 
-def test_check_tries_the_calibration_on_other_mentions(
+def test_calibrate_checks_on_other_mentions(
     annotated_file: Path, own_kb: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib")
@@ -86,12 +91,14 @@ def test_check_tries_the_calibration_on_other_mentions(
     assert (own_kb / FILE).read_bytes() == before
 
 
-def test_quiet_prints_nothing(annotated_file: Path, own_kb: Path) -> None:
+def test_calibrate_prints_nothing_if_quiet(annotated_file: Path, own_kb: Path) -> None:
     result = run("calibrate", annotated_file, "--kb", own_kb, "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_calibrate_draws(annotated_file: Path, own_kb: Path, tmp_path: Path) -> None:
+def test_calibrate_draws_a_figure(
+    annotated_file: Path, own_kb: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib")
     picture = tmp_path / "calibration.svg"
     arguments = (annotated_file, "--kb", own_kb, "--figure", picture)
@@ -99,15 +106,15 @@ def test_calibrate_draws(annotated_file: Path, own_kb: Path, tmp_path: Path) -> 
     assert "<svg" in picture.read_text("utf8")
 
 
-def test_a_precision_is_reached(annotated_file: Path, own_kb: Path) -> None:
+def test_calibrate_reaches_a_precision(annotated_file: Path, own_kb: Path) -> None:
     options = ("--kb", own_kb, "--criterion", "precision=0.95")
-    assert run("calibrate", annotated_file, *options).exit_code == 0
-    found = read_meta(own_kb)["calibration"]
+    found = calibrate(annotated_file, *options)
+    assert read_manifest(own_kb).threshold == found["threshold"]
     assert found["criterion"] == "precision=0.95"
     assert found["precision"] >= 0.95
 
 
-def test_aliases_and_settings_are_named(
+def test_calibrate_prints_aliases_and_settings(
     annotated_file: Path, own_kb: Path, tmp_path: Path
 ) -> None:
     gold, aliases = tmp_path / "gold.tsv", tmp_path / "aliases.tsv"
@@ -115,8 +122,7 @@ def test_aliases_and_settings_are_named(
     gold.write_text(text, "utf8")
     aliases.write_text("OMIM:1\tC0000004\n", "utf8")
     options = ("--kb", own_kb, "--limit", 70, "--bars-join-parts")
-    assert run("calibrate", gold, *options, "--aliases", aliases).exit_code == 0
-    found = read_meta(own_kb)["calibration"]
+    found = calibrate(gold, *options, "--aliases", aliases)
     assert found["mentions"] == 70
     assert found["right"] == 4 * 9
     assert found["settings"] == {
@@ -124,8 +130,7 @@ def test_aliases_and_settings_are_named(
         "bars_join_parts": True,
         "limit": 70,
     }
-    assert run("calibrate", gold, *options).exit_code == 0
-    assert read_meta(own_kb)["calibration"]["right"] == 3 * 9
+    assert calibrate(gold, *options)["right"] == 3 * 9
 
 
 @pytest.mark.parametrize(
@@ -138,7 +143,7 @@ def test_aliases_and_settings_are_named(
         (["--kb", "nowhere"], "E310"),
     ],
 )
-def test_what_cannot_be_done_is_a_named_error(
+def test_calibrate_refuses_bad_options(
     annotated_file: Path, own_kb: Path, options: list, code: str
 ) -> None:
     before = (own_kb / FILE).read_bytes()
@@ -149,7 +154,7 @@ def test_what_cannot_be_done_is_a_named_error(
     assert (own_kb / FILE).read_bytes() == before
 
 
-def test_an_installed_kb_is_not_changed(
+def test_calibrate_never_changes_an_installed_kb(
     annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Point:

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from spacy_sapbert.evaluation.accuracy import (
     Answer,
     combine_parts,
+    compute_accuracy,
     cut_ranking,
     is_complete,
-    judge_answers,
-    judge_ranking,
-    keep_needed,
     list_concepts,
     list_rows,
-    summarise_judgements,
+    score_answers,
+    score_ranking,
+    trim_answers,
 )
 
 Parts = list[frozenset[str]]
@@ -49,28 +49,28 @@ TIED = [(0.9, "a"), (0.9, "b"), (0.9, "c"), (0.5, "d")]
         (gold("z"), 4, 0.0, 0.0, 0.0),
     ],
 )
-def test_judge_ranking_counts_ties_in_three_ways(
+def test_score_ranking_counts_ties_in_three_ways(
     parts: Parts, k: int, lenient: float, expected: float, strict: float
 ) -> None:
-    assert judge_ranking(TIED, parts, k) == pytest.approx([lenient, expected, strict])
+    assert score_ranking(TIED, parts, k) == pytest.approx([lenient, expected, strict])
 
 
-def test_judge_ranking_of_nothing_is_wrong() -> None:
-    assert judge_ranking([], gold("a"), 5) == [0.0, 0.0, 0.0]
+def test_score_ranking_of_nothing_is_wrong() -> None:
+    assert score_ranking([], gold("a"), 5) == [0.0, 0.0, 0.0]
 
 
-def test_judge_ranking_never_hits_a_part_that_the_dictionary_lacks() -> None:
+def test_score_ranking_never_hits_an_uncovered_part() -> None:
     parts = [frozenset({"a"}), frozenset()]
-    assert judge_ranking(TIED, parts, 4) == [0.0, 0.0, 0.0]
+    assert score_ranking(TIED, parts, 4) == [0.0, 0.0, 0.0]
 
 
-def test_judge_ranking_survives_a_composite_of_many_parts() -> None:
+def test_score_ranking_handles_a_composite_of_many_parts() -> None:
     ranking = [(0.9, str(number)) for number in range(200)]
     parts = gold(*map(str, range(100)))
-    assert judge_ranking(ranking, parts, 5) == [1.0, 0.0, 0.0]
+    assert score_ranking(ranking, parts, 5) == [1.0, 0.0, 0.0]
 
 
-def test_cut_ranking_leaves_the_tie_at_the_cut_open() -> None:
+def test_cut_ranking_separates_the_tie_at_the_cut() -> None:
     assert cut_ranking(TIED, 2) == ([], ["a", "b", "c"], 2)
     assert cut_ranking([(1.0, "z"), *TIED], 2) == (["z"], ["a", "b", "c"], 1)
     assert cut_ranking(TIED, 9) == (["a", "b", "c", "d"], [], 0)
@@ -85,7 +85,7 @@ some_parts = st.lists(
 
 
 @given(rankings, some_parts, st.integers(1, 4))
-def test_expected_is_the_mean_over_all_orders_of_the_tied(
+def test_score_ranking_expected_is_the_mean_over_all_orders(
     ranking: list[tuple[float, str]], parts: Parts, k: int
 ) -> None:
     hits = total = 0
@@ -95,35 +95,35 @@ def test_expected_is_the_mean_over_all_orders_of_the_tied(
         best = {cui for _, cui in order[:k]}
         hits += all(part & best for part in parts)
         total += 1
-    _, expected, strict = judge_ranking(ranking, parts, k)
+    _, expected, strict = score_ranking(ranking, parts, k)
     assert expected == pytest.approx(float(Fraction(hits, total)))
     assert strict == (hits == total)
 
 
 @given(rankings, some_parts, st.integers(1, 4))
-def test_lenient_asks_that_some_order_hits_each_part(
+def test_score_ranking_lenient_needs_one_order_for_each_part(
     ranking: list[tuple[float, str]], parts: Parts, k: int
 ) -> None:
     last = ranking[min(k, len(ranking)) - 1][0] if ranking else 1.0
     within = {cui for score, cui in ranking if score >= last}
-    lenient = judge_ranking(ranking, parts, k)[0]
+    lenient = score_ranking(ranking, parts, k)[0]
     assert lenient == all(part & within for part in parts)
 
 
 @given(rankings, some_parts, st.integers(1, 4))
-def test_strict_is_at_most_expected_and_that_at_most_lenient(
+def test_score_ranking_orders_strict_expected_lenient(
     ranking: list[tuple[float, str]], parts: Parts, k: int
 ) -> None:
-    lenient, expected, strict = judge_ranking(ranking, parts, k)
+    lenient, expected, strict = score_ranking(ranking, parts, k)
     assert 0 <= strict <= expected <= lenient <= 1
 
 
 @given(rankings, some_parts)
-def test_more_answers_never_hurt(
+def test_score_ranking_grows_with_k(
     ranking: list[tuple[float, str]], parts: Parts
 ) -> None:
-    judged = [judge_ranking(ranking, parts, k) for k in range(1, 8)]
-    assert np.all(np.diff(np.array(judged), axis=0) >= -1e-12)
+    scored = [score_ranking(ranking, parts, k) for k in range(1, 8)]
+    assert np.all(np.diff(np.array(scored), axis=0) >= -1e-12)
 
 
 answer_lists = st.lists(
@@ -138,72 +138,72 @@ answer_lists = st.lists(
 
 
 @given(answer_lists, some_parts, st.integers(1, 4))
-def test_concepts_are_at_least_as_good_as_rows_where_ties_are_not_weighed(
+def test_score_answers_by_concepts_is_at_least_that_by_rows(
     answers: list[Answer], parts: Parts, k: int
 ) -> None:
     # Not so for `expected`: ten names of one concept that tie are likelier than one.
-    (by_concepts,), (by_rows,) = judge_answers(answers, parts, [k])
+    (by_concepts,), (by_rows,) = score_answers(answers, parts, [k])
     assert by_concepts[0] >= by_rows[0]
     assert by_concepts[2] >= by_rows[2]
 
 
-def test_expected_by_rows_may_be_above_expected_by_concepts() -> None:
+def test_score_answers_expected_may_be_higher_by_rows() -> None:
     answers = [Answer(0, "a", 0.9), Answer(1, "a", 0.9), Answer(2, "b", 0.9)]
-    (by_concepts,), (by_rows,) = judge_answers(answers, gold("a"), [1])
+    (by_concepts,), (by_rows,) = score_answers(answers, gold("a"), [1])
     assert by_concepts[1] == pytest.approx(1 / 2)
     assert by_rows[1] == pytest.approx(2 / 3)
 
 
-def test_rows_count_names_and_concepts_count_once() -> None:
+def test_score_answers_counts_names_by_rows() -> None:
     names = [Answer(row, "a", 0.9 - row / 100) for row in range(5)]
     answers = [*names, Answer(5, "b", 0.5)]
-    judged = judge_answers(answers, gold("b"), [5])
-    assert judged[:, 0, 0].tolist() == [1.0, 0.0]  # levels: concepts, rows
+    scored = score_answers(answers, gold("b"), [5])
+    assert scored[:, 0, 0].tolist() == [1.0, 0.0]  # levels: concepts, rows
 
 
-def test_a_name_of_two_concepts_is_two_rows_and_a_repeated_alias_is_one() -> None:
+def test_list_rows_counts_a_name_of_two_concepts_twice() -> None:
     answers = [Answer(0, "a", 1.0), Answer(0, "b", 1.0), Answer(0, "a", 1.0)]
     assert list_rows(answers) == [(1.0, "a"), (1.0, "b")]
     assert list_concepts(answers) == [(1.0, "a"), (1.0, "b")]
 
 
-def test_combine_parts_released_takes_any_concept_of_any_part() -> None:
+def test_combine_parts_released_accepts_any_concept() -> None:
     parts = gold("a|b", "c")
     assert combine_parts(parts, "released") == [frozenset("abc")]
     assert combine_parts(parts, "parts") == parts
     ranking = [(0.9, "c"), (0.8, "z")]
-    assert judge_ranking(ranking, combine_parts(parts, "released"), 2)[0] == 1
-    assert judge_ranking(ranking, combine_parts(parts, "parts"), 2)[0] == 0
+    assert score_ranking(ranking, combine_parts(parts, "released"), 2)[0] == 1
+    assert score_ranking(ranking, combine_parts(parts, "parts"), 2)[0] == 0
 
 
 @given(answer_lists, some_parts, st.integers(1, 3))
-def test_keep_needed_changes_no_judgement(
+def test_trim_answers_changes_no_score(
     answers: list[Answer], parts: Parts, k: int
 ) -> None:
-    whole = judge_answers(answers, parts, [1, k])
-    kept = keep_needed(answers, k)
-    assert np.array_equal(judge_answers(kept, parts, [1, k]), whole)
+    whole = score_answers(answers, parts, [1, k])
+    kept = trim_answers(answers, k)
+    assert np.array_equal(score_answers(kept, parts, [1, k]), whole)
 
 
 @given(answer_lists, answer_lists, some_parts, st.integers(1, 3))
-def test_is_complete_means_that_lower_answers_change_nothing(
+def test_is_complete_if_lower_answers_change_nothing(
     answers: list[Answer], more: list[Answer], parts: Parts, k: int
 ) -> None:
     if not is_complete(answers, k):
         return
     lower = [answer._replace(score=answer.score - 0.5) for answer in more]
-    before, after = (judge_answers(a, parts, [k]) for a in (answers, answers + lower))
+    before, after = (score_answers(a, parts, [k]) for a in (answers, answers + lower))
     assert np.array_equal(before, after)
 
 
-def test_summarise_judgements_gives_means_of_a_group() -> None:
-    judgements = np.zeros((3, 2, 1, 3))
-    judgements[0] = 1
-    judgements[1, 0] = 0.5
-    summary = summarise_judgements(judgements, np.array([True, True, False]), [1])
+def test_compute_accuracy_returns_means() -> None:
+    scores = np.zeros((3, 2, 1, 3))
+    scores[0] = 1
+    scores[1, 0] = 0.5
+    summary = compute_accuracy(scores[:2], [1])
     assert summary["mentions"] == 2
     assert summary["concepts"]["acc@1"]["expected"] == 0.75
     assert summary["rows"]["acc@1"]["expected"] == 0.5
-    nobody = summarise_judgements(judgements, np.zeros(3, dtype=bool), [1])
+    nobody = compute_accuracy(scores[:0], [1])
     assert nobody["mentions"] == 0
     assert nobody["rows"]["acc@1"]["strict"] is None

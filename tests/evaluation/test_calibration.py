@@ -1,4 +1,6 @@
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,204 +10,401 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.calibration import (
+    Criterion,
     Logistic,
-    calibrate_answers,
-    compare_probabilities,
-    compute_probabilities,
-    cross_validate,
+    TopScores,
+    calibrate,
+    calibration_error,
+    choose_threshold,
+    compute_measures,
+    describe_calibration,
     fit_logistic,
-    measure_calibration,
+    parse_criterion,
+    read_gold_files,
+    score_top1,
+    sort_scores,
 )
-from spacy_sapbert.evaluation.thresholds import Criterion, Judged, make_judged
+from spacy_sapbert.evaluation.figures import (
+    check_figure,
+    draw_calibration,
+    open_figure,
+    save_figure,
+    write_figure,
+)
+from spacy_sapbert.evaluation.gold_mentions import GoldMention
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.manifest import Calibration
 from spacy_sapbert.linking.probability import score_probability
 
+F1, ACCURACY = Criterion("f1"), Criterion("accuracy")
+# right, right, wrong, true NIL, right; no candidate for a known one and for a true NIL
+BY_HAND = sort_scores(
+    [
+        (0.9, True, True),
+        (0.8, True, True),
+        (0.8, False, True),
+        (0.6, False, False),
+        (0.5, True, True),
+        (None, False, True),
+        (None, False, False),
+    ]
+)
 
-def draw_judged(mentions: int, *, seed: int = 0, slope: float = 12) -> Judged:
-    """Answers of which 1 / (1 + exp(−slope · (cosine − 0.7))) are right."""
-    chance = np.random.default_rng(seed)
-    scores = chance.uniform(0.4, 1, mentions).round(6)
-    right = chance.random(mentions) < 1 / (1 + np.exp(-slope * (scores - 0.7)))
-    return make_judged(
-        scores.tolist(),
-        right.tolist(),
-        (right | (chance.random(mentions) < 0.9)).tolist(),
-        (np.arange(mentions) // 5).tolist(),
+ANSWERS = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(0, 20).map(lambda n: n / 20)),
+        st.sampled_from(["right", "wrong", "nil"]),
+    ),
+    min_size=1,
+    max_size=40,
+).filter(lambda rows: any(score is not None for score, _ in rows))
+
+
+def make_scores(rows: list[tuple]) -> TopScores:
+    return sort_scores(
+        [(s, kind == "right" and s is not None, kind != "nil") for s, kind in rows]
     )
 
 
-@given(
-    st.floats(-1, 1),
-    st.floats(-1e6, 1e6, allow_nan=False),
-    st.floats(-1e6, 1e6, allow_nan=False),
+def list_thresholds(top: TopScores) -> np.ndarray:
+    return np.unique(top.scores[np.isfinite(top.scores)])
+
+
+def sample_scores(mentions: int, *, seed: int = 0, slope: float = 12) -> TopScores:
+    """Scores of which 1 / (1 + exp(−slope · (score − 0.7))) are right."""
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(0.4, 1, mentions).round(6)
+    right = rng.random(mentions) < 1 / (1 + np.exp(-slope * (scores - 0.7)))
+    known = right | (rng.random(mentions) < 0.9)
+    return sort_scores(list(zip(scores, right, known, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("text", "criterion"),
+    [
+        ("f1", F1),
+        ("accuracy", ACCURACY),
+        ("precision=0.95", Criterion("precision", 0.95)),
+        ("precision=.9", Criterion("precision", 0.9)),
+        ("precision=1", Criterion("precision", 1.0)),
+    ],
 )
-def test_probability_is_one_whatever_the_numbers(
-    score: float, slope: float, intercept: float
+def test_parse_criterion_reads_each(text: str, criterion: Criterion) -> None:
+    assert parse_criterion(text) == criterion
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "F1", "recall=0.9", "precision", "precision=0", "precision=1.5"]
+    + ["precision=-1", "precision=nan", "precision=0.9 "],
+)
+def test_parse_criterion_refuses_others(text: str) -> None:
+    with pytest.raises(SapbertError, match=r"E581.*accuracy or precision"):
+        parse_criterion(text)
+
+
+def test_compute_measures_by_hand() -> None:
+    measures = compute_measures(BY_HAND, np.array([0.5, 0.6, 0.8, 0.9]))
+    # 5, 4, 3 and 1 are linked, of which 3, 2, 2 and 1 are right; 5 are known
+    assert measures["precision"].tolist() == [3 / 5, 2 / 4, 2 / 3, 1 / 1]
+    assert measures["recall"].tolist() == [3 / 5, 2 / 5, 2 / 5, 1 / 5]
+    assert measures["f1"].tolist() == [6 / 10, 4 / 9, 4 / 8, 2 / 6]
+    # and 1, 1, 2 and 2 true NILs are not linked
+    assert measures["accuracy"] == pytest.approx([4 / 7, 3 / 7, 4 / 7, 3 / 7])
+
+
+def test_compute_measures_without_links() -> None:
+    measures = compute_measures(BY_HAND, np.array([0.95]))
+    assert np.isnan(measures["precision"][0])
+    assert measures["recall"][0] == measures["f1"][0] == 0
+    assert measures["accuracy"][0] == pytest.approx(2 / 7)
+
+
+@given(ANSWERS)
+def test_compute_measures_equals_counting_one_by_one(rows: list[tuple]) -> None:
+    top = make_scores(rows)
+    thresholds = list_thresholds(top)
+    measures = compute_measures(top, thresholds)
+    for place, threshold in enumerate(thresholds):
+        linked = [
+            kind for score, kind in rows if score is not None and score >= threshold
+        ]
+        hits = linked.count("right")
+        known = sum(kind != "nil" for _, kind in rows)
+        kept = sum(kind == "nil" for _, kind in rows) - linked.count("nil")
+        assert measures["precision"][place] == pytest.approx(hits / len(linked))
+        if known:
+            assert measures["recall"][place] == pytest.approx(hits / known)
+        assert measures["f1"][place] == pytest.approx(2 * hits / (len(linked) + known))
+        assert measures["accuracy"][place] == pytest.approx((hits + kept) / len(rows))
+
+
+def test_choose_threshold_returns_the_lowest_of_equal_ones() -> None:
+    assert choose_threshold(BY_HAND, F1) == 0.5
+    assert choose_threshold(BY_HAND, ACCURACY) == 0.5  # as good as 0.8
+
+
+@pytest.mark.parametrize(
+    ("level", "threshold"), [(0.55, 0.5), (0.65, 0.8), (0.7, 0.9), (1, 0.9)]
+)
+def test_choose_threshold_returns_the_lowest_with_a_precision(
+    level: float, threshold: float
 ) -> None:
-    logistic = Logistic(slope, intercept)
-    one = score_probability({"logistic": logistic._asdict()}, score)
-    assert 0 <= one <= 1
-    many = compute_probabilities(logistic, np.array([score]))
-    assert one == pytest.approx(float(many[0]), abs=2e-6)
+    assert choose_threshold(BY_HAND, Criterion("precision", level)) == threshold
+
+
+@given(ANSWERS, st.integers(1, 100))
+def test_choose_threshold_reaches_the_criterion_and_none_is_better(
+    rows: list[tuple], percent: int
+) -> None:
+    top = make_scores(rows)
+    thresholds, level = list_thresholds(top), percent / 100
+    measures = compute_measures(top, thresholds)
+    for name in ("f1", "accuracy"):
+        chosen = thresholds == choose_threshold(top, Criterion(name))
+        assert measures[name][chosen] == measures[name].max()
+    precision = measures["precision"]
+    if precision.max() < level:
+        with pytest.raises(SapbertError, match="E585"):
+            choose_threshold(top, Criterion("precision", level))
+    else:
+        threshold = choose_threshold(top, Criterion("precision", level))
+        assert precision[thresholds == threshold] >= level
+        assert (precision[thresholds < threshold] < level).all()
 
 
 @pytest.mark.parametrize("mentions", [60, 2000])
-def test_logistic_is_that_of_scikit_learn(mentions: int) -> None:
+def test_fit_logistic_equals_scikit_learn(mentions: int) -> None:
     linear_model = pytest.importorskip("sklearn.linear_model", reason="no scikit-learn")
-    judged = draw_judged(mentions)
-    hits, misses = judged.right.sum(), (~judged.right).sum()
+    top = sample_scores(mentions)
+    hits, misses = top.right.sum(), (~top.right).sum()
     # each mention as a right and a wrong one, weighted by Platt's targets
-    targets = np.where(judged.right, (hits + 1) / (hits + 2), 1 / (misses + 2))
+    targets = np.where(top.right, (hits + 1) / (hits + 2), 1 / (misses + 2))
     model = linear_model.LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000)
     model.fit(
-        np.concatenate([judged.scores, judged.scores])[:, None],
+        np.concatenate([top.scores, top.scores])[:, None],
         np.repeat([1, 0], mentions),
         sample_weight=np.concatenate([targets, 1 - targets]),
     )
-    slope, intercept = fit_logistic(judged.scores, judged.right)
+    logistic = fit_logistic(top.scores, top.right)
+    slope, intercept = logistic.slope, logistic.intercept
     assert slope == pytest.approx(model.coef_[0, 0], rel=1e-4)
     assert intercept == pytest.approx(model.intercept_[0], rel=1e-4)
 
 
-def test_logistic_is_finite_where_a_cosine_parts_right_from_wrong() -> None:
+def test_fit_logistic_is_finite_if_a_score_separates_right_from_wrong() -> None:
     scores = np.array([0.5] * 30 + [0.9] * 30)
-    logistic = fit_logistic(scores, scores > 0.7)
-    low, high = compute_probabilities(logistic, np.array([0.5, 0.9]))
-    # two free numbers and two cosines: Platt's targets are met
+    low, high = fit_logistic(scores, scores > 0.7)(np.array([0.5, 0.9]))
+    # two free numbers and two scores: Platt's targets are met
     assert low == pytest.approx(1 / 32)
     assert high == pytest.approx(31 / 32)
 
 
-def test_probabilities_come_from_other_documents() -> None:
-    judged = draw_judged(100)
-    probabilities = cross_validate(judged, folds=4)
-    assert np.isfinite(probabilities).all()
-    # turning the answers to a document around changes nothing for that document
-    own = judged.groups == 3
-    turned = judged._replace(right=judged.right ^ own)
-    again = cross_validate(turned, folds=4)
-    assert np.array_equal(again[own], probabilities[own])
-    assert not np.array_equal(again, probabilities)
-
-
-def test_one_document_says_nothing_of_another() -> None:
-    judged = draw_judged(60)._replace(groups=np.zeros(60, dtype=np.int64))
-    assert np.isnan(cross_validate(judged)).all()
-    assert compare_probabilities(cross_validate(judged), judged.right) == ([], None)
+@given(st.floats(-1, 1), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_logistic_equals_score_probability(
+    score: float, slope: float, intercept: float
+) -> None:
+    logistic = Logistic(slope, intercept)
+    one = score_probability(logistic, score)
+    assert one == pytest.approx(float(logistic(np.array([score]))[0]), abs=2e-6)
 
 
 def test_calibration_error_by_hand() -> None:
-    probabilities = np.array([0.05, 0.05, 0.85, 0.85, 0.85, 1.0, np.nan])
-    right = np.array([False, True, True, True, False, True, True])
-    table, error = compare_probabilities(probabilities, right)
-    assert table == [
-        {"mentions": 2, "probability": 0.05, "right": 0.5},
-        {"mentions": 3, "probability": 0.85, "right": round(2 / 3, 6)},
-        {"mentions": 1, "probability": 1.0, "right": 1.0},
-    ]
-    assert error == pytest.approx((2 * 0.45 + 3 * (0.85 - 2 / 3)) / 6, abs=1e-6)
-
-
-def test_bins_may_be_those_of_other_probabilities() -> None:
-    probabilities, right = np.array([0.89, 0.91]), np.array([True, False])
-    together = np.array([0.9, 0.9])
-    assert len(compare_probabilities(probabilities, right)[0]) == 2
-    assert len(compare_probabilities(probabilities, right, binned_by=together)[0]) == 1
+    probabilities = np.array([0.05, 0.05, 0.85, 0.85, 0.85, 1.0])
+    right = np.array([False, True, True, True, False, True])
+    expected = (2 * 0.45 + 3 * (0.85 - 2 / 3)) / 6
+    assert calibration_error(probabilities, right) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    "criterion",
-    [Criterion("f1"), Criterion("accuracy"), Criterion("precision", 0.9)],
-    ids=lambda criterion: criterion.name,
+    "criterion", [F1, ACCURACY, Criterion("precision", 0.9)], ids=str
 )
-def test_a_calibration_holds_what_it_says(criterion: Criterion) -> None:
-    judged = draw_judged(1000)
-    found = calibrate_answers(judged, criterion, samples=100)
-    linked = judged.scores >= found["threshold"]
+def test_calibrate_returns_what_is_measured_at_the_threshold(
+    criterion: Criterion,
+) -> None:
+    top = sample_scores(1000)
+    found = calibrate(top, criterion)
+    linked = top.scores >= found["threshold"]
     assert found["linked"] == linked.sum()
-    assert found["precision"] == pytest.approx(judged.right[linked].mean(), abs=1e-6)
-    hits = (linked & judged.right).sum()
-    assert found["recall"] == pytest.approx(hits / judged.known.sum(), abs=1e-6)
-    for name in ("threshold", "precision", "recall", "f1", "accuracy"):
-        low, high = found["interval"][name]
-        assert low <= found[name] <= high
-        assert low < high
-    assert len(found["curve"]) == 50
+    assert found["precision"] == pytest.approx(top.right[linked].mean(), abs=1e-6)
+    hits = (linked & top.right).sum()
+    assert found["recall"] == pytest.approx(hits / top.known.sum(), abs=1e-6)
     assert found["calibration_error"] < 0.06
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    if criterion.level:
-        assert found["precision"] >= criterion.level
+    assert found["precision"] >= criterion.level
 
 
-def test_a_calibration_finds_the_probability_that_answers_were_drawn_by() -> None:
-    found = calibrate_answers(draw_judged(20_000), Criterion("f1"), samples=2)
+def known(found: dict[str, Any]) -> Calibration:
+    return Calibration.model_validate(describe_calibration(found, "f1", {}, {}))
+
+
+def test_calibrate_finds_the_probability_of_the_sample() -> None:
+    found = calibrate(sample_scores(20_000), F1)
     assert found["logistic"]["slope"] == pytest.approx(12, rel=0.05)
-    assert score_probability(found, 0.7) == pytest.approx(0.5, abs=0.02)
+    assert score_probability(Logistic(**found["logistic"]), 0.7) == pytest.approx(
+        0.5, abs=0.02
+    )
     assert found["calibration_error"] < 0.01
 
 
-def test_a_calibration_is_checked_on_other_mentions() -> None:
-    found = calibrate_answers(draw_judged(2000), Criterion("f1"), samples=2)
-    other = draw_judged(1000, seed=1)
-    checked = measure_calibration(other, found)
+def test_calibrate_checks_a_calibration_on_other_mentions() -> None:
+    found = calibrate(sample_scores(2000), F1)
+    other = sample_scores(1000, seed=1)
+    checked = calibrate(other, F1, known(found))
     linked = other.scores >= found["threshold"]
     assert checked["threshold"] == found["threshold"]
     assert checked["logistic"] == found["logistic"]
     assert checked["linked"] == linked.sum()
     assert checked["precision"] == pytest.approx(other.right[linked].mean(), abs=1e-6)
     assert 0 < checked["calibration_error"] < 0.06
-    # where a cosine says more than it did, the probability knows too little
-    easier = draw_judged(1000, seed=1, slope=60)
-    assert measure_calibration(easier, found)["calibration_error"] > 0.08
+    # here a score says more than it did, so the probability is too cautious
+    easier = sample_scores(1000, seed=1, slope=60)
+    assert calibrate(easier, F1, known(found))["calibration_error"] > 0.08
 
 
-def test_a_threshold_above_every_cosine_has_no_precision() -> None:
-    calibration = {"threshold": 0.99, "logistic": {"slope": 12, "intercept": -8.4}}
-    judged = draw_judged(200)
-    judged = judged._replace(scores=judged.scores - 0.1)
-    checked = measure_calibration(judged, calibration)
+def test_calibrate_has_no_precision_above_every_score() -> None:
+    found = {**calibrate(sample_scores(200), F1), "threshold": 0.99}
+    top = sample_scores(200)
+    checked = calibrate(top._replace(scores=top.scores - 0.1), F1, known(found))
     assert checked["precision"] is None
     assert checked["recall"] == checked["linked"] == 0
 
 
-def make_alike(mentions: int, *, right: list[bool]) -> Judged:
-    scores = [0.5 + n / 1000 for n in range(mentions)]
-    return make_judged(scores, right, [True] * mentions, list(range(mentions)))
+def rising(right: list[bool]) -> TopScores:
+    return sort_scores([(0.5 + n / 1000, hit, True) for n, hit in enumerate(right)])
 
 
 @pytest.mark.parametrize(
-    ("judged", "options", "code"),
+    ("top", "code"),
     [
-        (draw_judged(49), {}, "E582.*at least 50.*49"),
-        (draw_judged(60), {"fewest": 61}, "E582"),
-        (make_alike(60, right=[True] * 60), {}, "E583.*60 mentions.*all are right"),
-        (make_alike(60, right=[False] * 60), {}, "E583.*all are wrong"),
-        (make_alike(60, right=[True] * 30 + [False] * 30), {}, "E584"),
+        (sample_scores(49), "E582.*at least 50.*49"),
+        (sort_scores([(None, False, True)] * 60), "E582.*got 0"),
+        (rising([True] * 60), "E583.*60 mentions.*all are right"),
+        (rising([False] * 60), "E583.*all are wrong"),
+        (rising([True] * 30 + [False] * 30), "E584"),
+        (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E584"),
     ],
 )
-def test_answers_that_say_nothing_are_refused(
-    judged: Judged, options: dict[str, Any], code: str
+def test_calibrate_refuses_answers_that_decide_nothing(
+    top: TopScores, code: str
 ) -> None:
     with pytest.raises(SapbertError, match=code):
-        calibrate_answers(judged, Criterion("f1"), **options)
+        calibrate(top, F1)
 
 
-def test_mentions_without_an_answer_are_not_enough() -> None:
-    judged = make_judged([None] * 60, [False] * 60, [True] * 60, list(range(60)))
-    with pytest.raises(SapbertError, match=r"E582.*got 0"):
-        calibrate_answers(judged, Criterion("f1"))
-
-
-def test_equal_cosines_are_refused() -> None:
-    right = [n % 3 > 0 for n in range(60)]
-    judged = make_judged([0.7] * 60, right, [True] * 60, list(range(60)))
-    with pytest.raises(SapbertError, match="E584"):
-        calibrate_answers(judged, Criterion("f1"))
-
-
-def test_a_precision_that_is_not_reached_is_an_error_with_the_highest() -> None:
+def test_calibrate_names_the_highest_precision_if_it_is_too_low() -> None:
     right = [n % 4 > 0 for n in range(60)]
     scores = [0.5 + 0.1 * hit for hit in right]
     scores[0] = 0.6  # one of the wrong ones is among the highest
-    judged = make_judged(scores, right, [True] * 60, list(range(60)))
+    top = sort_scores([(s, r, True) for s, r in zip(scores, right, strict=True)])
     with pytest.raises(SapbertError, match=r"E585.*of 0\.99.*is 0\.9783"):
-        calibrate_answers(judged, Criterion("precision", 0.99))
+        calibrate(top, Criterion("precision", 0.99))
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb: Path) -> KnowledgeBase:
+    return load_kb(sample_kb)
+
+
+@pytest.mark.parametrize(
+    ("mention", "parts", "expected"),
+    [
+        ("Fever", ["C0000004"], [True, True, True]),
+        ("Fever", ["C0000005|C0000004"], [True, True, True]),
+        ("Fever", ["C0000005"], [True, False, True]),
+        ("Fever", ["OMIM:1"], [True, True, True]),  # an alias
+        ("heart attack", ["C9999999"], [True, True, True]),  # retired
+        ("Fever", ["C0000004", "C0000005"], [True, False, True]),  # a composite
+        ("Fever", ["C0000004", "C7777777"], [True, False, True]),
+        ("Fever", ["C7777777"], [True, False, False]),  # not in the knowledge base
+        ("Fever", [], [True, False, False]),
+        ("--", ["C0000004"], [False, False, True]),
+        ("--", [], [False, False, False]),
+    ],
+)
+def test_score_top1_compares_with_the_gold_ids(
+    kb: KnowledgeBase, mention: str, parts: list[str], expected: list[bool]
+) -> None:
+    gold = GoldMention(2, "d", mention, [part.split("|") for part in parts])
+    aliases = {"OMIM:1": "C0000004", "C0000004": "C0000004"}
+    top = score_top1(kb, {Path("dev.tsv"): [gold]}, aliases)
+    found = [top.scores[0] > 0.999, bool(top.right[0]), bool(top.known[0])]
+    assert found == expected
+
+
+def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
+    files = {Path("dev.tsv"): [GoldMention(2, "", "acute pain", [["C0000007"]])]}
+    scores = score_top1(kb, files, {}).scores
+    high = KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"threshold": 1.0}))
+    assert np.array_equal(score_top1(high, files, {}).scores, scores)
+    assert np.isfinite(scores).all()
+
+
+def test_read_gold_files_stops_at_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "dev.txt"
+    path.write_text("fever||A|B\npain||-1\nheart||C\n", "utf8")
+    files = read_gold_files([path], limit=2, bars_join_parts=True)
+    assert [gold.parts for gold in files[path]] == [[["A"], ["B"]], []]
+    with pytest.raises(SapbertError, match="E740"):
+        read_gold_files([path, tmp_path / "other" / "dev.txt"])
+
+
+def test_describe_calibration_counts_documents_of_each_file(
+    annotated_file: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.tsv"
+    other.write_bytes(annotated_file.read_bytes())
+    files = read_gold_files([annotated_file, other])
+    found = describe_calibration({}, "f1", files, {})
+    assert found["documents"] == 2 * 10
+    assert [each["file"] for each in found["files"]] == ["gold.tsv", "other.tsv"]
+
+
+def test_draw_calibration_shows_the_calibration() -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    top = sample_scores(300)
+    found = calibrate(top, F1)
+    left, right = draw_calibration(top, found).axes
+    curves = {line.get_label(): line for line in left.lines}
+    for name, label in (("precision", "precision"), ("recall", "recall"), ("f1", "F1")):
+        thresholds, values = curves[label].get_xdata(), curves[label].get_ydata()
+        assert np.array_equal(values, compute_measures(top, thresholds)[name])
+    assert left.lines[-1].get_xdata()[0] == found["threshold"]
+    assert right.lines[0].get_ydata().max() < 1
+    shares = right.lines[1].get_ydata()
+    assert np.mean(shares) == pytest.approx(top.right.mean())
+
+
+def test_check_figure_refuses_other_endings() -> None:
+    with pytest.raises(SapbertError, match=r"E580.*\.png or \.svg.*picture\.pdf"):
+        check_figure(Path("picture.pdf"))
+
+
+def test_check_figure_names_the_extra_without_matplotlib(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SapbertError, match=r"E752.*spacy-sapbert\[figures\]"):
+        check_figure(Path("picture.png"))
+
+
+def test_write_figure_makes_equal_files_of_equal_figures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    written: list[Any] = []
+    for name in ("one", "two"):
+        figure, axes = open_figure(1, 2)
+        axes[0][1].plot([0, 1], [1, 0])
+        paths = write_figure(figure, tmp_path / "new" / name)
+        assert [path.name for path in paths] == [f"{name}.png", f"{name}.svg"]
+        assert paths[0].read_bytes().startswith(b"\x89PNG")
+        written.append(paths[1].read_text("utf8"))
+    assert "<svg" in written[0]
+    assert written[0] == written[1]  # neither a date nor random ids
+
+
+def test_save_figure_reports_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib")
+    (tmp_path / "file").write_text("", "utf8")
+    figure, _ = open_figure(1, 1)
+    with pytest.raises(SapbertError, match="E004"):
+        save_figure(figure, tmp_path / "file" / "picture.png")

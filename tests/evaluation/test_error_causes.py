@@ -4,19 +4,21 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.evaluation.error_causes import (
     CAUSES,
-    ConceptFacts,
+    ConceptInfo,
+    classify_error,
     count_steps,
+    find_relation,
     is_short_form,
-    name_cause,
-    name_relation,
 )
 from spacy_sapbert.linking.surface_forms import name_form
 
 Ranking = list[tuple[float, str]]
 
 
-def make(names: str, types: str = "", parents: str = "") -> ConceptFacts:
-    return ConceptFacts(
+def make(names: str, types: str = "", parents: str = "") -> ConceptInfo:
+    return ConceptInfo(
+        (),
+        names.split("|")[0],
         frozenset(name_form(name) for name in names.split("|")),
         frozenset(types.split()),
         frozenset(parents.split()),
@@ -35,8 +37,8 @@ KNOWN = {
 }
 
 
-def facts(cui: str) -> ConceptFacts:
-    return KNOWN.get(cui, ConceptFacts())
+def info(cui: str) -> ConceptInfo:
+    return KNOWN.get(cui, ConceptInfo())
 
 
 def ranked(*cuis: str) -> Ranking:
@@ -50,7 +52,7 @@ def ranked(*cuis: str) -> Ranking:
 
 def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None:
     parts = [frozenset(part.split("|")) - {""} for part in gold.split("+")]
-    return name_cause(mention, parts, ranked(*answers), facts, **settings)
+    return classify_error(mention, parts, ranked(*answers), info, **settings)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None
         ("cardiac", "infarction", ["mitral", "heart"], "synonym missing"),
     ],
 )
-def test_name_cause_finds_each(
+def test_classify_error_finds_each(
     mention: str, gold: str, answers: list[str], expected: str | None
 ) -> None:
     assert cause(mention, gold, *answers) == expected
@@ -98,43 +100,43 @@ def test_name_cause_finds_each(
         ("cardiac", "infarction", ["organ"], "wrong type"),
     ],
 )
-def test_name_cause_keeps_the_order(
+def test_classify_error_keeps_the_order(
     mention: str, gold: str, answers: list[str], expected: str
 ) -> None:
     assert cause(mention, gold, *answers) == expected
 
 
-def test_name_cause_does_not_blame_names_that_the_gold_concept_has() -> None:
+def test_classify_error_does_not_blame_names_that_the_gold_concept_has() -> None:
     # "MI" is a name of both, so that neither the name nor the short form is at fault
     assert cause("MI", "infarction", "mitral", "infarction") == "near miss"
 
 
 @pytest.mark.parametrize("answer", ["mitral", "heart", "organ"])
-def test_name_cause_blames_the_index_before_names_hierarchy_and_types(
+def test_classify_error_blames_the_index_before_names_hierarchy_and_types(
     answer: str,
 ) -> None:
     gold = [frozenset({"infarction"})]
     nearest = frozenset({"infarction", "untyped"})
     for mention in ("MVI", "AMI", "cardiac"):
         ranking = ranked(answer)
-        found = name_cause(mention, gold, ranking, facts, nearest=nearest)
+        found = classify_error(mention, gold, ranking, info, nearest=nearest)
         assert found == "index miss"
     tied = ranked("mitral", "=infarction")
-    assert name_cause("MI", gold, tied, facts, nearest=nearest) == "tie"
+    assert classify_error("MI", gold, tied, info, nearest=nearest) == "tie"
 
 
-def test_name_cause_does_not_blame_the_index_for_another_concept() -> None:
-    found = name_cause(
+def test_classify_error_ignores_an_index_miss_of_another_concept() -> None:
+    found = classify_error(
         "cardiac",
         [frozenset({"infarction"})],
         ranked("mitral"),
-        facts,
+        info,
         nearest=frozenset({"organ"}),
     )
     assert found == "synonym missing"
 
 
-def test_name_cause_looks_as_far_as_it_is_told() -> None:
+def test_classify_error_uses_k_and_steps() -> None:
     answers = ["mitral", "organ", "infarction"]
     assert cause("cardiac", "infarction", *answers, k=2) == "synonym missing"
     assert cause("cardiac", "infarction", *answers, k=3) == "near miss"
@@ -148,14 +150,14 @@ def test_name_cause_looks_as_far_as_it_is_told() -> None:
     st.lists(st.sampled_from(sorted(KNOWN)), unique=True),
     st.frozensets(st.sampled_from(sorted(KNOWN))),
 )
-def test_name_cause_names_one_cause_of_whatever_is_wrong(
+def test_classify_error_returns_one_cause_for_every_error(
     mention: str,
     parts: list[frozenset[str]],
     cuis: list[str],
     nearest: frozenset[str],
 ) -> None:
     right = bool(cuis) and all(cuis[0] in part for part in parts)
-    found = name_cause(mention, parts, ranked(*cuis), facts, nearest=nearest)
+    found = classify_error(mention, parts, ranked(*cuis), info, nearest=nearest)
     assert (found is None) == right
     assert right or found in CAUSES
 
@@ -166,13 +168,13 @@ def test_name_cause_names_one_cause_of_whatever_is_wrong(
     st.integers(0, 7),
     st.integers(0, 20),
 )
-def test_count_steps_ends_in_circles_and_finds_the_shortest_way(
+def test_count_steps_finds_the_shortest_way_in_circles(
     graph: dict[int, set], start: int, goal: int, most: int
 ) -> None:
     parents = {str(one): frozenset(map(str, above)) for one, above in graph.items()}
 
-    def of(cui: str) -> ConceptFacts:
-        return ConceptFacts(parents=parents.get(cui, frozenset()))
+    def of(cui: str) -> ConceptInfo:
+        return ConceptInfo(parents=parents.get(cui, frozenset()))
 
     level, expected = {start}, None
     for steps in range(1, most + 1):
@@ -183,29 +185,29 @@ def test_count_steps_ends_in_circles_and_finds_the_shortest_way(
     assert count_steps([str(start)], [str(goal)], of, most) == expected
 
 
-def test_name_relation_goes_the_shorter_way_in_a_circle() -> None:
+def test_find_relation_takes_the_shorter_way_in_a_circle() -> None:
     circle = {"a": "b", "b": "c", "c": "d", "d": "a", "e": "f", "f": "e"}
 
-    def of(cui: str) -> ConceptFacts:
-        return ConceptFacts(parents=frozenset({circle[cui]}))
+    def of(cui: str) -> ConceptInfo:
+        return ConceptInfo(parents=frozenset({circle[cui]}))
 
     gold = frozenset({"a"})
-    assert name_relation("b", gold, of, steps=3) == "too general"
-    assert name_relation("d", gold, of, steps=3) == "too specific"
-    assert name_relation("c", gold, of, steps=3) == "too general"
-    assert name_relation("e", gold, of, steps=3) is None
-    assert name_relation("b", gold, of, steps=0) is None
+    assert find_relation("b", gold, of, steps=3) == "too general"
+    assert find_relation("d", gold, of, steps=3) == "too specific"
+    assert find_relation("c", gold, of, steps=3) == "too general"
+    assert find_relation("e", gold, of, steps=3) is None
+    assert find_relation("b", gold, of, steps=0) is None
 
 
 @pytest.mark.parametrize(
     "mention", ["MI", "mRNA", "NIDDM", "COVID-19", "SARS-CoV-2", "AVMs", "iPSC", "G6PD"]
 )
-def test_is_short_form_knows_abbreviations(mention: str) -> None:
+def test_is_short_form_accepts_abbreviations(mention: str) -> None:
     assert is_short_form(mention)
 
 
 @pytest.mark.parametrize(
     "mention", ["M", "mi", "Fever", "McArdle", "TYPE II DM", "HYPERTENSION", "", "12"]
 )
-def test_is_short_form_leaves_words_alone(mention: str) -> None:
+def test_is_short_form_refuses_words(mention: str) -> None:
     assert not is_short_form(mention)

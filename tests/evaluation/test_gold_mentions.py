@@ -9,10 +9,12 @@ from spacy_sapbert.evaluation.gold_mentions import (
     check_names,
     find_concepts,
     group_aliases,
+    is_seen,
     looks_like_ids,
     make_resolver,
     read_aliases,
     read_mentions,
+    read_pairs,
 )
 
 HEADER = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
@@ -37,7 +39,7 @@ def write(path: Path, text: str) -> Path:
         ("", False),
     ],
 )
-def test_looks_like_ids(field: str, expected: bool) -> None:
+def test_looks_like_ids_needs_long_numbers(field: str, expected: bool) -> None:
     assert looks_like_ids(field) == expected
 
 
@@ -64,7 +66,7 @@ def test_read_mentions_reads_lines_of_mention_and_id(tmp_path: Path) -> None:
     ]
 
 
-def test_read_mentions_takes_a_mention_that_looks_like_an_id(tmp_path: Path) -> None:
+def test_read_mentions_accepts_a_mention_that_looks_like_an_id(tmp_path: Path) -> None:
     path = write(tmp_path / "gold.txt", "SB203580||C0000001\nSB203580||-1\n")
     assert len(list(read_mentions(path))) == 2
 
@@ -132,7 +134,7 @@ ALIASES = {"OMIM:1": "D1", "M1": "D1", "D1": "D1", "D2": "D3", "D3": "D3"}
         ("C9", {"C1": "C1"}, set()),
     ],
 )
-def test_find_concepts_through_aliases_and_retired_ids(
+def test_find_concepts_follows_aliases_and_retired_ids(
     cui: str, ids: dict[str, str], found: set
 ) -> None:
     groups = group_aliases(ALIASES)
@@ -142,7 +144,7 @@ def test_find_concepts_through_aliases_and_retired_ids(
 IDS = {"C1": "C1", "C2": "C2", "C9": "C1"}
 
 
-def test_resolver_gives_the_concepts_of_each_part() -> None:
+def test_make_resolver_finds_the_concepts_of_each_part() -> None:
     resolve = make_resolver(IDS.get, {"A1": "C2"})
     gold = GoldMention(2, "", "x", [["C9", "A1"], ["C7"]])
     assert resolve(gold) == [{"C1", "C2"}, set()]
@@ -161,8 +163,26 @@ def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:
         assert any(gold.parts for gold in read_mentions(path))
 
 
-def test_read_mentions_tells_that_real_files_have_the_ids_first(
+def test_read_mentions_refuses_real_files_with_the_ids_first(
     data_folder: Path,
 ) -> None:
     with pytest.raises(SapbertError, match="E702"):
         list(read_mentions(data_folder / "eval-text" / "es_1k_test_query.txt.gz"))
+
+
+def test_is_seen_needs_the_same_text_and_id(tmp_path: Path) -> None:
+    aliases = {"OMIM:1": "D1", "D1": "D1"}
+    training = tmp_path / "train.txt"
+    training.write_text("Breast  Cancer||OMIM:1\nboth||A+B\n", "utf8")
+    pairs = read_pairs([training], aliases)
+
+    def seen(text: str, *parts: str) -> bool:
+        gold = GoldMention(9, "", text, [part.split("|") for part in parts])
+        return is_seen(gold, pairs, aliases)
+
+    assert seen("breast cancer", "D1")
+    assert seen("breast cancer", "Z|D1")
+    assert seen("both", "A", "B")
+    assert not seen("breast cancer", "D2")
+    assert not seen("cancer", "D1")
+    assert not seen("both", "A", "C")

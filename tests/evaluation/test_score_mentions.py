@@ -9,10 +9,10 @@ from spacy_sapbert.evaluation.accuracy import Answer
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
     list_predictions,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
 
 IDS = {"C1": "C1", "C2": "C2", "C3": "C3", "C9": "C1"}
@@ -24,12 +24,12 @@ ANSWERS = {
 
 def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
     golds = [GoldMention(i, "", "fever", part) for i, part in enumerate(parts, 2)]
-    return judge_mentions(
+    return score_mentions(
         golds, ANSWERS, IDS.get, {"A1": "C2"}, EvaluationSettings(ks=(1, 2), **settings)
     )
 
 
-def test_judge_mentions_gives_coverage_and_accuracy_of_the_covered() -> None:
+def test_score_mentions_returns_coverage_and_accuracy() -> None:
     result = judge([["C1"]], [["C3"]], [["C7"]], [["C7", "C1"]])
     assert result["judged"] == 4
     assert result["coverage"] == 0.75
@@ -41,14 +41,14 @@ def test_judge_mentions_gives_coverage_and_accuracy_of_the_covered() -> None:
     assert covered["concepts"]["acc@1"]["strict"] == pytest.approx(2 / 3, abs=1e-6)
 
 
-def test_judge_mentions_follows_retired_ids_and_aliases() -> None:
+def test_score_mentions_follows_retired_ids_and_aliases() -> None:
     result = judge([["C9"]], [["A1"]])
     assert result["coverage"] == 1
     assert result["accuracy"]["all"]["concepts"]["acc@1"]["strict"] == 0.5
     assert result["accuracy"]["all"]["concepts"]["acc@2"]["expected"] == 0.75
 
 
-def test_judge_mentions_covers_a_composite_only_with_all_its_parts() -> None:
+def test_score_mentions_covers_a_composite_only_with_all_its_parts() -> None:
     parts = [["C1"], ["C7"]]
     assert judge(parts)["coverage"] == 0
     released = judge(parts, composite="released")
@@ -56,12 +56,12 @@ def test_judge_mentions_covers_a_composite_only_with_all_its_parts() -> None:
     assert released["accuracy"]["all"]["rows"]["acc@1"]["strict"] == 1
 
 
-def test_judge_mentions_reports_unseen_pairs_apart() -> None:
+def test_score_mentions_separates_seen_and_unseen() -> None:
     golds = [
         GoldMention(2, "", "fever", [["C1"]]),
         GoldMention(3, "", "fever", [["C2"]]),
     ]
-    result = judge_mentions(
+    result = score_mentions(
         golds, ANSWERS, IDS.get, {}, EvaluationSettings(), seen={("fever", "C1")}
     )
     groups = result["accuracy"]
@@ -71,34 +71,34 @@ def test_judge_mentions_reports_unseen_pairs_apart() -> None:
     assert "unseen" not in judge([["C1"]])["accuracy"]
 
 
-def test_choose_mentions_counts_what_it_leaves_out(tmp_path: Path) -> None:
+def test_select_mentions_counts_the_others(tmp_path: Path) -> None:
     path = tmp_path / "gold.txt"
     path.write_text("fever||C1|C2\nFEVER||C2|C1\nfever||-1\nfever||C3\n", "utf8")
-    chosen, counts = choose_mentions(path, EvaluationSettings(distinct=True))
+    chosen, counts = select_mentions(path, EvaluationSettings(distinct=True))
     assert [gold.line for gold in chosen] == [1, 4]
     assert counts == {"mentions": 4, "without_id": 1, "repeated": 1}
-    chosen, counts = choose_mentions(path, EvaluationSettings(limit=3))
+    chosen, counts = select_mentions(path, EvaluationSettings(limit=3))
     assert [gold.line for gold in chosen] == [1, 2]
     assert counts == {"mentions": 3, "without_id": 1, "repeated": 0}
 
 
-def test_choose_mentions_refuses_a_file_without_ids(tmp_path: Path) -> None:
+def test_select_mentions_refuses_a_file_without_ids(tmp_path: Path) -> None:
     path = tmp_path / "gold.txt"
     path.write_text("fever||-1\n", "utf8")
     with pytest.raises(SapbertError, match="E708"):
-        choose_mentions(path, EvaluationSettings())
+        select_mentions(path, EvaluationSettings())
 
 
-def test_answer_mentions_asks_for_each_text_once() -> None:
-    asked: list[str] = []
+def test_rank_mentions_ranks_each_text_once() -> None:
+    ranked: list[str] = []
 
     def rank(mentions: Sequence[str]) -> list[list[Answer]]:
-        asked.extend(mentions)
+        ranked.extend(mentions)
         return [[Answer(len(text), text, 1.0)] for text in mentions]
 
     texts = [str(number % 700) for number in range(1400)]
-    answers = answer_mentions(rank, texts)
-    assert asked == texts[:700]
+    answers = rank_mentions(rank, texts)
+    assert ranked == texts[:700]
     assert all(answers[text][0].cui == text for text in texts)
 
 

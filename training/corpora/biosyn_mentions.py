@@ -19,6 +19,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     group_aliases,
     read_aliases,
 )
+from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts

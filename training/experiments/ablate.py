@@ -18,11 +18,12 @@ from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, render_mean
 from spacy_sapbert.evaluation.baselines import read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import check_names, read_aliases
+from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
 from spacy_sapbert.system.reading import check_file, file_digest
 from spacy_sapbert.system.writing import write_atomically, write_json
@@ -174,7 +175,7 @@ def judge_encoder(
     encoder (Path): Folder.
     settings (dict[str, Any]): How it was trained, by dotted names.
     inputs (Inputs): Mentions and dictionary.
-    RETURNS (dict[str, Any]): By file what `judge_mentions` says.
+    RETURNS (dict[str, Any]): By file what `score_mentions` says.
     """
     known = training_settings(settings)
     known["training.precision"] = "float32"  # the same figures on every machine
@@ -185,11 +186,11 @@ def judge_encoder(
     counted = EvaluationSettings()
     judged: dict[str, Any] = {}
     for name, path in inputs.files.items():
-        golds, _ = choose_mentions(path, counted)
+        golds, _ = select_mentions(path, counted)
         texts = (gold.mention for gold in golds)
-        answers = answer_mentions(search, texts, progress=sys.stderr.isatty())
+        answers = rank_mentions(search, texts, progress=sys.stderr.isatty())
         lookup, aliases = validation.dictionary.lookup, validation.aliases
-        judged[name] = judge_mentions(golds, answers, lookup, aliases, counted)
+        judged[name] = score_mentions(golds, answers, lookup, aliases, counted)
     return judged
 
 
@@ -260,7 +261,7 @@ def render_grid(results: Sequence[dict[str, Any]]) -> str:
         for name, seeds in groups.items():
             cells = [
                 " / ".join(
-                    render_mean([seed[f"{file}|{column}|{tie}"] for seed in seeds])
+                    format_mean([seed[f"{file}|{column}|{tie}"] for seed in seeds])
                     for tie in TIES
                 )
                 for column in columns

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_sapbert.evaluation.canvas import COLOURS, MARKERS, open_canvas
+from spacy_sapbert.evaluation.figures import COLOURS, MARKERS, open_figure
 from training.losses.miners import mine_hard_pairs, split_pairs
 
 
@@ -29,7 +29,7 @@ def draw_names(
     """
     from sklearn.manifold import TSNE
 
-    figure, axes = open_canvas(1, len(vectors), width=6)
+    figure, axes = open_figure(1, len(vectors), width=6)
     perplexity = min(15, max(2, (len(labels) - 1) // 3))
     for axis, (encoder, rows) in zip(axes[0], vectors.items(), strict=True):
         flat = TSNE(
@@ -69,7 +69,7 @@ def draw_cosines(
     RETURNS (Figure): Two plots for each encoder.
     SOURCE: Liu et al. (2021), Figure 3.
     """
-    figure, axes = open_canvas(len(vectors), 2, width=4.5)
+    figure, axes = open_figure(len(vectors), 2, width=4.5)
     concepts = torch.from_numpy(labels)
     numbers = {name.lower(): number for number, name in enumerate(names)}
     texts = torch.tensor([numbers[name.lower()] for name in names])
@@ -118,7 +118,7 @@ def draw_thresholds(scores: np.ndarray, right: np.ndarray) -> Any:
         "precision": np.where(counts, hits / np.maximum(counts, 1), np.nan),
         "accuracy = recall": hits / len(scores),
     }
-    figure, axes = open_canvas(1, 1, width=6)
+    figure, axes = open_figure(1, 1, width=6)
     for (name, values), colour, style in zip(
         curves.items(), COLOURS, ("-", "--"), strict=False
     ):
@@ -143,7 +143,7 @@ def draw_curves(logs: dict[str, list[dict[str, Any]]], *, window: int) -> Any:
         else []
     )
     titles = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
-    figure, axes = open_canvas(1, len(keys), width=4.5)
+    figure, axes = open_figure(1, len(keys), width=4.5)
     styles = ("-", "--", "-.", ":")
     for axis, key in zip(axes[0], keys, strict=True):
         for number, (name, log) in enumerate(logs.items()):
@@ -175,7 +175,7 @@ def draw_recalls(results: dict[str, dict[str, list[dict[str, float]]]]) -> Any:
     SOURCE: HiPrBERT (2023).
     """
     known = sorted({each for curves in results.values() for each in curves}, key=int)
-    figure, axes = open_canvas(1, len(known), width=4)
+    figure, axes = open_figure(1, len(known), width=4)
     styles = ("-", "--", "-.", ":")
     for axis, distance in zip(axes[0], known, strict=True):
         for number, (name, curves) in enumerate(results.items()):

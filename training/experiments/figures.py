@@ -11,14 +11,14 @@ from wasabi import msg
 
 from training.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import TIES
-from spacy_sapbert.evaluation.canvas import write_figure
-from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
-from spacy_sapbert.evaluation.predictions import (
+from spacy_sapbert.evaluation.compare import (
     check_predictions,
-    judge_predictions,
     read_golds,
     read_predictions,
+    score_predictions,
 )
+from spacy_sapbert.evaluation.figures import write_figure
+from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
@@ -86,7 +86,7 @@ def score_top1(
     predictions = read_predictions(path, aliases)
     check_predictions(path, predictions, golds, partial=False)
     resolve = make_resolver(str, aliases)
-    judged = judge_predictions(predictions, golds, resolve, settings.composite)
+    judged = score_predictions(predictions, golds, resolve, settings.composite)
     answers = [predictions[place].answers for place in golds]
     scores = np.array([each[0].score if each else -1.0 for each in answers])
     return scores, judged[:, TIES.index("expected")]

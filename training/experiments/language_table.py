@@ -156,7 +156,7 @@ def render_table(data: dict[str, Any]) -> str:
     ]
     for language in (*data["files"], "mean"):
         cells = [
-            render_mean([seed[column][language] for seed in data["linkers"][name]])
+            format_mean([seed[column][language] for seed in data["linkers"][name]])
             for name, column in columns
         ]
         lines.append(f"| {language} | {' | '.join(cells)} |")

@@ -150,7 +150,7 @@ def print_summary(data: dict[str, Any]) -> None:
             accuracy["level"],
             f"Acc@{accuracy['k']}",
             str(len(accuracy["ties"][TIES[0]]["values"])),
-            *(render_mean(accuracy["ties"][tie]["values"], digits=4) for tie in TIES),
+            *(format_mean(accuracy["ties"][tie]["values"], digits=4) for tie in TIES),
         )
         for accuracy in data["accuracy"]
     ]

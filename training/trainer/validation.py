@@ -9,11 +9,12 @@ from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.evaluation.accuracy import Answer, Rank
 from spacy_sapbert.evaluation.baselines import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_aliases
+from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    answer_mentions,
-    choose_mentions,
-    judge_mentions,
+    rank_mentions,
+    score_mentions,
+    select_mentions,
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.encoders.embedding import embed_texts
@@ -44,7 +45,7 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     files = settings.validation
     if files.mentions is None or files.concepts is None:
         return None
-    golds, _ = choose_mentions(files.mentions, SETTINGS)
+    golds, _ = select_mentions(files.mentions, SETTINGS)
     aliases = read_aliases(files.aliases) if files.aliases else {}
     dictionary = read_dictionary(
         read_concepts(files.concepts), lowercase=settings.encoder.lowercase

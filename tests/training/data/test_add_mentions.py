@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -6,14 +5,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.gold_mentions import make_resolver
-from spacy_sapbert.evaluation.training_mentions_ranker import (
-    main,
-    make_back_off,
-    read_known,
-)
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from training.data.add_mentions import main
 
 app = typer.Typer()
 app.command()(main)
@@ -53,7 +46,7 @@ def run(*arguments: Any) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_training_mentions_become_names_after_the_own_ones(
+def test_add_mentions_appends_them_as_names(
     dictionary_file: Path, mentions_file: Path, tmp_path: Path
 ) -> None:
     aliases = tmp_path / "aliases.tsv"
@@ -73,7 +66,7 @@ def test_training_mentions_become_names_after_the_own_ones(
     }
 
 
-def test_mentions_of_another_dictionary_are_an_error(
+def test_add_mentions_refuses_mentions_of_another_vocabulary(
     dictionary_file: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.txt"
@@ -83,26 +76,3 @@ def test_mentions_of_another_dictionary_are_an_error(
     assert result.exit_code == 1
     assert "E619" in result.output
     assert not output.exists()
-
-
-def test_back_off_asks_the_training_mentions_first(mentions_file: Path) -> None:
-    live = {"C1": "C1", "C2": "C2", "C3": "C3", "C8": "C1"}
-    known = read_known([mentions_file], make_resolver(live.get, {"OLD": "C3"}))
-    assert known == {
-        "mi": ["C1"],
-        "coronary infarct": ["C1"],
-        "pyrexia": ["C3"],
-        "leak": ["C2", "C3"],
-    }
-
-    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
-        return [[Answer(5, "C2", 0.9)] for _ in mentions]
-
-    answers = make_back_off(rank, known)(["MI", "other", "Leak"])
-    assert [[(each.cui, each.score) for each in found] for found in answers] == [
-        [("C1", 2.0), ("C2", 0.9)],
-        [("C2", 0.9)],
-        [("C2", 2.0), ("C3", 2.0), ("C2", 0.9)],
-    ]
-    rows = [each.row for found in answers for each in found if each.score > 1]
-    assert max(rows) < 0  # no row of the index

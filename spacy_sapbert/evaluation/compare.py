@@ -1,0 +1,327 @@
+"""Predictions of two linkers for the same gold mentions → which one is better."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from ..errors import Errors, SapbertError
+from ..system.reading import file_digest, read_lines
+from .accuracy import TIES, Answer, combine_parts, list_concepts, score_ranking
+from .gold_mentions import (
+    GoldMention,
+    Lookup,
+    Resolve,
+    check_names,
+    make_resolver,
+)
+from .score_mentions import EvaluationSettings, select_mentions
+
+RESAMPLES = 10_000
+CONFIDENCE = 0.95
+SEED = 0
+BATCH_SIZE = 100  # resamples in memory at once
+
+Place = tuple[str, int]  # file, line
+
+
+class Prediction(NamedTuple):
+    """One line of predictions.jsonl.
+
+    number (int): Line in predictions.jsonl.
+    answers (list[Answer]): The best first.
+    """
+
+    number: int
+    answers: list[Answer]
+
+
+class Comparison(TypedDict):
+    """Two linkers on the same mentions, Acc@1 by concepts.
+
+    first (float): Accuracy of the first linker.
+    second (float): Accuracy of the second linker.
+    difference (float): Second minus first.
+    interval (list[float]): Bootstrap interval of the difference.
+    only_first (int): Mentions that only the first linker links better.
+    only_second (int): Mentions that only the second linker links better.
+    test (str): Name of the test.
+    p (float): Its two-sided p-value.
+    """
+
+    first: float
+    second: float
+    difference: float
+    interval: list[float]
+    only_first: int
+    only_second: int
+    test: str
+    p: float
+
+
+class FileComparison(TypedDict):
+    """A comparison on one file, or on all files together."""
+
+    file: str
+    mentions: int
+    ties: dict[str, Comparison]
+
+
+def read_golds(
+    paths: Sequence[Path], settings: EvaluationSettings
+) -> dict[Place, GoldMention]:
+    """Read the gold mentions to score.
+
+    RAISES (SapbertError): If a file is not usable, or two have the same name.
+    """
+    check_names(paths)
+    return {
+        (path.name, gold.line): gold
+        for path in paths
+        for gold in select_mentions(path, settings)[0]
+    }
+
+
+def parse_prediction(line: str) -> tuple[str, int, list[Answer]] | None:
+    """Parse one line of predictions.jsonl into file, line and answers; None if bad."""
+    try:
+        row = json.loads(line)
+        file, number = row["file"], row["line"]
+        answers = [
+            Answer(place, cui, float(score))
+            for place, (cui, score) in enumerate(
+                zip(row["cuis"], row["scores"], strict=True)
+            )
+        ]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    ids = [answer.cui for answer in answers]
+    if not all(isinstance(text, str) for text in (file, *ids)):
+        return None
+    return (file, number, answers) if isinstance(number, int) else None
+
+
+def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Prediction]:
+    """Read predictions.jsonl as `spacy sapbert evaluate --predictions` writes it.
+
+    RAISES (SapbertError): At the first bad line, with its number.
+    """
+    predictions: dict[Place, Prediction] = {}
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        parsed = parse_prediction(line)
+        if parsed is None:
+            expected = "`file`, `line`, `cuis` and as many `scores`"
+            raise SapbertError(
+                Errors.E741.format(path=path, line=number, expected=expected)
+            )
+        file, gold_line, answers = parsed
+        if (file, gold_line) in predictions:
+            raise SapbertError(
+                Errors.E742.format(
+                    path=path, line=number, file=file, gold_line=gold_line
+                )
+            )
+        known = [a._replace(cui=aliases.get(a.cui, a.cui)) for a in answers]
+        predictions[file, gold_line] = Prediction(number, known)
+    return predictions
+
+
+def check_predictions(
+    path: Path,
+    predictions: dict[Place, Prediction],
+    golds: dict[Place, GoldMention],
+    *,
+    partial: bool,
+) -> None:
+    """Check that predictions belong to the gold mentions.
+
+    partial (bool): Whether predictions for other lines of the same files are allowed.
+    RAISES (SapbertError): If a prediction is missing or belongs to no gold mention.
+    """
+    files = {file for file, _ in golds}
+    for (file, line), prediction in predictions.items():
+        if (file, line) not in golds and not (partial and file in files):
+            raise SapbertError(
+                Errors.E743.format(
+                    path=path, line=prediction.number, file=file, gold_line=line
+                )
+            )
+    missing = [place for place in golds if place not in predictions]
+    if missing:
+        file, line = missing[0]
+        counts = {"missing": f"{len(missing):,}", "mentions": f"{len(golds):,}"}
+        raise SapbertError(
+            Errors.E744.format(path=path, file=file, gold_line=line, **counts)
+        )
+
+
+def score_predictions(
+    predictions: dict[Place, Prediction],
+    golds: dict[Place, GoldMention],
+    resolve: Resolve,
+    composite: str,
+) -> np.ndarray:
+    """Compute the score of the first answer to each gold mention.
+
+    RETURNS (np.ndarray): 0 to 1. Shape: (golds, ties).
+    """
+    return np.array(
+        [
+            score_ranking(
+                list_concepts(predictions[place].answers),
+                combine_parts(resolve(gold), composite),
+                1,
+            )
+            for place, gold in golds.items()
+        ]
+    )
+
+
+def mcnemar_test(only_first: int, only_second: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test."""
+    from scipy.stats import binomtest
+
+    total = only_first + only_second
+    return float(binomtest(only_first, total).pvalue) if total else 1.0
+
+
+def randomisation_test(differences: np.ndarray) -> float:
+    """Return the two-sided p-value of a paired test with random signs.
+
+    differences (np.ndarray): Shape: (n,).
+    """
+    from scipy.stats import permutation_test
+
+    differences = differences[differences != 0]
+    if len(differences) < 2:
+        return 1.0
+    found = permutation_test(
+        (differences,),
+        lambda values, axis: np.abs(values.sum(axis=axis)),
+        permutation_type="samples",
+        alternative="greater",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=BATCH_SIZE,
+        random_state=SEED,
+    )
+    return float(found.pvalue)
+
+
+def bootstrap_interval(differences: np.ndarray) -> list[float]:
+    """Return the percentile bootstrap interval of a mean difference.
+
+    differences (np.ndarray): Shape: (n,).
+    """
+    from scipy.stats import bootstrap
+
+    if len(differences) < 2:
+        return [float(differences.mean())] * 2
+    interval = bootstrap(
+        (differences,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        batch=BATCH_SIZE,
+        random_state=SEED,
+    ).confidence_interval
+    return [float(interval.low), float(interval.high)]
+
+
+def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Comparison]:
+    """Compare the scores of two linkers, by way of ties.
+
+    first (np.ndarray): From `score_predictions`. Shape: (n, ties).
+    second (np.ndarray): Of the other linker. Shape: (n, ties).
+    RAISES (SapbertError): If scipy is not installed.
+    """
+    try:
+        import scipy  # noqa: F401
+    except ImportError as error:
+        raise SapbertError(Errors.E739.format(reason=error)) from None
+    results: dict[str, Comparison] = {}
+    for number, tie in enumerate(TIES):
+        one, other = first[:, number], second[:, number]
+        differences = other - one
+        only_first = int((differences < 0).sum())
+        only_second = int((differences > 0).sum())
+        if tie == "expected":  # scores between 0 and 1, which McNemar cannot count
+            test, p = "randomisation", randomisation_test(differences)
+        else:
+            test, p = "McNemar, exact", mcnemar_test(only_first, only_second)
+        results[tie] = {
+            "first": round(float(one.mean()), 6),
+            "second": round(float(other.mean()), 6),
+            "difference": round(float(differences.mean()), 6),
+            "interval": [round(end, 6) for end in bootstrap_interval(differences)],
+            "only_first": only_first,
+            "only_second": only_second,
+            "test": test,
+            "p": p,
+        }
+    return results
+
+
+def compare_predictions(
+    golds: dict[Place, GoldMention],
+    first: dict[Place, Prediction],
+    second: dict[Place, Prediction],
+    resolve: Resolve,
+    composite: str,
+) -> list[FileComparison]:
+    """Compare two linkers on each gold file, and on all files if there are several."""
+    scores = [
+        score_predictions(predictions, golds, resolve, composite)
+        for predictions in (first, second)
+    ]
+    names = np.array([file for file, _ in golds])
+    files = list(dict.fromkeys(names.tolist()))
+    masks = {file: names == file for file in files}
+    if len(files) > 1:
+        masks[f"all {len(files)} files"] = np.ones(len(names), dtype=bool)
+    return [
+        {
+            "file": file,
+            "mentions": int(mask.sum()),
+            "ties": compare_scores(scores[0][mask], scores[1][mask]),
+        }
+        for file, mask in masks.items()
+    ]
+
+
+def compare_with_file(
+    path: Path,
+    golds: Sequence[tuple[str, GoldMention]],
+    answers: dict[str, list[Answer]],
+    lookup: Lookup,
+    aliases: dict[str, str],
+    settings: EvaluationSettings,
+) -> dict[str, Any]:
+    """Compare the answers of a linker with predictions.jsonl of another one.
+
+    golds (Sequence[tuple[str, GoldMention]]): Name of the file and mention.
+    answers (dict[str, list[Answer]]): By text, the best first.
+    RETURNS (dict[str, Any]): The file (`with`), and the `results`: of each gold file a
+        `FileComparison` in which this linker is the second.
+    RAISES (SapbertError): If the predictions are not for these gold mentions.
+    """
+    by_place = {(file, gold.line): gold for file, gold in golds}
+    other = read_predictions(path, aliases)
+    partial = settings.distinct or bool(settings.limit)
+    check_predictions(path, other, by_place, partial=partial)
+    own = {
+        place: Prediction(0, answers[gold.mention]) for place, gold in by_place.items()
+    }
+    # An id that is not in the knowledge base may be known to the other linker.
+    resolve = make_resolver(lambda cui: lookup(cui) or cui, aliases)
+    return {
+        "with": {"file": path.name, "sha256": file_digest(path)},
+        "results": compare_predictions(
+            by_place, other, own, resolve, settings.composite
+        ),
+    }

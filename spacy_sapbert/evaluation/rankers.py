@@ -1,0 +1,263 @@
+"""Rankers to evaluate: exact look-up, TF-IDF, training mentions, a knowledge base."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..errors import Errors, SapbertError
+from ..linking.ranking import has_text, order_entries
+from ..vocabularies.concepts import Concept
+from .accuracy import SCORE_DIGITS, Answer, Ranker, is_complete, trim_answers
+from .gold_mentions import Lookup, Resolve, fold_text, read_mentions
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+
+FEWEST_ROWS = 32  # rows to search at first
+MOST_ROWS = 4096  # rows of an approximate index
+MANY_NAMES = 10_000  # from here on rare 3-grams are dropped, as scispaCy does
+BATCH_SIZE = 64  # limits the memory for the cosines with a million names
+TRAINING_SCORE = 2.0  # above every cosine
+
+
+class Dictionary(NamedTuple):
+    """The names of a vocabulary, for rankers without a knowledge base.
+
+    names (dict[str, int]): The row of each distinct folded name.
+    cuis (list[list[str]]): The concepts of each row.
+    ids (dict[str, str]): The concept of each id, also of retired ids.
+    lowercase (bool): Whether folding removes the case.
+    """
+
+    names: dict[str, int]
+    cuis: list[list[str]]
+    ids: dict[str, str]
+    lowercase: bool = True
+
+    def fold(self, text: str) -> str:
+        """Return a text as the names are written."""
+        return fold_text(text) if self.lowercase else " ".join(text.split())
+
+    def lookup(self, cui: str) -> str | None:
+        """Return the concept that has an id now."""
+        return self.ids.get(cui)
+
+
+def read_dictionary(
+    concepts: Iterable[Concept], *, lowercase: bool = True
+) -> Dictionary:
+    """Read the names and ids of all concepts."""
+    dictionary = Dictionary({}, [], {}, lowercase)
+    rows: dict[str, list[str]] = defaultdict(list)
+    live: dict[str, str] = {}
+    retired: dict[str, str] = {}
+    for concept in concepts:
+        live[concept.cui] = concept.cui
+        for cui in concept.retired:
+            retired.setdefault(cui, concept.cui)
+        for name in dict.fromkeys(map(dictionary.fold, concept.aliases)):
+            rows[name].append(concept.cui)
+    numbers = {name: row for row, name in enumerate(rows)}
+    return Dictionary(numbers, list(rows.values()), {**retired, **live}, lowercase)
+
+
+def list_answers(
+    rows: Iterable[int],
+    scores: Iterable[float],
+    dictionary: Dictionary,
+    aliases: dict[str, str],
+) -> list[Answer]:
+    """Return the answers of some rows by score, then by concept."""
+    answers = [
+        Answer(row, aliases.get(cui, cui), round(float(score), SCORE_DIGITS))
+        for row, score in zip(rows, scores, strict=True)
+        for cui in dictionary.cuis[row]
+    ]
+    return sorted(answers, key=lambda answer: (-answer.score, answer.cui, answer.row))
+
+
+def best_answers(
+    rows: np.ndarray,
+    scores: np.ndarray,
+    dictionary: Dictionary,
+    aliases: dict[str, str],
+    *,
+    k: int,
+) -> list[Answer]:
+    """Return the answers to the k best concepts, and all that tie with the k-th.
+
+    rows (np.ndarray): Rows in any order. Shape: (n,).
+    scores (np.ndarray): Shape: (n,).
+    """
+    count = FEWEST_ROWS * k
+    while True:
+        count = min(count, len(rows))
+        best = np.argpartition(-scores, count - 1)[:count] if count else slice(0)
+        answers = list_answers(
+            rows[best].tolist(), scores[best].tolist(), dictionary, aliases
+        )
+        if count == len(rows) or is_complete(answers, k):
+            return trim_answers(answers, k)
+        count *= 4
+
+
+def exact_lookup(dictionary: Dictionary, aliases: dict[str, str]) -> Ranker:
+    """Return a ranker that finds mentions that equal a name, with score 1."""
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        rows = [dictionary.names.get(dictionary.fold(text)) for text in mentions]
+        return [
+            [] if row is None else list_answers([row], [1.0], dictionary, aliases)
+            for row in rows
+        ]
+
+    return rank
+
+
+def tfidf_ranker(
+    dictionary: Dictionary,
+    aliases: dict[str, str],
+    *,
+    k: int,
+    min_df: int | None = None,
+) -> Ranker:
+    """Return a ranker by cosines of character 3-grams above 0, as in scispaCy.
+
+    scispaCy searches with an approximate index and drops scores below 0.7. This search
+    is exact and drops nothing, so its accuracy is an upper bound.
+
+    k (int): Concepts for each mention; more if they tie.
+    min_df (int | None): Ignore 3-grams of fewer names; None = 10 as in scispaCy, or 1
+        for fewer than `MANY_NAMES` names.
+    RAISES (SapbertError): If scikit-learn is not installed.
+    SOURCE: scispacy/candidate_generation.py, create_tfidf_ann_index.
+    """
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError as error:
+        raise SapbertError(Errors.E739.format(reason=error)) from None
+
+    if min_df is None:
+        min_df = 10 if len(dictionary.names) >= MANY_NAMES else 1
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 3), min_df=min_df, dtype=np.float32
+    )
+    matrix = vectorizer.fit_transform(dictionary.names)  # (rows, 3-grams)
+    transposed = matrix.T.tocsr()
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        results: list[list[Answer]] = []
+        for start in range(0, len(mentions), BATCH_SIZE):
+            texts = mentions[start : start + BATCH_SIZE]
+            cosines = (vectorizer.transform(texts) @ transposed).tocsr()
+            for number in range(len(texts)):
+                begin, end = cosines.indptr[number : number + 2]
+                rows, scores = cosines.indices[begin:end], cosines.data[begin:end]
+                results.append(best_answers(rows, scores, dictionary, aliases, k=k))
+        return results
+
+    return rank
+
+
+def read_training_mentions(
+    paths: Iterable[Path], resolve: Resolve, *, bars_join_parts: bool = False
+) -> dict[str, list[str]]:
+    """Read the concepts that each text was annotated with, without composites.
+
+    RETURNS (dict[str, list[str]]): Distinct concepts, sorted, by folded mention.
+    """
+    known: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        for gold in read_mentions(path, bars_join_parts=bars_join_parts):
+            if len(gold.parts) == 1 and (found := resolve(gold)[0]):
+                known[fold_text(gold.mention)] |= found
+    return {text: sorted(found) for text, found in known.items()}
+
+
+def back_off_ranker(rank: Ranker, known: dict[str, list[str]]) -> Ranker:
+    """Return a ranker that looks mentions up in the training mentions first.
+
+    Several concepts of one text tie. The answers of `rank` follow.
+
+    known (dict[str, list[str]]): From `read_training_mentions`.
+    SOURCE: Basaldella et al. (2020), COMETA: dictionary back-off.
+    """
+    rows = {text: -number for number, text in enumerate(known, start=1)}
+
+    def rank_known(mentions: Sequence[str]) -> list[list[Answer]]:
+        results: list[list[Answer]] = []
+        for mention, answers in zip(mentions, rank(mentions), strict=True):
+            text = fold_text(mention)
+            first = [
+                Answer(rows[text], cui, TRAINING_SCORE) for cui in known.get(text, ())
+            ]
+            results.append([*first, *answers])
+        return results
+
+    return rank_known
+
+
+def embed_mentions(
+    kb: "KnowledgeBase", mentions: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Embed the mentions that the linker searches for.
+
+    RETURNS (tuple[np.ndarray, np.ndarray]): Positions in `mentions`, and unit vectors
+        in float32. Shape: (n,) and (n, width).
+    """
+    numbers = [i for i, text in enumerate(mentions) if has_text(text)]
+    vectors, _, readable = kb.embed([mentions[i] for i in numbers])
+    usable = readable & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+    return np.array(numbers, dtype=np.int64)[usable], vectors[usable]
+
+
+def exact_search(
+    kb: "KnowledgeBase", vectors: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest rows by comparing with every vector; see `kb.search`."""
+    return kb.search(vectors, k, rows=np.arange(kb.rows))
+
+
+def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:
+    """Return a ranker by the scores of a knowledge base, without its threshold.
+
+    k (int): Concepts for each mention; more if they tie.
+    """
+    total = kb.rows
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        results: list[list[Answer]] = [[] for _ in mentions]
+        numbers, vectors = embed_mentions(kb, mentions)
+        count = min(max(FEWEST_ROWS, 4 * k), total)
+        while len(numbers):
+            rows, scores = kb.search(vectors, count)
+            entries = kb.entries(np.unique(rows).tolist())
+            for place, number in enumerate(numbers):
+                found = order_entries(
+                    rows[place].tolist(), scores[place].tolist(), entries
+                )
+                results[number] = [
+                    Answer(entry.row, aliases.get(entry.cui, entry.cui), score)
+                    for score, entry, _ in found
+                ]
+            if count >= min(total, MOST_ROWS) or rows.shape[1] < count:
+                break
+            count = min(count * 4, total, MOST_ROWS)
+            pending = [not is_complete(results[number], k) for number in numbers]
+            numbers, vectors = numbers[pending], vectors[pending]
+        return [trim_answers(answers, k) for answers in results]
+
+    return rank
+
+
+def kb_lookup(kb: "KnowledgeBase") -> Lookup:
+    """Return the function that finds the concept with an id or retired id."""
+
+    def lookup(cui: str) -> str | None:
+        concept = kb.concept(cui)
+        return None if concept is None else concept.cui
+
+    return lookup

@@ -1,0 +1,214 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+
+SENTINEL = "xyzzy"
+GOLD = f"""mention\tids
+Fever\tC0000004
+MI\tC0000001
+heart attack\tC9999999
+{SENTINEL} {SENTINEL}\tC0000001+C0000002
+headache\tMESH:1
+nothing\t-1
+"""
+
+
+@pytest.fixture
+def gold_file(tmp_path: Path) -> Path:
+    path = tmp_path / "gold.tsv"
+    path.write_text(GOLD, "utf8")
+    return path
+
+
+def run(*arguments: Any) -> Any:
+    command = ["evaluate", *(str(argument) for argument in arguments)]
+    return CliRunner().invoke(app, command)
+
+
+def test_evaluate_writes_results_and_predictions(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    aliases, seen = tmp_path / "aliases.tsv", tmp_path / "seen.txt"
+    aliases.write_text("MESH:1\tC0000007\n", "utf8")
+    seen.write_text("fever||C0000004\n", "utf8")
+    output, predictions = tmp_path / "evaluation.json", tmp_path / "predictions.jsonl"
+    options = ["--aliases", aliases, "--seen", seen, "--output", output]
+    result = run(sample_kb, gold_file, *options, "--predictions", predictions)
+    assert result.exit_code == 0, result.output
+    results = json.loads(output.read_text("utf8"))
+    assert results["settings"]["ks"] == [1, 5]
+    assert results["kb"]["counts"]["concepts"] == 8
+    assert results["versions"]["spacy-sapbert"]
+    assert results["index_recall"]["recall@10"] == 1
+    (file,) = results["files"]
+    assert (file["mentions"], file["judged"], file["without_id"]) == (6, 5, 1)
+    assert file["coverage"] == 1
+    groups = file["accuracy"]
+    assert (groups["seen"]["mentions"], groups["unseen"]["mentions"]) == (1, 4)
+    # Right for certain: fever, heart attack, headache; MI ties between two concepts;
+    # a composite cannot be right with one answer.
+    ties = groups["all"]["concepts"]["acc@1"]
+    assert (ties["expected"], ties["strict"]) == (0.7, 0.6)
+    rows = [json.loads(line) for line in predictions.read_text("utf8").splitlines()]
+    assert [row["line"] for row in rows] == [2, 3, 4, 5, 6]
+    assert rows[1]["cuis"][:2] == ["C0000001", "C0000002"]
+    assert rows[4]["cuis"][0] == "C0000007"
+    for written in (result.output, output.read_text(), predictions.read_text()):
+        assert SENTINEL not in written
+    assert "0.7000" in result.output
+
+
+def test_evaluate_backs_off_to_training_mentions(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    train, output = tmp_path / "train.txt", tmp_path / "evaluation.json"
+    train.write_text("mi||C0000001\nheadache||C0000004\n", "utf8")
+    result = run(sample_kb, gold_file, "--back-off", train, "--output", output)
+    assert result.exit_code == 0, result.output
+    results = json.loads(output.read_text("utf8"))
+    assert list(results["settings"]["back_off"]) == ["train.txt"]
+    # MI does not tie any more; "headache" has no id here, and would be wrong now
+    accuracy = results["files"][0]["accuracy"]["covered"]
+    assert accuracy["mentions"] == 4
+    assert accuracy["concepts"]["acc@1"]["strict"] == 0.75
+
+
+def test_evaluate_prints_nothing_if_quiet(sample_kb: Path, gold_file: Path) -> None:
+    result = run(sample_kb, gold_file, "--quiet", "--k", 1)
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_evaluate_has_one_column_for_k_1(sample_kb: Path, gold_file: Path) -> None:
+    result = run(sample_kb, gold_file, "--k", 1)
+    assert "Acc@1 strict" in result.output
+    assert "Acc@5" not in result.output
+
+
+def test_evaluate_names_the_bad_line_and_writes_nothing(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    gold_file.write_text(f"{GOLD}{SENTINEL}\n", "utf8")
+    output = tmp_path / "evaluation.json"
+    result = run(sample_kb, gold_file, "--output", output)
+    assert result.exit_code == 1
+    assert "gold.tsv:8:" in result.output.replace("\n", "")
+    assert SENTINEL not in result.output
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("option", ["parts", "released"])
+def test_evaluate_scores_composites_in_two_ways(
+    sample_kb: Path, gold_file: Path, tmp_path: Path, option: str
+) -> None:
+    output = tmp_path / "evaluation.json"
+    run(sample_kb, gold_file, "--composite", option, "--k", 8, "--output", output)
+    results = json.loads(output.read_text("utf8"))
+    assert results["settings"]["composite"] == option
+    assert results["files"][0]["accuracy"]["all"]["concepts"]["acc@8"]["strict"] == 0.8
+
+
+def test_evaluate_refuses_other_composites(
+    sample_kb: Path, gold_file: Path
+) -> None:
+    result = run(sample_kb, gold_file, "--composite", "half")
+    assert result.exit_code == 1
+    assert "released" in result.output
+
+
+def test_evaluate_refuses_a_folder_that_is_no_knowledge_base(
+    tmp_path: Path, gold_file: Path
+) -> None:
+    assert run(tmp_path, gold_file).exit_code == 1
+
+
+def test_evaluate_help_names_input_and_output() -> None:
+    output = run("--help").output
+    assert "kb/ + mentions.tsv … -> accuracy, evaluation.json" in output
+    assert "Example: spacy sapbert evaluate" in output
+
+
+def test_evaluate_scores_baselines_on_the_names_of_the_kb(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("sklearn", reason="no scikit-learn")
+    output = tmp_path / "evaluation.json"
+    result = run(sample_kb, gold_file, "--baselines", "--output", output)
+    assert "exact look-up, all" in result.output
+    (file,) = json.loads(output.read_text("utf8"))["files"]
+    exact = file["baselines"]["exact look-up"]["all"]["concepts"]["acc@1"]
+    assert (exact["lenient"], exact["expected"]) == (0.6, 0.5)
+    assert set(file["baselines"]) == {"exact look-up", "TF-IDF"}
+
+
+def write_predictions(path: Path, cuis: Sequence[str], file: str = "gold.tsv") -> Path:
+    rows = [
+        {"file": file, "line": line, "cuis": [cui], "scores": [0.9]}
+        for line, cui in enumerate(cuis, 2)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
+    return path
+
+
+OTHER = ["C0000004", "C0000002", "C0000008", "C0000001", "C0000007"]
+
+
+def test_evaluate_compares_with_other_predictions(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("scipy", reason="no scipy")
+    aliases, output = tmp_path / "aliases.tsv", tmp_path / "evaluation.json"
+    aliases.write_text("MESH:1\tC0000007\n", "utf8")
+    other = write_predictions(tmp_path / "other.jsonl", OTHER)
+    options = ["--aliases", aliases, "--compare", other, "--output", output]
+    result = run(sample_kb, gold_file, *options)
+    assert result.exit_code == 0, result.output
+    assert "McNemar" in result.output
+    comparison = json.loads(output.read_text("utf8"))["comparison"]
+    assert comparison["with"]["file"] == "other.jsonl"
+    (found,) = comparison["results"]
+    strict = found["ties"]["strict"]
+    # Both link fever and headache; only this one links heart attack for certain.
+    assert (strict["first"], strict["second"]) == (0.4, 0.6)
+    assert (strict["only_first"], strict["only_second"], strict["p"]) == (0, 1, 1)
+    assert SENTINEL not in result.output + output.read_text("utf8")
+
+
+def test_evaluate_compared_with_itself_has_no_difference(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("scipy", reason="no scipy")
+    own = tmp_path / "own.jsonl"
+    assert run(sample_kb, gold_file, "--predictions", own).exit_code == 0
+    result = run(sample_kb, gold_file, "--compare", own)
+    assert "+0.0000 to +0.0000" in result.output
+
+
+@pytest.mark.parametrize(
+    ("cuis", "file", "code"),
+    [(OTHER[:4], "gold.tsv", "E744"), ([*OTHER, "C1"], "gold.tsv", "E743")]
+    + [(OTHER, "other.tsv", "E743")],
+)
+def test_evaluate_refuses_predictions_for_other_mentions(
+    sample_kb: Path, gold_file: Path, tmp_path: Path, cuis: list, file: str, code: str
+) -> None:
+    other = write_predictions(tmp_path / "other.jsonl", cuis, file)
+    result = run(sample_kb, gold_file, "--compare", other)
+    assert result.exit_code == 1
+    assert code in result.output
+
+
+def test_evaluate_refuses_two_files_of_one_name(
+    sample_kb: Path, gold_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "more").mkdir()
+    twin = tmp_path / "more" / gold_file.name
+    twin.write_text(GOLD, "utf8")
+    result = run(sample_kb, gold_file, twin)
+    assert result.exit_code == 1
+    assert "E740" in result.output

@@ -1,0 +1,176 @@
+import json
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.accuracy import TIES, Answer
+from spacy_sapbert.evaluation.compare import (
+    Place,
+    Prediction,
+    bootstrap_interval,
+    check_predictions,
+    compare_scores,
+    mcnemar_test,
+    parse_prediction,
+    randomisation_test,
+    read_predictions,
+    score_predictions,
+)
+from spacy_sapbert.evaluation.gold_mentions import GoldMention, make_resolver
+
+ROW = {"file": "dev", "line": 2, "cuis": ["C1", "C2"], "scores": [0.9, 0.8]}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
+    return path
+
+
+def predict(*lines: int, file: str = "dev") -> dict[Place, Prediction]:
+    return {(file, line): Prediction(number, []) for number, line in enumerate(lines)}
+
+
+def gold(*lines: int) -> dict[Place, GoldMention]:
+    return {("dev", line): GoldMention(line, "", "x", [["C1"]]) for line in lines}
+
+
+def test_read_predictions_replaces_aliases(tmp_path: Path) -> None:
+    empty = {"file": "dev", "line": 3, "cuis": [], "scores": []}
+    path = write(tmp_path / "a.jsonl", ROW, empty)
+    found = read_predictions(path, {"C2": "C7"})
+    assert found["dev", 2].answers == [Answer(0, "C1", 0.9), Answer(1, "C7", 0.8)]
+    assert found["dev", 3] == Prediction(2, [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cuis": ["C1"]},
+        {"cuis": [1, 2]},
+        {"cuis": None},
+        {"scores": ["a", "b"]},
+        {"line": "2"},
+        {"file": 2},
+    ],
+)
+def test_parse_prediction_refuses_other_rows(change: dict[str, Any]) -> None:
+    assert parse_prediction(json.dumps({**ROW, **change})) is None
+
+
+@pytest.mark.parametrize("line", ["", "{", "[]", "7", "{}", '"x"'])
+def test_parse_prediction_refuses_other_lines(line: str) -> None:
+    assert parse_prediction(line) is None
+
+
+def test_read_predictions_names_the_bad_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", ROW, {"file": "dev"})
+    with pytest.raises(SapbertError, match=r"E741.*a\.jsonl:2"):
+        read_predictions(path, {})
+    path = write(tmp_path / "a.jsonl", ROW, ROW)
+    with pytest.raises(SapbertError, match=r"E742.*a\.jsonl:2.*line 2 of dev"):
+        read_predictions(path, {})
+
+
+def test_check_predictions_needs_all_and_no_other() -> None:
+    path = Path("a.jsonl")
+    check_predictions(path, predict(2, 3), gold(2, 3), partial=False)
+    check_predictions(path, predict(2, 3, 4), gold(2, 3), partial=True)
+    with pytest.raises(SapbertError, match=r"E743.*line 4 of dev"):
+        check_predictions(path, predict(2, 3, 4), gold(2, 3), partial=False)
+    with pytest.raises(SapbertError, match=r"E743.*line 2 of other"):
+        check_predictions(path, predict(2, file="other"), gold(2), partial=True)
+    with pytest.raises(SapbertError, match=r"E744.*for 2 of 3.*line 3 of dev"):
+        check_predictions(path, predict(2), gold(2, 3, 4), partial=True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "composite", "expected"),
+    [
+        ([Answer(0, "C1", 0.9), Answer(1, "C2", 0.8)], "parts", [0, 0, 0]),
+        ([Answer(0, "C1", 0.9), Answer(1, "C2", 0.8)], "released", [1, 1, 1]),
+        ([Answer(0, "C3", 0.9), Answer(1, "C2", 0.9)], "released", [1, 0.5, 0]),
+        ([Answer(0, "C1", 0.9), Answer(1, "C1", 0.9)], "released", [1, 1, 1]),
+        ([], "released", [0, 0, 0]),
+    ],
+)
+def test_score_predictions_equals_the_evaluation(
+    answers: list[Answer], composite: str, expected: list[float]
+) -> None:
+    golds = {("dev", 2): GoldMention(2, "", "x", [["C1"], ["C2"]])}
+    resolve = make_resolver(str, {})
+    predictions = {("dev", 2): Prediction(1, answers)}
+    scored = score_predictions(predictions, golds, resolve, composite)
+    assert scored.tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),  # 2 · 1/2
+        (5, 0, 0.0625),  # 2 · 1/32
+        (1, 5, 0.21875),  # 2 · (1 + 6) / 64
+        (2, 8, 0.109375),  # 2 · (1 + 10 + 45) / 1024
+        (4, 4, 1.0),
+        (0, 2000, 0.0),
+    ],
+)
+def test_mcnemar_test_by_hand(first: int, second: int, expected: float) -> None:
+    assert mcnemar_test(first, second) == pytest.approx(expected, abs=1e-300)
+    assert mcnemar_test(second, first) == pytest.approx(expected, abs=1e-300)
+
+
+def test_randomisation_test_equals_all_signs() -> None:
+    differences = np.array([1.0, 0.5, 0.5, -1 / 3, 0.0])
+    signs = np.array(list(product((1, -1), repeat=5)))
+    exact = (np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9).mean()
+    assert randomisation_test(differences) == pytest.approx(exact)
+    assert randomisation_test(-differences) == pytest.approx(exact)
+    assert randomisation_test(np.zeros(3)) == 1
+
+
+def test_bootstrap_interval_equals_sampled_means() -> None:
+    rng = np.random.default_rng(0)
+    differences = np.repeat([1.0, 0.0, -1.0, 0.5], [30, 120, 20, 30])
+    sampled = rng.choice(differences, size=(20_000, 200)).mean(axis=1)
+    expected = np.quantile(sampled, [0.025, 0.975])
+    assert bootstrap_interval(differences) == pytest.approx(expected, abs=0.006)
+
+
+def test_compare_scores_of_equal_linkers_has_no_difference() -> None:
+    scores = np.array([[1, 1, 1], [1, 0.5, 0], [0, 0, 0]], dtype=float)
+    for found in compare_scores(scores, scores).values():
+        assert (found["difference"], found["p"]) == (0, 1)
+        assert found["interval"] == [0, 0]
+
+
+def test_compare_scores_counts_ties_in_three_ways() -> None:
+    first = np.array([[1, 1, 1], [0, 0, 0], [0, 0, 0], [1, 0.5, 0]])
+    second = np.array([[1, 1, 1], [1, 1, 1], [1, 0.5, 0], [0, 0, 0]])
+    found = compare_scores(first, second)
+    lenient, expected, strict = (found[tie] for tie in TIES)
+    assert (lenient["first"], lenient["second"]) == (0.5, 0.75)
+    assert (lenient["only_first"], lenient["only_second"]) == (1, 2)
+    assert (strict["only_first"], strict["only_second"]) == (0, 1)
+    assert (lenient["p"], strict["p"]) == (1, 1)
+    assert expected["difference"] == pytest.approx(0.25)
+    assert expected["test"] == "randomisation"
+
+
+def test_compare_scores_is_the_same_each_time() -> None:
+    rng = np.random.default_rng(3)
+    one, other = rng.integers(0, 2, size=(2, 50, 3)).astype(float)
+    assert compare_scores(one, other) == compare_scores(one, other)
+
+
+def test_compare_scores_names_the_extra_without_scipy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(SapbertError, match=r"E739.*spacy-sapbert\[evaluation\]"):
+        compare_scores(np.ones((2, 3)), np.ones((2, 3)))

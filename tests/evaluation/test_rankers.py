@@ -1,0 +1,155 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.evaluation.accuracy import Answer, list_concepts
+from spacy_sapbert.evaluation.gold_mentions import make_resolver
+from spacy_sapbert.evaluation.rankers import (
+    back_off_ranker,
+    exact_lookup,
+    kb_lookup,
+    kb_ranker,
+    read_dictionary,
+    read_training_mentions,
+    tfidf_ranker,
+)
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.vocabularies.concepts import Concept
+
+
+def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
+    concepts = [
+        Concept("C1", ["Fever", "FEVER", "high  temperature"], retired=["C9", "C2"]),
+        Concept("C2", ["fever"]),
+    ]
+    dictionary = read_dictionary(concepts)
+    assert dictionary.names == {"fever": 0, "high temperature": 1}
+    assert dictionary.cuis == [["C1", "C2"], ["C1"]]
+    assert dictionary.lookup("C9") == "C1"
+    assert dictionary.lookup("C2") == "C2"  # an id in use was not retired
+    assert dictionary.lookup("C3") is None
+
+
+def test_read_dictionary_keeps_case_if_asked() -> None:
+    concepts = [Concept("C1", ["Polish", "POLISH"]), Concept("C2", [" polish  it"])]
+    dictionary = read_dictionary(concepts, lowercase=False)
+    assert dictionary.names == {"Polish": 0, "POLISH": 1, "polish it": 2}
+    rank = exact_lookup(dictionary, {})
+    found = [list_concepts(answers) for answers in rank([" Polish", "polish"])]
+    assert found == [[(1.0, "C1")], []]
+
+
+def test_exact_lookup_ties_all_concepts_of_the_name(
+    few_concepts: list[Concept],
+) -> None:
+    rank = exact_lookup(read_dictionary(few_concepts), {})
+    both, fever, unknown = rank(["mi", " FEVER", "heart atack"])
+    assert list_concepts(both) == [(1.0, "C0000001"), (1.0, "C0000002")]
+    assert list_concepts(fever) == [(1.0, "C0000004")]
+    assert unknown == []
+
+
+def test_exact_lookup_and_tfidf_ranker_replace_aliases(
+    few_concepts: list[Concept],
+) -> None:
+    dictionary = read_dictionary(few_concepts)
+    aliases = {"C0000002": "C0000001"}
+    (answers,) = exact_lookup(dictionary, aliases)(["MI"])
+    assert list_concepts(answers) == [(1.0, "C0000001")]
+    (answers,) = tfidf_ranker(dictionary, aliases, k=3)(["MI"])
+    assert list_concepts(answers)[0] == (1.0, "C0000001")
+
+
+def test_tfidf_ranker_equals_dense_cosines(few_concepts: list[Concept]) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    dictionary = read_dictionary(few_concepts)
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3))
+    names = vectorizer.fit_transform(dictionary.names).toarray()
+    rank = tfidf_ranker(dictionary, {}, k=2)
+    mentions = ["heart atack", "Headaches", "diabetes"]
+    for mention, answers in zip(mentions, rank(mentions), strict=True):
+        cosines = names @ vectorizer.transform([mention]).toarray()[0]
+        assert answers[0].row == np.argmax(cosines)
+        for answer in answers:
+            assert answer.score == pytest.approx(cosines[answer.row], abs=1e-6)
+
+
+def test_tfidf_ranker_returns_whole_ties_and_nothing_without_a_common_ngram() -> None:
+    concepts = [Concept(f"C{i:03}", ["fever", f"name {i}"]) for i in range(300)]
+    rank = tfidf_ranker(read_dictionary(concepts), {}, k=1)
+    tied, nothing = rank(["fever", "qqq"])
+    assert {cui for score, cui in list_concepts(tied) if score == 1} == {
+        concept.cui for concept in concepts
+    }
+    assert nothing == []
+
+
+def test_tfidf_ranker_searches_deeper_for_a_concept_with_many_names() -> None:
+    many = Concept("C1", [f"fever {i:03}" for i in range(500)])
+    rank = tfidf_ranker(read_dictionary([many, Concept("C2", ["feverfew"])]), {}, k=2)
+    (answers,) = rank(["fever"])
+    assert [cui for _, cui in list_concepts(answers)] == ["C1", "C2"]
+
+
+def test_back_off_ranker_prefers_the_training_mentions(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    lines = ["mi||C1", "coronary  infarct||C8", "Coronary infarct||C1"]
+    lines += ["pyrexia||OLD", "leak||C2", "Leak||C3", "both||C1+C2", "nothing||C9"]
+    path.write_text("\n".join(lines) + "\n", "utf8")
+    live = {"C1": "C1", "C2": "C2", "C3": "C3", "C8": "C1"}
+    known = read_training_mentions([path], make_resolver(live.get, {"OLD": "C3"}))
+    assert known == {
+        "mi": ["C1"],
+        "coronary infarct": ["C1"],
+        "pyrexia": ["C3"],
+        "leak": ["C2", "C3"],
+    }
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        return [[Answer(5, "C2", 0.9)] for _ in mentions]
+
+    answers = back_off_ranker(rank, known)(["MI", "other", "Leak"])
+    assert [[(each.cui, each.score) for each in found] for found in answers] == [
+        [("C1", 2.0), ("C2", 0.9)],
+        [("C2", 0.9)],
+        [("C2", 2.0), ("C3", 2.0), ("C2", 0.9)],
+    ]
+    rows = [each.row for found in answers for each in found if each.score > 1]
+    assert max(rows) < 0  # no row of the index
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb: Path) -> KnowledgeBase:
+    return load_kb(sample_kb)
+
+
+def test_kb_ranker_ranks_concepts_as_the_linker_does(kb: KnowledgeBase) -> None:
+    mentions = ["heart attack", "fevers", "MI", "head pain acute"]
+    ranked = kb_ranker(kb, {}, k=3)(mentions)
+    for linked, answers in zip(kb.link(mentions, k=3), ranked, strict=True):
+        found = list_concepts(answers)[:3]
+        assert [cui for _, cui in found] == [c["cui"] for c in linked.candidates]
+        scores = [c["score"] for c in linked.candidates]
+        assert [round(score, 4) for score, _ in found] == scores
+
+
+def test_kb_ranker_has_no_answer_if_the_linker_does_not_search(
+    kb: KnowledgeBase,
+) -> None:
+    assert kb_ranker(kb, {}, k=3)(["...", "   ", "𐎀"]) == [[], [], []]
+
+
+def test_kb_ranker_returns_all_that_tie(kb: KnowledgeBase) -> None:
+    (answers,) = kb_ranker(kb, {}, k=1)(["MI"])
+    assert [cui for _, cui in list_concepts(answers)] == ["C0000001", "C0000002"]
+    (answers,) = kb_ranker(kb, {"C0000002": "C0000001"}, k=1)(["MI"])
+    assert [cui for _, cui in list_concepts(answers)] == ["C0000001"]
+
+
+def test_kb_lookup_finds_retired_ids(kb: KnowledgeBase) -> None:
+    lookup = kb_lookup(kb)
+    assert lookup("C9999999") == lookup("C0000001") == "C0000001"
+    assert lookup("C1234567") is None
