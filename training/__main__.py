@@ -52,6 +52,10 @@ COMMANDS = {
         "training.data.relations:relations_command",
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
     ),
+    "add-mentions": CommandInfo(
+        "training.data.add_mentions:add_mentions_command",
+        "concepts.jsonl + mentions.tsv -> concepts.jsonl with the mentions as names",
+    ),
     "hold-out": CommandInfo(
         "training.data.hold_out:hold_out_command",
         "concepts.jsonl -> trained.jsonl + held_out.jsonl",

@@ -23,9 +23,8 @@ class Errors(PackageErrors):
         "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
         "{fields} fields. Make the file again with `python -m training pairs`."
     )
-    E604 = (
-        "Expected pairs in {path}, but it is empty. Make it with `python -m training pairs`."
-    )
+    E604 = "Expected pairs in {path}, but it is empty. Make it with `python -m training "
+        "pairs`."
     E606 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
         "another {settings}. Pass `--fresh` to start anew, or the same settings."
@@ -124,8 +123,8 @@ class Errors(PackageErrors):
         "{concepts} concepts. Name the concepts.jsonl of a vocabulary."
     )
     E745 = (
-        "{path}: Expected results as `python -m spacy_sapbert.evaluation.evaluate … --output` writes "
-        "them, but got something else. Name such files."
+        "{path}: Expected results of `spacy sapbert evaluate … --output`, but got "
+        "something else. Name such files."
     )
     E746 = (
         "{path}: Expected results that were judged as those in {first}, but "

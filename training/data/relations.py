@@ -11,7 +11,6 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
@@ -20,6 +19,7 @@ from spacy_sapbert.vocabularies.rrf_reading import read_rows
 from spacy_sapbert.vocabularies.temporary_db import open_scratch
 from training.data.pairs import NameTable, Pair
 from training.data.tokenized_pairs import hash_text
+from training.errors import Errors, SapbertError
 
 Relation = tuple[str, str, str]  # RELA, CUI2, CUI1
 
@@ -150,4 +150,3 @@ def relations_command(
     )
     if not quiet:
         msg.good(f"Wrote {count:,} pairs of related concepts to {output}")
-

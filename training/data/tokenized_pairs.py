@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from training.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest, open_to_read, read_lines
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.errors import Errors, SapbertError
 
 FORMAT = 1
 META_FILE = "meta.json"

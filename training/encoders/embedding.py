@@ -1,4 +1,4 @@
-"""Names → unit vectors, with the encoder of a folder or the one that is being trained."""
+"""Names → unit vectors, with the encoder of a folder or of a run."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext

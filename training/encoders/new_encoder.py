@@ -1,4 +1,4 @@
-"""concepts.jsonl → encoder/: new wordpieces, with the weights of another encoder or none.
+"""concepts.jsonl → encoder/: new wordpieces, with the weights of another encoder.
 
 For use where no multilingual encoder is available. The vectors of new wordpieces are
 means of old ones, or random: the encoder has to be trained.
@@ -17,11 +17,11 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.tokenized_pairs import read_pairs
 from training.encoders.wordpieces import INSIDE, SPECIAL, learn_pieces, make_tokenizer
+from training.errors import Errors, SapbertError
 
 WIDTH, LAYERS, HEAD_WIDTH = 384, 6, 32
 
@@ -204,7 +204,7 @@ def new_encoder_command(
     body: str | None = typer.Option(
         None, help="Encoder with the other weights. [random weights]"
     ),
-    width: int | None = typer.Option(None, min=1, help=f"Columns of a vector. [{WIDTH}]"),
+    width: int | None = typer.Option(None, min=1, help=f"Vector columns. [{WIDTH}]"),
     layers: int | None = typer.Option(None, min=1, help=f"Layers. [{LAYERS}]"),
     lowercase: bool = typer.Option(True, help="Lower-case names."),
     seed: int = typer.Option(0, help="Seed of everything random."),

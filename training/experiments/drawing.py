@@ -100,35 +100,6 @@ def draw_cosines(
     return figure
 
 
-def draw_thresholds(scores: np.ndarray, right: np.ndarray) -> Any:
-    """Draw precision and accuracy by threshold.
-
-    Every scored mention has a concept, so accuracy and recall are equal.
-
-    scores (np.ndarray): Cosine of the first answer to each mention; −1 without one.
-        Shape: (n,).
-    right (np.ndarray): Correctness of the answer, 0 to 1. Shape: (n,).
-    RETURNS (Figure): The figure.
-    """
-    thresholds = np.linspace(0, 1, 101)
-    answered = scores[:, None] >= thresholds  # (n, thresholds)
-    counts = answered.sum(axis=0)
-    hits = (answered * right[:, None]).sum(axis=0)
-    curves = {
-        "precision": np.where(counts, hits / np.maximum(counts, 1), np.nan),
-        "accuracy = recall": hits / len(scores),
-    }
-    figure, axes = open_figure(1, 1, width=6)
-    for (name, values), colour, style in zip(
-        curves.items(), COLOURS, ("-", "--"), strict=False
-    ):
-        axes[0][0].plot(thresholds, values, style, color=colour, label=name)
-    axes[0][0].set(xlabel="threshold (cosine)", ylim=(0, 1.02), xlim=(0, 1))
-    axes[0][0].grid(alpha=0.3)
-    axes[0][0].legend(frameon=False)
-    return figure
-
-
 def draw_curves(logs: dict[str, list[dict[str, Any]]], *, window: int) -> Any:
     """Draw loss, mined share and accuracy by step.
 

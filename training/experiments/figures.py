@@ -9,28 +9,18 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from training.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.accuracy import TIES
-from spacy_sapbert.evaluation.compare import (
-    check_predictions,
-    read_golds,
-    read_predictions,
-    score_predictions,
-)
 from spacy_sapbert.evaluation.figures import write_figure
-from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
-from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.shuffling import permute
 from training.data.pairs import distinct_names
+from training.data.shuffling import permute
 from training.encoders.embedding import embed_names
+from training.errors import Errors, SapbertError
 from training.experiments.drawing import (
     draw_cosines,
     draw_curves,
     draw_names,
     draw_recalls,
-    draw_thresholds,
 )
 
 app = typer.Typer(
@@ -67,29 +57,6 @@ def sample_batch(
         own = distinct_names(concept)
         names += [own[i] for i in rng.choice(len(own), 2, replace=False)]
     return names, np.repeat(np.arange(len(chosen)), 2)
-
-
-def score_top1(
-    path: Path, mentions: Sequence[Path], aliases: dict[str, str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compare predictions with gold mentions.
-
-    path (Path): Predictions that `evaluate --predictions` wrote.
-    mentions (Sequence[Path]): The gold mentions.
-    aliases (dict[str, str]): Alias ids → ids.
-    RETURNS (tuple[np.ndarray, np.ndarray]): Score of each first answer, −1 without one,
-        and its correctness, 0 to 1, the expected value for ties. Shape: (n,) each.
-    RAISES (SapbertError): If the predictions are not for these mentions.
-    """
-    settings = EvaluationSettings(ks=(1,))
-    golds = read_golds(mentions, settings)
-    predictions = read_predictions(path, aliases)
-    check_predictions(path, predictions, golds, partial=False)
-    resolve = make_resolver(str, aliases)
-    judged = score_predictions(predictions, golds, resolve, settings.composite)
-    answers = [predictions[place].answers for place in golds]
-    scores = np.array([each[0].score if each else -1.0 for each in answers])
-    return scores, judged[:, TIES.index("expected")]
 
 
 def parse_named(values: Sequence[str], setting: str) -> dict[str, str]:
@@ -199,26 +166,6 @@ def cosines_main(
     encoders = parse_named(encoder, "--encoder").items()
     vectors = {title: embed_names(folder, batch) for title, folder in encoders}
     figure = draw_cosines(batch, labels, vectors, margin=margin)
-    save(figure, output, quiet)
-
-
-@app.command("thresholds")
-def thresholds_main(
-    predictions: Path = typer.Argument(
-        ..., help="predictions.jsonl of `evaluate`."
-    ),
-    mentions: list[Path] = typer.Argument(..., help="The gold mentions."),
-    output: Path = typer.Option(..., help="File to write, without an ending."),
-    aliases: Path | None = typer.Option(None, help="Alias ids and their ids."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """predictions.jsonl + mentions.tsv … -> thresholds.png, thresholds.svg
-
-    Example: python -m training figures thresholds predictions.jsonl corpus/dev.tsv
-    --output results/thresholds
-    """
-    known = read_aliases(aliases) if aliases else {}
-    figure = draw_thresholds(*score_top1(predictions, mentions, known))
     save(figure, output, quiet)
 
 

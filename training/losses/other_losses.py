@@ -59,7 +59,7 @@ def make_circle_loss(margin: float = 0.25, scale: float = 256.0) -> Loss:
 
 
 def cosine_loss(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-    """Compute a loss that moves the cosines of positives to 1, of negatives to 0 or below.
+    """Compute the distance of positives from cosine 1, and of negatives from 0 or less.
 
     RETURNS (Tensor): The mean of 1 − cosine over the positives, plus the mean of the
         cosines above 0 over the negatives. Shape: ().

@@ -35,7 +35,7 @@ def make_linear(warmup_steps: int = 0) -> Schedule:
 
 @registry.schedules("spacy-sapbert.Cosine.v1")
 def make_cosine(warmup_steps: int = 0) -> Schedule:
-    """Build a schedule that decreases along a half cosine to 0 at the end of the run."""
+    """Build a schedule that decreases along a half cosine to 0 at the end."""
     check_warmup(warmup_steps)
 
     def factor(step: int, total: int) -> float:

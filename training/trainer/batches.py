@@ -87,7 +87,7 @@ class Batch:
 
 
 def corpus_folders(folder: Path) -> dict[str, Path]:
-    """Return the folder of the tokenised names of each file, by its name in `Source`."""
+    """Return the folder of each source's tokenised names, by its name."""
     others = ("relations", "families")
     beside = {name: folder.with_name(f"{folder.name}-{name}") for name in others}
     return {"pairs": folder, **beside}

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from training.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.errors import Errors, SapbertError
 
 BEST_FILE = "best.safetensors"
 

@@ -1,4 +1,4 @@
-"""A training run from pairs.tsv to an encoder folder, with checkpoints and validation."""
+"""A training run: pairs.tsv → encoder folder, with checkpoints and validation."""
 
 import json
 import os
@@ -105,9 +105,7 @@ class Run:
     @property
     def is_finished(self) -> bool:
         patience = self.settings.validation.patience
-        return (
-            self.progress.step == self.total or 0 < patience <= self.progress.waited
-        )
+        return self.progress.step == self.total or 0 < patience <= self.progress.waited
 
 
 def train(

@@ -65,7 +65,7 @@ OptionalPath = Annotated[Path | None, BeforeValidator(make_path)]
 
 
 class Section(BaseModel):
-    """A section of the config; `training/configs/default.cfg` describes its settings."""
+    """A section of the config; see `training/configs/default.cfg`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

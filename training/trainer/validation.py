@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
-from spacy_sapbert.evaluation.accuracy import Answer, Rank
-from spacy_sapbert.evaluation.baselines import Dictionary, best_answers, read_dictionary
+from spacy_sapbert.evaluation.accuracy import Answer, Ranker
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_aliases
 from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
@@ -61,7 +60,7 @@ def encoder_ranker(
     *,
     precision: str = "float32",
     k: int = 1,
-) -> Rank:
+) -> Ranker:
     """Build a ranker that compares mentions with all names, without a knowledge base.
 
     model (PreTrainedModel): The encoder, in evaluation mode.
@@ -70,7 +69,7 @@ def encoder_ranker(
     how (EncoderSettings): Pooling and length.
     precision (str): "bf16", "fp16" or "float32".
     k (int): Concepts for each mention; more if scores are equal.
-    RETURNS (Rank): Mentions → answers with cosines.
+    RETURNS (Ranker): Mentions → answers with cosines.
     """
     dictionary = validation.dictionary
 
@@ -116,10 +115,10 @@ def validate(
     ranker = encoder_ranker(
         model, tokenizer, validation, how, precision=settings.training.precision
     )
-    answers = answer_mentions(ranker, (gold.mention for gold in validation.golds))
+    answers = rank_mentions(ranker, (gold.mention for gold in validation.golds))
     model.train()
     dictionary, aliases = validation.dictionary, validation.aliases
-    scored = judge_mentions(
+    scored = score_mentions(
         validation.golds, answers, dictionary.lookup, aliases, SETTINGS
     )
     return float(scored["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
