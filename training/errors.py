@@ -23,8 +23,10 @@ class Errors(PackageErrors):
         "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
         "{fields} fields. Make the file again with `python -m training pairs`."
     )
-    E604 = "Expected pairs in {path}, but it is empty. Make it with `python -m training "
+    E604 = (
+        "Expected pairs in {path}, but it is empty. Make it with `python -m training "
         "pairs`."
+    )
     E606 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
         "another {settings}. Pass `--fresh` to start anew, or the same settings."
