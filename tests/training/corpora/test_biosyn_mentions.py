@@ -4,19 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.__main__ import app
 from training.corpora.biosyn_mentions import (
     Steps,
     expand_abbreviations,
     find_long_forms,
-    know_dictionary,
-    main,
+    index_dictionary,
     order_parts,
     preprocess_documents,
 )
@@ -54,9 +53,7 @@ def make_span(mention: str, *parts: list[str]) -> GoldSpan:
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["biosyn-mentions", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -114,7 +111,7 @@ def test_long_forms_are_those_of_the_document_with_single_blanks() -> None:
 
 
 def test_parts_of_composites_get_the_ids_of_their_names() -> None:
-    known = know_dictionary(CONCEPTS, {})
+    known = index_dictionary(CONCEPTS, {})
     names = ["ovarian cancer", "Breast-Cancer"]
     assert order_parts(names, [["D9"], ["D2"]], known) == [["D2"], ["D9"]]
     names = ["ovarian tumours", "breast cancer"]
@@ -169,7 +166,7 @@ def test_mentions_that_the_dictionary_does_not_know_are_dropped() -> None:
         make_span("--", ["D1"]),
     ]
     counts: Counter[str] = Counter()
-    known = know_dictionary(CONCEPTS, {"X2": "D2"})
+    known = index_dictionary(CONCEPTS, {"X2": "D2"})
     (document,) = preprocess_documents(
         [GoldDocument("1", "", spans)], counts, known=known
     )
@@ -255,7 +252,7 @@ def test_preprocessed_mentions_of_a_real_corpus(
 
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    known = know_dictionary(read_biosyn(medic), {})
+    known = index_dictionary(read_biosyn(medic), {})
     documents = read_corpus(path, "pubtator", drop_prefix="OMIM:")
     counts: Counter[str] = Counter()
     written = list(preprocess_documents(documents, counts, known=known))

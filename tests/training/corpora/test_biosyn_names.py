@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -13,13 +12,12 @@ from typer.testing import CliRunner
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.biosyn import read_biosyn
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.corpora.biosyn_names import main, preprocess_concepts, preprocess_name
+from training.__main__ import app
+from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["biosyn-names", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(

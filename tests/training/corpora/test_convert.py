@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 import spacy
-import typer
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
-from training.corpora.convert import convert_corpus, main
+from training.__main__ import app
+from training.corpora.convert import convert_corpus
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 TEXT = "Acute fever and head pain; MI."
@@ -47,9 +47,7 @@ def list_entities(doc: Doc) -> list[tuple]:
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["convert", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("name", ["gold.tsv", "gold.tsv.gz"])

@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from training.data.batches import (
-    mix_bits,
-    pad_names,
-    permute,
-    prefetch,
-    shuffled_batches,
-    split_by_length,
-)
+from training.data.prefetch import prefetch
+from training.data.shuffling import mix_bits, permute, shuffled_batches
 from training.data.tokenized_pairs import build_corpus
+from training.trainer.batches import pad_names, split_by_length
 
 
 def test_pad_names_lays_them_out_as_the_tokenizer_does(

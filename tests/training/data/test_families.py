@@ -88,7 +88,7 @@ def test_the_seed_decides_and_no_hash_seed(tmp_path: Path) -> None:
     written = []
     for name, hash_seed, seed in (("a", "1", "0"), ("b", "2", "0"), ("c", "1", "1")):
         path = tmp_path / f"{name}.tsv"
-        command = [sys.executable, "-m", "training.data.families", concepts, path]
+        command = [sys.executable, "-m", "training", "families", concepts, path]
         subprocess.run(
             [*command, "--seed", seed, "--quiet"],
             cwd=ROOT,

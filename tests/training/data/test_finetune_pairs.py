@@ -5,7 +5,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.data.finetune_pairs import main, write_finetune_pairs
+from training.__main__ import app
+from training.data.finetune_pairs import write_finetune_pairs
 
 CONCEPTS = [
     Concept("C1", ["Heart attack", "MI"], retired=["C8"]),
@@ -69,18 +70,15 @@ def test_nothing_to_pair_is_an_error_and_writes_nothing(tmp_path: Path) -> None:
 def test_the_command_writes_pairs_that_training_reads(
     tmp_path: Path, tiny_encoder: Path
 ) -> None:
-    import typer
     from transformers import AutoTokenizer
 
     from training.data.tokenized_pairs import build_corpus
 
-    app = typer.Typer()
-    app.command()(main)
     mentions = write_mentions(tmp_path / "train.txt", "heart infarct||C1")
     write_concepts(tmp_path / "concepts.jsonl", CONCEPTS)
     places = ["--concepts", str(tmp_path / "concepts.jsonl")]
     places += ["--output", str(tmp_path / "pairs.tsv")]
-    result = CliRunner().invoke(app, [str(mentions), *places])
+    result = CliRunner().invoke(app, ["finetune-pairs", str(mentions), *places])
     assert result.exit_code == 0, result.output
     corpus = build_corpus(
         tmp_path / "pairs.tsv",

@@ -5,22 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.report import Report
+from training.__main__ import app
 from training.data.tokenized_pairs import number_pairs
 from training.data.translation_pairs import (
     Choice,
     find_languages,
-    main,
+    list_files,
     write_translation_pairs,
 )
-from training.data.word_lists import list_files
-from training.trainer.config import DEFAULT_CONFIG, flatten_config, read_config
+from training.trainer.settings import DEFAULT_CONFIG, flatten_config, read_config
 
 
 def write_pairs(
@@ -164,7 +163,7 @@ def test_a_zip_is_read_as_its_files(zipped: Path, tmp_path: Path) -> None:
     assert (tmp_path / "same.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
 
 
-def test_members_and_languages_choose_files(zipped: Path, tmp_path: Path) -> None:
+def test_members_and_languages_filter_files(zipped: Path, tmp_path: Path) -> None:
     output = tmp_path / "pairs.tsv"
     train = write_pairs([zipped], output, members=lambda name: ".train." in name)
     assert train.concepts == 3
@@ -220,11 +219,11 @@ def test_nothing_left_is_an_error_that_counts(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_was_dropped(zipped: Path, tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(main)
     output = tmp_path / "pairs.tsv"
     arguments = [str(zipped), "--output", str(output), "--languages", "en,fi"]
-    result = CliRunner().invoke(app, [*arguments, "--members", "*.train.*"])
+    result = CliRunner().invoke(
+        app, ["translation-pairs", *arguments, "--members", "*.train.*"]
+    )
     assert result.exit_code == 0, result.output
     assert "files of other languages" in result.output
     assert len(output.read_text("utf8").splitlines()) == 2

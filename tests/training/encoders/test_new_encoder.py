@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.huggingface import load_encoder, read_settings
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.encoders.new_encoder import main, make_encoder, read_names, spell_piece
+from training.__main__ import app
+from training.encoders.new_encoder import make_encoder, read_names, spell_piece
 from training.encoders.wordpieces import learn_pieces, make_tokenizer
 
 ROOT = Path(__file__).parents[3]
@@ -103,7 +103,7 @@ def test_a_new_encoder_is_the_same_for_a_seed_in_any_process(
 ) -> None:
     for number, hash_seed in enumerate(("1", "2")):
         subprocess.run(
-            [sys.executable, "-m", "training.encoders.new_encoder", str(named)]
+            [sys.executable, "-m", "training", "new-encoder", str(named)]
             + [str(tmp_path / str(number)), "--body", str(tiny_encoder)]
             + ["--size", "160", "--quiet"],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -185,10 +185,10 @@ def test_an_encoder_without_a_body_has_the_size_that_is_asked_for(
 def test_what_does_not_fit_is_an_error_and_leaves_nothing(
     options: list[str], code: str, named: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    app = typer.Typer()
-    app.command()(main)
     options = [str(tiny_encoder) if each == "BODY" else each for each in options]
-    result = CliRunner().invoke(app, [str(named), str(tmp_path / "new"), *options])
+    result = CliRunner().invoke(
+        app, ["new-encoder", str(named), str(tmp_path / "new"), *options]
+    )
     assert result.exit_code == 1
     assert code in result.output
     assert list(tmp_path.iterdir()) == []

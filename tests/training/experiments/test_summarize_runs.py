@@ -3,14 +3,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
-from training.experiments.summarize_runs import main, read_run, summarize_runs
-
-app = typer.Typer()
-app.command()(main)
+from training.__main__ import app
+from training.experiments.summarize_runs import read_run, summarize_runs
 
 
 def write(
@@ -105,10 +102,15 @@ def test_summarize_runs_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{i}.json", 0.5 + i / 10) for i in range(2)]
     output = tmp_path / "summary.json"
     arguments = [*map(str, paths), "--output", str(output)]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, ["summarize-runs", *arguments])
     assert result.exit_code == 0, result.output
     assert "0.5500 ± 0.0707" in result.output
     assert json.loads(output.read_text("utf8"))["runs"] == ["0.json", "1.json"]
-    result = CliRunner().invoke(app, [*arguments, "--quiet"])
+    result = CliRunner().invoke(app, ["summarize-runs", *arguments, "--quiet"])
     assert result.output == ""
-    assert CliRunner().invoke(app, [str(tmp_path / "none.json")]).exit_code == 1
+    assert (
+        CliRunner()
+        .invoke(app, ["summarize-runs", str(tmp_path / "none.json")])
+        .exit_code
+        == 1
+    )

@@ -3,27 +3,24 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.losses import miners as mining  # noqa: F401
-from training.losses import multi_similarity as losses  # noqa: F401 (registers)
-from training.losses import other_losses, schedules  # noqa: F401
-from training.trainer.config import (
+from training.trainer.settings import (
     DEFAULT_CONFIG,
     flatten_config,
+    make_settings,
     parse_overrides,
     read_config,
 )
-from training.trainer.settings import make_settings
 
 CONFIGS = sorted(DEFAULT_CONFIG.parent.glob("*.cfg"))
 
 
 def test_default_config_has_the_constants_of_the_paper() -> None:
     settings = make_settings(read_config())
-    assert settings.learning_rate == 2e-5
-    assert settings.weight_decay == 0.01
-    assert settings.batch_size == 256
-    assert settings.max_length == 25
-    assert settings.schedule(7, 10) == 1
+    assert settings.training.optimizer.learning_rate == 2e-5
+    assert settings.training.optimizer.weight_decay == 0.01
+    assert settings.training.batch_size == 256
+    assert settings.encoder.max_length == 25
+    assert settings.training.schedule(7, 10) == 1
     flat = dict(flatten_config(read_config()))
     assert flat["training.miner.margin"] == 0.2
     assert flat["training.loss.scale_pos"] == 2
@@ -32,7 +29,7 @@ def test_default_config_has_the_constants_of_the_paper() -> None:
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_config_file_can_be_used(path: Path) -> None:
-    assert make_settings(read_config(path)).epochs >= 1
+    assert make_settings(read_config(path)).training.epochs >= 1
 
 
 @pytest.mark.parametrize(

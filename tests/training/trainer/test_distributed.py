@@ -16,9 +16,9 @@ import torch
 from confection import Config
 from safetensors.torch import load_file
 
-from training.trainer.config import DEFAULT_CONFIG
 from training.trainer.distributed import ALONE, Ranks, gather_vectors, split_batch
 from training.trainer.run import train
+from training.trainer.settings import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[3]
 MakeConfig = Callable[..., Config]
@@ -31,9 +31,8 @@ class Plain(torch.optim.SGD):
         super().__init__(weights, lr=lr)
 torch.optim.AdamW = Plain
 torch.set_num_threads(1)
-import training.trainer.train_encoder as command
-sys.argv = ["train_encoder", *sys.argv[1:]]
-command.app()
+from training.__main__ import app as command
+command(["train", *sys.argv[1:]])
 """
 
 
@@ -150,11 +149,11 @@ def test_two_processes_stopped_and_resumed_equal_an_unbroken_run(
     settings = {**small_settings, "training.checkpoint_every": 2}
     plain = ONE_STEP.replace("torch.optim.AdamW = Plain", "")
     dies = plain.replace(
-        "command.app()",
+        "command([",
         "import os, training.trainer.run as run\n"
         "save = run.save_run\n"
         "run.save_run = lambda r: (save(r), os._exit(9))\n"
-        "command.app()",
+        "command([",
     )
     for name, codes in (("unbroken", [plain]), ("broken", [dies, plain])):
         arguments = [str(pairs_file), str(tmp_path / name), "--quiet"]

@@ -16,9 +16,8 @@ from transformers import AutoTokenizer
 from spacy_sapbert.errors import SapbertError
 from training.data.hierarchy import FAMILY, read_hierarchy
 from training.data.tokenized_pairs import build_corpus, hash_text
-from training.trainer.config import DEFAULT_CONFIG, read_config
-from training.trainer.settings import make_settings
-from training.trainer.step import collate_batch
+from training.trainer.batches import collate_batch
+from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 
 MakeConfig = Callable[..., Config]
 

@@ -16,8 +16,8 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.errors import SapbertError
 from training.trainer.checkpoints import Progress
-from training.trainer.config import flatten_config, read_config
-from training.trainer.run import note_validation
+from training.trainer.run import record_validation
+from training.trainer.settings import flatten_config, read_config
 
 MakeConfig = Callable[..., Config]
 
@@ -128,11 +128,11 @@ def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
     assert state["progress"]["step"] == 1
 
 
-def test_note_validation_remembers_the_first_of_the_best() -> None:
+def test_record_validation_remembers_the_first_of_the_best() -> None:
     progress = Progress()
     for step, accuracy in enumerate([0.0, 0.5, 0.5, 0.4], start=1):
         progress.step = step
-        note_validation(progress, accuracy)
+        record_validation(progress, accuracy)
     assert (progress.best_step, progress.best_accuracy, progress.waited) == (2, 0.5, 2)
 
 

@@ -44,7 +44,7 @@ def test_validate_counts_ties_with_their_probability(
     settings = make_settings(make_config(validation_settings))
     validation = read_validation(settings)
     assert validation is not None
-    tokenizer, model = load_encoder(settings.base)
+    tokenizer, model = load_encoder(settings.encoder.base)
     model.train()
     state = torch.get_rng_state()
     # of four: heart attack, half of one fever, and the alias
@@ -83,7 +83,7 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
         )
         validation = read_validation(settings)
         assert validation is not None
-        tokenizer, model = load_encoder(settings.base)
+        tokenizer, model = load_encoder(settings.encoder.base)
         found[lowercase] = validate(model, tokenizer, validation, settings)
     # lower-cased, both names are one and each mention is a tie
     assert found == {False: 1.0, True: 0.5}
