@@ -30,6 +30,8 @@ setup(
         "catalogue>=2.0.6",
         "hnswlib>=0.8",
         "numpy>=1.24",
+        "pydantic>=2.5,<3",
+        "typing-extensions>=4.9",
         "srsly>=2.4",
         "typer>=0.9",
         "tqdm>=4.60",
@@ -45,6 +47,7 @@ setup(
         "test": [
             "bioc>=2.1",
             "matplotlib>=3.8",
+            "pyarrow>=15",
             "pytest>=8",
             "hypothesis>=6.100",
             "lxml>=5",

@@ -43,7 +43,7 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
+from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import NgramIndex, load_ngrams
 from spacy_sapbert.linking.candidates import iterate_hits
 from spacy_sapbert.linking.fusion import Found, fuse_scores, unite_searches
@@ -226,7 +226,7 @@ def compare_fusions(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.perf_counter()
-        counts = build_ngrams(iterate_names(kb.layers[0].store, total), folder)
+        counts = build_ngrams(iter_names(kb.layers[0].store, total), folder)
         seconds = time.perf_counter() - start
         size = sum(path.stat().st_size for path in folder.iterdir())
         search = make_search(kb, load_ngrams(folder, rows=total), rows)

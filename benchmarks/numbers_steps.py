@@ -9,7 +9,7 @@ ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Return the steps from a vocabulary to an encoder for each seed, one fine-tuned."""
+    """Yield the steps from a vocabulary to one encoder a seed, one fine-tuned."""
     yield Step(
         "mesh.jsonl",
         "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
@@ -97,7 +97,8 @@ def list_medic(seeds: int) -> Iterator[Step]:
     for name, file in texts.items():
         yield Step(
             f"{name}.tsv",
-            f"python -m training biosyn-mentions $DATA/eval-text/{file}.txt.gz --format "
+            "python -m training biosyn-mentions "
+            f"$DATA/eval-text/{file}.txt.gz --format "
             f"pubtator --drop-prefix OMIM: --dictionary $OUT/medic.jsonl --output "
             f"$OUT/{name}.tsv",
         )

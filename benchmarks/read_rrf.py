@@ -22,7 +22,7 @@ from wasabi import msg
 
 from benchmarks.machine import machine_line
 from spacy_sapbert.vocabularies.rrf import read_rrf
-from spacy_sapbert.vocabularies.rrf_files import find_table
+from spacy_sapbert.vocabularies.rrf_tables import find_table
 
 WORDS = """acute chronic primary secondary congenital familial benign malignant left
 right upper lower pain fever syndrome disease disorder deficiency carcinoma neoplasm

@@ -17,6 +17,7 @@ PUBLIC = {
     "LinkOptions": "linking.options",
     "Linked": "linking.link",
     "SapbertError": "errors",
+    "Report": "vocabularies.report",
     "add_concepts": "kb.overlay",
     "build_kb": "kb.build",
     "load_kb": "kb.knowledge_base",
@@ -31,18 +32,24 @@ PUBLIC = {
 __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from .errors import SapbertError
-    from .formats.registry import read_docs, write_linked
-    from .kb.build import build_kb
-    from .kb.knowledge_base import KnowledgeBase, load_kb
-    from .kb.overlay import add_concepts, remove_concepts
-    from .kb.packaging import package_kb
-    from .linking.candidates import Candidate
-    from .linking.filters import Filter
-    from .linking.link import Linked
-    from .linking.options import LinkOptions
-    from .vocabularies.concepts import Concept, read_concepts, write_concepts
-    from .vocabularies.registry import read_vocabulary
+    from .errors import SapbertError as SapbertError
+    from .formats.registry import read_docs as read_docs
+    from .formats.registry import write_linked as write_linked
+    from .kb.build import build_kb as build_kb
+    from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
+    from .kb.knowledge_base import load_kb as load_kb
+    from .kb.overlay import add_concepts as add_concepts
+    from .kb.overlay import remove_concepts as remove_concepts
+    from .kb.packaging import package_kb as package_kb
+    from .linking.candidates import Candidate as Candidate
+    from .linking.filters import Filter as Filter
+    from .linking.link import Linked as Linked
+    from .linking.options import LinkOptions as LinkOptions
+    from .vocabularies.concepts import Concept as Concept
+    from .vocabularies.concepts import read_concepts as read_concepts
+    from .vocabularies.concepts import write_concepts as write_concepts
+    from .vocabularies.registry import read_vocabulary as read_vocabulary
+    from .vocabularies.report import Report as Report
 
 
 def __getattr__(name: str) -> Any:

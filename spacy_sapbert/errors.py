@@ -56,7 +56,8 @@ class Errors(metaclass=_WithCodes):
     # --- vocabularies and concepts ---
     E101 = (
         "{path}:{line}: Expected a concept as a JSON object with {expected}, but got "
-        "{got}. Correct the line, or make the file again with `spacy sapbert concepts`."
+        "something else. Correct the line, or make the file again with `spacy sapbert "
+        "concepts`."
     )
 
     E102 = (

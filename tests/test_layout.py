@@ -1,108 +1,118 @@
-"""The import statements, held against the arrows in docs/architecture.md.
-
-`python tests/test_layout.py` prints the arrows as the code has them.
-"""
+"""The layout of the code: which package may import which, sizes, and what is banned."""
 
 import ast
 import re
-from collections.abc import Iterator
-from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
+
+from benchmarks.structure import (
+    find_cycles,
+    package_imports,
+    package_of,
+    read_structure,
+)
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("spacy_sapbert", "training")
-NO_ROOMS = {"utils", "util", "helpers", "helper", "common", "misc"}
+MAX_ENTRIES, MAX_MODULES, MAX_LINES = 14, 16, 330
+
+# Which package may import which; those that a package imports may be imported too.
+MAY_IMPORT = {
+    "errors": (),
+    "system": ("errors",),
+    "linking": ("errors",),
+    "encoder": ("system",),
+    "vocabularies": ("system",),
+    "formats": ("system",),
+    "kb": ("encoder", "linking", "vocabularies"),
+    "pipeline": ("kb", "formats"),
+    "evaluation": ("pipeline",),
+    "cli": ("evaluation",),
+    "training.errors": (),
+    "training.losses": ("training.errors",),
+    "training.data": ("training.errors", "cli"),
+    "training.encoders": ("training.losses", "training.data"),
+    "training.corpora": ("training.losses", "training.data"),
+    "training.trainer": ("training.encoders", "training.corpora"),
+    "training.experiments": ("training.trainer",),
+}
 
 
-def room_of(module: str) -> str:
-    """A file, or a folder as a whole: spacy_sapbert/indexes/hnsw.py is `indexes`."""
-    package, _, rest = module.partition(".")
-    room = rest.partition(".")[0]
-    return f"training.{room}" if package == "training" else room
-
-
-def imported_modules(path: Path, module: str) -> Iterator[str]:
-    """Return every module of ours that a file imports, at the top or in a function."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text("utf8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parents = package.split(".")
-                above = parents[: len(parents) - node.level + 1]
-                base = ".".join([*above, base]).rstrip(".")
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def import_arrows() -> dict[str, set[str]]:
-    """Read from the code which room imports which."""
-    files = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
-            ".__init__"
-        ): path
+def read_files() -> dict[str, str]:
+    """Return the source of both packages by path."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text("utf8")
         for package in PACKAGES
         for path in sorted((ROOT / package).rglob("*.py"))
     }
-    arrows: dict[str, set[str]] = {}
-    for module, path in files.items():
-        room = room_of(module)
-        if not room or room == "training.":
-            continue
-        targets = {
-            room_of(name) for name in imported_modules(path, module) if name in files
-        }
-        arrows.setdefault(room, set()).update(targets - {room, "", "training."})
-    return arrows
 
 
-def written_arrows() -> dict[str, set[str]]:
-    """Read from docs/architecture.md which room may import which."""
-    text = (ROOT / "docs" / "architecture.md").read_text("utf8")
-    block = re.search(r"```arrows\n(.*?)```", text, re.DOTALL)
-    assert block, "docs/architecture.md has no block of arrows"
-    arrows: dict[str, set[str]] = {}
-    for line in block.group(1).splitlines():
-        room, _, targets = line.partition("->")
-        arrows[room.strip()] = set(targets.split())
-    return arrows
+def allowed_imports(package: str) -> set[str]:
+    """Return the packages that a package may import, directly or not."""
+    direct = MAY_IMPORT[package]
+    return {*direct, *(other for name in direct for other in allowed_imports(name))}
 
 
-def format_arrows(arrows: dict[str, set[str]]) -> str:
-    lines = (f"{room} -> {' '.join(sorted(arrows[room]))}" for room in sorted(arrows))
-    return "\n".join(line.rstrip() for line in lines)
+FILES = read_files()
+STRUCTURE = read_structure(FILES)
 
 
-def python_files() -> list[Path]:
-    return [
-        path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
-    ]
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_package_imports_only_packages_below_it(package: str) -> None:
+    full = package if package.startswith("training.") else f"spacy_sapbert.{package}"
+    imported = {b for a, b in package_imports(STRUCTURE) if a == full}
+    names = {name.removeprefix("spacy_sapbert.") for name in imported}
+    assert names <= allowed_imports(package)
 
 
-def test_arrows_in_the_code_are_those_in_the_design() -> None:
-    assert format_arrows(import_arrows()) == format_arrows(written_arrows())
+def test_every_package_is_in_the_table() -> None:
+    packages = {
+        package_of(name).removeprefix("spacy_sapbert.") for name in STRUCTURE.modules
+    }
+    others = {*PACKAGES, "__main__", "training.__main__"}
+    assert packages - others == {*MAY_IMPORT}
 
 
-def test_arrows_make_no_circle() -> None:
-    assert list(TopologicalSorter(import_arrows()).static_order())
+def test_imports_between_packages_have_no_cycle() -> None:
+    assert find_cycles(package_imports(STRUCTURE)) == []
 
 
-def test_the_package_never_imports_training() -> None:
-    for room, targets in import_arrows().items():
-        if not room.startswith("training."):
-            assert not {t for t in targets if t.startswith("training.")}, room
+def test_installed_package_does_not_import_training() -> None:
+    importers = {a for a, b in STRUCTURE.imports if b.startswith("training")}
+    assert not {name for name in importers if name.startswith("spacy_sapbert")}
 
 
-def test_every_room_has_a_name_that_says_something() -> None:
-    names = {part for path in python_files() for part in path.with_suffix("").parts}
-    assert not names & NO_ROOMS
+@pytest.mark.parametrize("package", PACKAGES)
+def test_top_level_has_few_entries(package: str) -> None:
+    entries = {Path(path).parts[1] for path in FILES if path.startswith(package)}
+    assert len(entries) <= MAX_ENTRIES
+
+
+def test_packages_and_modules_are_small() -> None:
+    folders: dict[Path, int] = {}
+    for path, source in FILES.items():
+        if Path(path).name != "__init__.py":
+            folders[Path(path).parent] = folders.get(Path(path).parent, 0) + 1
+        if Path(path).name != "errors.py":
+            assert source.count("\n") <= MAX_LINES, path
+    assert {str(f): n for f, n in folders.items() if n > MAX_MODULES} == {}
+
+
+def test_package_inits_are_empty_or_lazy() -> None:
+    inits = {path for path in FILES if path.endswith("__init__.py")}
+    lazy = {"spacy_sapbert/__init__.py", "training/__init__.py"}
+    assert {path for path in inits - lazy if FILES[path].strip()} == set()
+
+
+def test_module_names_say_what_is_in_them() -> None:
+    names = {part for path in FILES for part in Path(path).with_suffix("").parts}
+    assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
 
 
 def test_nothing_is_pickled_or_evaluated() -> None:
-    for path in python_files():
-        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+    for path, source in FILES.items():
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = {getattr(node, "module", None)} | {a.name for a in node.names}
                 assert not names & {"pickle", "cloudpickle", "dill", "joblib"}, path
@@ -110,9 +120,9 @@ def test_nothing_is_pickled_or_evaluated() -> None:
                 assert node.func.id not in {"eval", "exec", "compile"}, path
 
 
-def test_no_error_is_worded_where_it_is_raised() -> None:
-    for path in python_files():
-        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+def test_errors_have_their_text_in_the_table_of_errors() -> None:
+    for path, source in FILES.items():
+        for node in ast.walk(ast.parse(source)):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
@@ -122,17 +132,12 @@ def test_no_error_is_worded_where_it_is_raised() -> None:
                 assert not literal, f"{path}:{node.lineno}"
 
 
-def test_every_error_text_is_used_once_defined() -> None:
-    files = [*python_files(), *sorted((ROOT / "benchmarks").rglob("*.py"))]
-    source = "\n".join(
-        path.read_text("utf8") for path in files if path.name != "errors.py"
-    )
-    errors = (ROOT / "spacy_sapbert" / "errors.py").read_text("utf8")
-    codes = re.findall(r"^    ([EW]\d{3}) =", errors, re.MULTILINE)
-    assert sorted(codes) == sorted(set(codes))  # each stands for one thing
-    for code in codes:
-        assert re.search(rf"(Errors|Warnings)\.{code}\b", source), code
-
-
-if __name__ == "__main__":
-    print(format_arrows(import_arrows()))  # noqa: T201
+def test_every_error_code_is_unique_and_used() -> None:
+    benchmarks = (path.read_text("utf8") for path in (ROOT / "benchmarks").glob("*.py"))
+    source = "\n".join([*FILES.values(), *benchmarks])
+    codes: list[str] = []
+    for path in ("spacy_sapbert/errors.py", "training/errors.py"):
+        codes += re.findall(r"^    ([EW]\d{3}) =", FILES[path], re.MULTILINE)
+    assert sorted(codes) == sorted({*codes})
+    unused = [code for code in codes if not re.search(rf"\.{code}\b", source)]
+    assert unused == []

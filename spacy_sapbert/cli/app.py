@@ -1,4 +1,4 @@
-"""The command that all the others hang on, and how it tells errors."""
+"""The app of all commands, and how it reports errors."""
 
 from typing import Any
 
@@ -8,14 +8,11 @@ from wasabi import msg
 
 from ..errors import SapbertError
 
-INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
 
 
-class TellingGroup(TyperGroup):
-    """Tells an error of ours in one line and exits with 1, without a traceback.
-
-    Ctrl-C exits with 130.
-    """
+class ErrorReportingGroup(TyperGroup):
+    """Prints errors in one line and exits with 1, after Ctrl-C with 130."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -28,7 +25,7 @@ class TellingGroup(TyperGroup):
 
 app = typer.Typer(
     name="sapbert",
-    cls=TellingGroup,
+    cls=ErrorReportingGroup,
     help="Vocabularies, knowledge bases and linking with a self-aligned encoder.",
     no_args_is_help=True,
     rich_markup_mode=None,

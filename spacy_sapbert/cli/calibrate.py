@@ -105,7 +105,7 @@ def calibrate(
     """
     from ..evaluation import calibration as evaluation
 
-    chosen = evaluation.parse_criterion(criterion)
+    evaluation.parse_criterion(criterion)
     keep = dry_run or check
     folder = find_own_kb(kb, read_only=keep)
     if figure is not None:
@@ -126,8 +126,8 @@ def calibrate(
         progress=sys.stderr.isatty() and not quiet,
     )
     calibration = evaluation.describe_calibration(
-        evaluation.calibrate(top, chosen, known),
-        known.criterion if known else str(chosen),
+        evaluation.calibrate(top, criterion, known),
+        known.criterion if known else criterion,
         files,
         {
             "aliases": aliases.name if aliases else None,

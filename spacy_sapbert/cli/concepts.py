@@ -1,6 +1,5 @@
 """`spacy sapbert concepts`: vocabularies in, concepts.jsonl out."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from ..errors import Errors, SapbertError
-from ..system.writing import write_atomically
+from ..system.writing import write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
@@ -23,11 +22,7 @@ Progress = Callable[[str, int], None]
 
 
 def split_values(text: str | None) -> list[str] | None:
-    """Split values at their commas.
-
-    text (str | None): E.g. "ENG,SPA"; "all" or nothing for no filter.
-    RETURNS (list[str] | None): The values; None if there is no text.
-    """
+    """Split values at commas; "all" or an empty text is no filter, None stays None."""
     if text is None:
         return None
     values = [value.strip() for value in text.split(",")]
@@ -35,20 +30,15 @@ def split_values(text: str | None) -> list[str] | None:
 
 
 def choose_options(**options: Any) -> dict[str, Any]:
-    """Keep the options that were given, for a reader that has defaults of its own.
-
-    options (Any): Values; None = not given.
-    RETURNS (dict[str, Any]): Those that are not None.
-    """
+    """Return the options that are not None; the readers have their own defaults."""
     return {key: value for key, value in options.items() if value is not None}
 
 
 @contextmanager
 def show_progress(wanted: bool) -> Iterator[Progress | None]:
-    """Show how many rows are read, if somebody is there to see it.
+    """Show a progress bar of rows, if `wanted`.
 
-    wanted (bool): Whether to show anything.
-    YIELDS (Progress | None): What readers call with a file and more rows of it.
+    YIELDS (Progress | None): A function of a file and the number of more rows read.
     """
     if not wanted:
         yield None
@@ -74,14 +64,8 @@ def convert(
 ) -> tuple[int, list[Report]]:
     """Read vocabularies and write them as one concepts.jsonl.
 
-    inputs (list[Path]): Vocabularies; of several, concepts with the same id are united.
-    output (Path): The file; it appears only when it is whole.
-    format (str | None): Of all the inputs; None = told by their names.
-    on_error (str): "fail", or "skip" to count bad rows and go on.
-    progress (Progress | None): Told of rows that are read.
-    options (Any): What the readers take; each gets those that it knows.
-    RETURNS (tuple[int, list[Report]]): How many concepts, and a report of each input.
-    RAISES (SapbertError): As the readers do; then nothing is written.
+    RETURNS (tuple[int, list[Report]]): Number of concepts, and a report of each input.
+    RAISES (SapbertError): As the readers; then nothing is written.
     """
     reports = [Report(progress=progress) for _ in inputs]
     concepts = read_vocabularies(
@@ -91,28 +75,21 @@ def convert(
 
 
 def write_report(path: Path, count: int, reports: list[Report]) -> None:
-    """Write what was read, kept and dropped.
-
-    path (Path): A JSON file.
-    count (int): How many concepts were written.
-    reports (list[Report]): One of each input.
-    """
+    """Write the reports of all inputs as JSON."""
     data = {"concepts": count, "inputs": [report.to_json() for report in reports]}
-    with write_atomically(path) as file:
-        file.write(json.dumps(data, indent=2, ensure_ascii=False).encode("utf8"))
-        file.write(b"\n")
+    write_json(path, data)
 
 
 @app.command("concepts")
 def main(
     inputs: list[Path] = typer.Argument(
-        ..., help="Files or release folders; several are united by their ids."
+        ..., help="Files or release folders; concepts with the same id are merged."
     ),
     output: Path = typer.Option(
         ..., "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
     ),
     format: str | None = typer.Option(
-        None, "--format", help=f"{', '.join(READERS)}. [told by the name]"
+        None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
     ),
     languages: str | None = typer.Option(
         None, help="rrf: languages kept, preferred first: ENG,SPA; or all. [ENG]"
@@ -133,10 +110,10 @@ def main(
         None, help="rrf: term types left out, e.g. OAP,OP."
     ),
     suppressed: bool | None = typer.Option(
-        None, "--suppressed", help="rrf: keep suppressed rows too."
+        None, "--suppressed", help="rrf: keep suppressed rows."
     ),
     trade_names: bool | None = typer.Option(
-        None, "--trade-names", help="rrf: give drugs the names of their brands."
+        None, "--trade-names", help="rrf: add the names of brands to drugs."
     ),
     cui_pattern: str | None = typer.Option(
         None,
@@ -155,7 +132,7 @@ def main(
         None, help="obo, obographs: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
     ),
     obsolete: bool | None = typer.Option(
-        None, "--obsolete", help="obo, obographs: keep obsolete terms too."
+        None, "--obsolete", help="obo, obographs: keep obsolete terms."
     ),
     type: str | None = typer.Option(
         None,
@@ -163,7 +140,7 @@ def main(
         "concepts, e.g. T047.",
     ),
     on_error: str = typer.Option(
-        "fail", help="fail at the first bad row, or skip and count them."
+        "fail", help="fail at the first invalid row, or skip and count them."
     ),
     report: Path | None = typer.Option(
         None, help="JSON file for what was read, kept and dropped."

@@ -1,33 +1,36 @@
-"""`spacy sapbert explain`: why a mention has its concept, and what would mend it."""
+"""`spacy sapbert explain`: why a mention has its concept, or not the expected one."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from wasabi import table
 
 from ..errors import Errors, SapbertError
-from ..evaluation.explain import explain_mention
-from ..evaluation.regression_cases import Case, place_mention
-from ..evaluation.trace_context import read_context
 from ..linking.options import change_options
 from ..pipeline.annotations import NIL
-from ..pipeline.running import complete_pipeline, load_pipeline
 from .app import app
-from .explain_output import show_explanation
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 
+if TYPE_CHECKING:
+    from ..evaluation.expected_concept import Expected
+    from ..evaluation.explain import Explanation
+
 OTHERWISE = 3  # exit code
+TIES = {
+    "label": "the types of the label",
+    "preferred": "a preferred name before another name",
+    "source": "the order of the sources",
+    "coherence": "the other concepts of the document",
+    "id": "the order of the ids, no evidence",
+}
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, Any]:
-    """Read the settings of a linker from the command line.
-
-    given (Sequence[str]): Like `fusion=rrf`; a value is JSON, or else a text.
-    RETURNS (dict[str, Any]): Values by name.
-    RAISES (SapbertError): If one has no name or no value.
-    """
+    """Parse settings like `fusion=rrf`; a value is JSON, or else a text."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
@@ -40,34 +43,95 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
-def make_case(mention: str | None, context: str | None, label: str | None) -> Case:
-    """Make a case of what was asked.
-
-    mention (str | None): The mention.
-    context (str | None): Its text, maybe with marks around the mention.
-    label (str | None): Of the entity.
-    RETURNS (Case): The mention in its text.
-    RAISES (SapbertError): If there is neither, or the mention is not in the text.
-    """
-
-    def fail(expected: str, got: str) -> SapbertError:
-        return SapbertError(Errors.E540.format(expected=expected, got=got))
-
-    mention, text, start = place_mention(mention, context, fail)
-    return Case(Path("--context"), 1, text, start, mention, (), label, None)
+def format_lines(lines: dict[str, Any]) -> str:
+    """Format words and texts, without control characters; empty texts are left out."""
+    texts = {word: " ".join(str(text).split()) for word, text in lines.items() if text}
+    return "\n".join(
+        f"{word:<11}  {''.join(c if c.isprintable() else chr(0xFFFD) for c in text)}"
+        for word, text in texts.items()
+    )
 
 
-def judge_link(explanation: dict[str, Any]) -> int:
-    """Choose the exit code.
+def format_names(title: str, header: Sequence[str], rows: Sequence[Sequence]) -> str:
+    """Format a table of names; nothing without rows."""
+    from ..formats.table import WIDEST, shorten
 
-    explanation (dict[str, Any]): From `explain_mention`.
-    RETURNS (int): 0 if the mention has a concept, and the expected one if one was
-        expected; else 3.
-    """
-    expected = explanation["expected"]
-    if expected is not None:
-        return 0 if expected["state"] == "found" else OTHERWISE
-    return 0 if explanation["cui"] else OTHERWISE
+    cells = [[shorten(str(cell)) for cell in row] for row in rows]
+    drawn = table(cells, header=header, divider=True, max_col=WIDEST).strip("\n")
+    return f"{title}\n{drawn}" if rows else ""
+
+
+def format_expected(expected: "Expected") -> str:
+    """Format where the expected concept stands."""
+    from ..evaluation.expected_concept import STATES
+
+    if expected.given == NIL:
+        state = "no concept" if expected.state == "found" else "it has one"
+        return format_lines({"expected": f"{NIL}: {state}"})
+    retired = expected.cui not in (None, expected.given)
+    types = f" ({', '.join(expected.types)})" if expected.types else ""
+    return format_lines(
+        {
+            "expected": f"{expected.given}: {STATES[expected.state]}",
+            "now": f"{expected.cui}; {expected.given} was retired" if retired else "",
+            "name": f"{expected.name}{types}" if expected.name else "",
+            "nearest": f"{expected.alias}, {expected.score}" if expected.alias else "",
+            "rank": expected.rank,
+            "filtered by": ", ".join(expected.filtered_by),
+            "hierarchy": expected.relation
+            and f"the first candidate is its {expected.relation}",
+        }
+    )
+
+
+def format_explanation(found: "Explanation") -> str:
+    """Format lines and tables."""
+    first = found.candidates[0] if found.candidates else None
+    note = f" ({found.note})" if found.note else ""
+    concept = f"{first['cui']} {first['name']}" if first else ""
+    if found.broader:
+        concept = f"{found.cui} {found.broader}"
+    replaced = found.text != found.mention
+    long_form = f"{found.text}, linked instead" if replaced else ""
+    if found.defined and not replaced:
+        long_form = f"{found.defined}, not used"
+    lines: dict[str, Any] = {
+        "mention": found.mention,
+        "label": found.label,
+        "long form": long_form,
+        "truncated": found.truncated and "the encoder does not read all of it",
+        "document": ", ".join(found.document),
+        "concept": (concept if found.cui else NIL) + note,
+    }
+    if first:
+        chance = first["probability"]
+        lines["by its name"] = first["alias"]
+        lines["score"] = f"{first['score']:.4f}" + (
+            "" if chance is None else f", right with a probability of {chance:.2f}"
+        )
+        lines["threshold"] = found.threshold
+        lines["tie"] = first["tie"] and f"broken by {TIES[first['tie']]}"
+    if found.missed is not None:
+        lines["index"] = f"{len(found.missed)} concepts missed"
+    columns = ("score", "CUI", "name", "alias")
+    candidates = [
+        (*(c[key] for key in ("rank", "score", "cui", "name", "alias")), *more)
+        for c in found.candidates
+        for more in [(", ".join(c["types"]), c["tie"] or "")]
+    ]
+    filtered, missed = (
+        [(n.score, n.cui, n.name, n.alias, ", ".join(n.filtered_by)) for n in names]
+        for names in (found.filtered, found.missed or [])
+    )
+    parts = [
+        format_lines(lines),
+        format_names("candidates", ("rank", *columns, "types", "tie"), candidates),
+        format_names("filtered", (*columns, "by"), filtered),
+        format_names("missed by the index", (*columns, ""), missed),
+        format_expected(found.expected) if found.expected else "",
+        *(format_lines({f"{n}.": text}) for n, text in enumerate(found.suggestions, 1)),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 @app.command("explain")
@@ -94,10 +158,7 @@ def explain(
         None, "-k", "--k", min=1, max=1000, help="Candidates. [as the linker: 10]"
     ),
     threshold: float | None = typer.Option(
-        None,
-        min=-1,
-        max=1,
-        help="Cosine under which it is NIL. [as the linker, the kb]",
+        None, min=-1, max=1, help="Score below which it is NIL. [as the linker, the kb]"
     ),
     types: str | None = TYPES,
     sources: str | None = SOURCES,
@@ -105,15 +166,14 @@ def explain(
     allow: Path | None = ALLOW,
     deny: Path | None = DENY,
     setting: list[str] = typer.Option(
-        [],
-        help="Another setting of the linker, to try it: fusion=rrf. May be repeated.",
+        [], help="Another setting of the linker: fusion=rrf. May be repeated."
     ),
     exact: bool = typer.Option(
         True, help="Compare with all names too, to see what the index misses."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """mention + kb/ -> why it has this concept, and what would mend it
+    """mention + kb/ -> why it has this concept, and what may change it
 
     Example: spacy sapbert explain "heart atack" --expected C0027051 --kb models/kb
 
@@ -124,17 +184,25 @@ def explain(
     'label_types={"DISEASE": ["T047"]}' --json
 
     Exit code: 0 = the mention has a concept, and the expected one if one is expected;
-    3 = it has none, or another; 1 = an error, which is told in a line; 2 = the options
-    cannot be understood.
+    3 = it has none, or another; 1 = an error; 2 = the options cannot be parsed.
     """
-    case = make_case(mention, context, label)
+    from ..evaluation.explain import explain_mention
+    from ..evaluation.regression import read_context
+    from ..evaluation.regression_cases import Case, place_mention
+    from ..pipeline.running import complete_pipeline, load_pipeline
+
+    def fail(wanted: str, got: str) -> SapbertError:
+        return SapbertError(Errors.E540.format(expected=wanted, got=got))
+
+    mention, text, start = place_mention(mention, context, fail)
+    case = Case(Path("--context"), 1, text, start, mention, (), label, None)
     settings = parse_settings(setting)
     filter = gather_filter(types, sources, languages, allow, deny)
     nlp = load_pipeline(pipeline)
     linker = complete_pipeline(
         nlp, kb=kb, k=k, threshold=threshold, filter=filter, detection=False
     )
-    explanation = explain_mention(
+    found = explain_mention(
         linker.kb,
         read_context(nlp, linker, case),
         options=change_options(linker.options, settings),
@@ -142,8 +210,9 @@ def explain(
         exact=exact,
     )
     if as_json:
-        typer.echo(json.dumps(explanation, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
     else:
-        typer.echo(show_explanation(explanation))
-    if code := judge_link(explanation):
-        raise typer.Exit(code)
+        typer.echo(format_explanation(found))
+    right = found.expected.state == "found" if found.expected else bool(found.cui)
+    if not right:
+        raise typer.Exit(OTHERWISE)

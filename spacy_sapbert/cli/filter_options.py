@@ -1,4 +1,4 @@
-"""The options of a command that say what may be found."""
+"""Options of commands that limit concepts and names."""
 
 from pathlib import Path
 
@@ -9,27 +9,25 @@ from ..system.reading import read_lines
 from .concepts import split_values
 
 TYPES = typer.Option(
-    None, help="Semantic types or groups that may be found: T047,T191 or DISO. [all]"
+    None, help="Allowed semantic types or groups: T047,T191 or DISO. [all]"
 )
 SOURCES = typer.Option(
-    None, help="Vocabularies whose names are looked at, e.g. MSH,SNOMEDCT_US. [all]"
+    None, help="Vocabularies of the names, e.g. MSH,SNOMEDCT_US. [all]"
 )
-LANGUAGES = typer.Option(
-    None, help="Languages whose names are looked at, e.g. ENG,SPA. [all]"
-)
+LANGUAGES = typer.Option(None, help="Languages of the names, e.g. ENG,SPA. [all]")
 ALLOW = typer.Option(
-    None, help="File of the only concepts that may be found: an id a line."
+    None, help="File with the ids of the only allowed concepts, one a line."
 )
-DENY = typer.Option(None, help="File of concepts that are never found: an id a line.")
+DENY = typer.Option(None, help="File with ids that are not allowed, one a line.")
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read a list of concepts.
+    """Read ids of concepts, one a line; text after a tab is a remark.
 
-    path (Path): A line for each: its id, and maybe a tab and what people should read.
-        Blank lines and those that begin with `#` are passed over.
-    RETURNS (list[str]): The ids, each once.
-    RAISES (SapbertError): If the file cannot be read, or an id has a blank in it.
+    Blank lines and lines that begin with `#` are skipped.
+
+    RETURNS (list[str]): Each id once.
+    RAISES (SapbertError): If the file cannot be read, or an id contains a blank.
     """
     ids: dict[str, None] = {}
     for number, line in read_lines(path):
@@ -49,16 +47,13 @@ def gather_filter(
     allow: Path | None = None,
     deny: Path | None = None,
 ) -> dict[str, list[str]] | None:
-    """Put the options together to a filter.
+    """Return the filter of the options.
 
-    types (str | None): Semantic types or groups, with commas; so also the next two.
-    sources (str | None): Vocabularies.
-    languages (str | None): Languages.
-    allow (Path | None): See `read_ids`; so also `deny`.
-    deny (Path | None): The ids that are never found.
+    types (str | None): Comma-separated, like `sources` and `languages`.
+    allow (Path | None): See `read_ids`; also `deny`.
     RETURNS (dict[str, list[str]] | None): Values by name of the option; None if no
-        option was given, `{}` if all of them say "all".
-    RAISES (SapbertError): If a file cannot be read, or allows nothing.
+        option was given, `{}` if all are "all".
+    RAISES (SapbertError): If a file cannot be read, or `allow` has no id.
     """
     given = {
         "types": split_values(types),

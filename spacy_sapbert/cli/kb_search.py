@@ -1,4 +1,4 @@
-"""`spacy sapbert kb search`: what a mention may mean."""
+"""`spacy sapbert kb search` and `kb related`: candidates and neighbours."""
 
 import json
 from collections.abc import Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 HEADER = ("rank", "score", "CUI", "name", "alias", "types")
 ALIGNS = ("r", "r", "l", "l", "l", "l")
+RELATED_HEADER = ("score", "CUI", "name", "relation")
+RELATED_ALIGNS = ("r", "l", "l", "l")
 NOTHING_FOUND = 3  # exit code
 
 
@@ -27,13 +29,10 @@ def search_mentions(
     k: int,
     filter: dict[str, list[str]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Look mentions up.
+    """Return `mention`, `note` and `candidates` of each mention.
 
-    kb (KnowledgeBase): The knowledge base.
-    mentions (Sequence[str]): Their texts.
-    k (int): Candidates for each at the most.
-    filter (dict[str, list[str]] | None): What may be found, from `gather_filter`.
-    RETURNS (list[dict[str, Any]]): For each its `mention`, `note` and `candidates`.
+    k (int): Maximum of candidates.
+    filter (dict[str, list[str]] | None): From `gather_filter`.
     """
     options: dict[str, Any] = {"filter": filter} if filter else {}
     return [
@@ -45,12 +44,7 @@ def search_mentions(
 
 
 def candidate_row(rank: int, candidate: dict[str, Any]) -> list[str]:
-    """Put a candidate in a row.
-
-    rank (int): Its place, from 1.
-    candidate (dict[str, Any]): The candidate.
-    RETURNS (list[str]): A cell for each of `HEADER`.
-    """
+    """Return the cells of a candidate, one for each of `HEADER`."""
     from ..formats.table import shorten
 
     texts = (candidate["cui"], candidate["name"], candidate["alias"])
@@ -60,11 +54,7 @@ def candidate_row(rank: int, candidate: dict[str, Any]) -> list[str]:
 
 
 def show_result(result: dict[str, Any]) -> str:
-    """Draw what was found for a mention.
-
-    result (dict[str, Any]): From `search_mentions`.
-    RETURNS (str): The mention, maybe a note, and a table.
-    """
+    """Format a result of `search_mentions` as a table."""
     from ..formats.table import WIDEST, shorten
 
     note = f" ({result['note']})" if result["note"] else ""
@@ -93,8 +83,8 @@ def search(
 
     Example: spacy sapbert kb search cold --kb models/kb --types DISO --json
 
-    Exit code: 0 = every mention has a candidate; 3 = one has none; 1 = an error, which
-    is told in a line; 2 = the options cannot be understood.
+    Exit code: 0 = every mention has a candidate; 3 = one has none; 1 = an error,
+    printed in one line; 2 = wrong options.
     """
     filter = gather_filter(types, sources, languages, allow, deny)
     results = search_mentions(load_kb(kb), mentions, k=k, filter=filter)
@@ -103,4 +93,71 @@ def search(
     else:
         typer.echo("".join(map(show_result, results)).strip("\n"))
     if not all(result["candidates"] for result in results):
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def list_related(
+    kb: "KnowledgeBase", cuis: Sequence[str], *, k: int
+) -> list[dict[str, Any]]:
+    """Return current `cui` and `name` of each concept, and `related` from `kb.related`.
+
+    cuis (Sequence[str]): Ids; they may be retired.
+    k (int): Maximum of neighbours.
+    """
+    concepts = [kb[cui] for cui in cuis]
+    return [
+        {
+            "cui": concept.cui,
+            "name": concept.name,
+            "related": [one._asdict() for one in kb.related(concept.cui, k=k)],
+        }
+        for concept in concepts
+    ]
+
+
+def show_related(result: dict[str, Any]) -> str:
+    """Format a result of `list_related` as a table."""
+    from ..formats.table import WIDEST, shorten
+
+    rows = [
+        [
+            f"{one['score']:.3f}",
+            shorten(one["cui"]),
+            shorten(one["name"]),
+            one["relation"] or "",
+        ]
+        for one in result["related"]
+    ]
+    body = "\nno other concepts\n"
+    if rows:
+        body = table(
+            rows,
+            header=RELATED_HEADER,
+            divider=True,
+            aligns=RELATED_ALIGNS,
+            max_col=WIDEST,
+        )
+    return f"\n{shorten(result['cui'])} {shorten(result['name'])}\n{body}"
+
+
+@kb_app.command("related")
+def related(
+    cuis: list[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
+    kb: str | None = typer.Option(None, help="Folder or name. [the installed]"),
+    k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Neighbours."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """ids + kb/ -> the nearest concepts, with their relations
+
+    Example: spacy sapbert kb related C0027051 --kb models/kb -k 20
+
+    Exit code: 0 = every concept has neighbours; 3 = one has none; 1 = an error, printed
+    in one line; 2 = wrong options.
+    """
+    results = list_related(load_kb(kb), cuis, k=k)
+    if as_json:
+        typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
+    else:
+        typer.echo("".join(map(show_related, results)).strip("\n"))
+    if not all(result["related"] for result in results):
         raise typer.Exit(NOTHING_FOUND)

@@ -1,12 +1,10 @@
-"""`spacy sapbert link`: texts in, linked entities out."""
+"""`spacy sapbert link`: link the entities of texts."""
 
 import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import (
-    Any,
-)
+from typing import Any
 
 import typer
 from tqdm import tqdm
@@ -25,13 +23,9 @@ from .resume import digest_inputs, digest_json, digest_kb, digest_pipeline
 def choose_format(
     format: str | None, output: Path | None, shard_size: int | None
 ) -> str:
-    """Choose the format of the output.
+    """Return the format: as given, JSONL for parts, else by the ending of the output.
 
-    format (str | None): What was asked for.
-    output (Path | None): The file or folder, if any.
-    shard_size (int | None): Given for a folder.
-    RETURNS (str): The format: of the ending, of a table, or JSONL for parts.
-    RAISES (SapbertError): If the ending tells nothing.
+    RAISES (SapbertError): If the ending is unknown.
     """
     from ..formats.registry import guess_format
 
@@ -45,14 +39,7 @@ def choose_format(
 def check_output(
     output: Path | None, format: str, *, shard_size: int | None, force: bool
 ) -> None:
-    """Check that the output can be written, before anything is loaded.
-
-    output (Path | None): The file or folder, if any.
-    format (str): The format.
-    shard_size (int | None): Given for a folder of parts.
-    force (bool): A file may be replaced.
-    RAISES (SapbertError): If it cannot.
-    """
+    """Raise an error if the output cannot be written, before anything is loaded."""
     from ..formats.registry import FOLDERS
 
     if shard_size is not None:
@@ -83,8 +70,8 @@ def link(
     shard_size: int | None = typer.Option(
         None,
         min=1,
-        help="Write parts of so many documents into the folder `--output`; the same "
-        "command again goes on where it was stopped.",
+        help="Write parts with this number of documents into the folder `--output`; "
+        "the same command continues a stopped run.",
     ),
     kb: str | None = typer.Option(
         None, help="Folder or name of a knowledge base. [the installed]"
@@ -104,7 +91,7 @@ def link(
         None,
         min=-1,
         max=1,
-        help="Cosine under which it is NIL. [as the linker, the kb]",
+        help="Minimum score of a link. [as the linker, the kb]",
     ),
     types: str | None = TYPES,
     sources: str | None = SOURCES,
@@ -115,26 +102,26 @@ def link(
         False, "--one-text", help="The standard input is one text, not JSONL."
     ),
     batch_size: int = typer.Option(
-        64, min=1, help="Documents held at once, in each process."
+        64, min=1, help="Documents in memory at once, in each process."
     ),
     engine: str | None = typer.Option(
-        None, help="Runs the encoder: torch or openvino. [as the linker: torch]"
+        None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
     ),
     precision: str | None = typer.Option(
-        None, help="Of the encoder: float32 or bf16. [as the linker: float32]"
+        None, help="Precision of the encoder: float32 or bf16. [as the linker: float32]"
     ),
     n_process: int = typer.Option(
-        1, min=1, help="Processes that link; each opens the pipeline for itself."
+        1, min=1, help="Number of processes; each opens the pipeline."
     ),
-    no_text: bool = typer.Option(False, "--no-text", help="Leave the texts out."),
+    no_text: bool = typer.Option(False, "--no-text", help="Do not write the texts."),
     force: bool = typer.Option(
-        False, "--force", help="Replace the output; of a folder, the parts in it."
+        False, "--force", help="Replace the output, or the parts in a folder."
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """texts + pipeline + kb/ -> linked entities
 
-    Documents of a .spacy file that have entities are linked as they are.
+    Documents of a .spacy file that have entities keep them.
 
     Example: spacy sapbert link notes/ --pipeline en_core_sci_sm --kb models/kb
     --output linked.jsonl
@@ -148,8 +135,8 @@ def link(
     Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked.jsonl
     --n-process 4 --engine openvino
 
-    Exit code: 0 = every document is linked and written; 1 = stopped by an error, which
-    is told in a line; 2 = the options cannot be understood; 130 = interrupted.
+    Exit code: 0 = every document is linked and written; 1 = an error, printed in one
+    line; 2 = wrong options; 130 = interrupted.
     """
     from ..formats.registry import load_writer
 

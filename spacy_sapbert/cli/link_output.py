@@ -1,4 +1,4 @@
-"""Linked documents → one file, or parts in a folder, and what was done in a line."""
+"""Write linked documents to one file, or to parts in a folder, and count links."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -25,15 +25,13 @@ def count_links(
     spans_key: str | None,
     names: "AttributeNames",
 ) -> "Iterator[NamedDoc]":
-    """Count what passes by.
+    """Yield documents unchanged and count their links.
 
     docs (Iterable[NamedDoc]): Ids and linked Docs.
-    counts (Counter[str]): Is added to: "documents", "entities", "linked", "broader"
-        for those that are linked to a broader concept, and each reason why a mention
-        has no concept.
+    counts (Counter[str]): Updated: "documents", "entities", "linked", "broader" (linked
+        to a broader concept), and the reasons of mentions without a concept.
     spans_key (str | None): A span group; None = the entities.
-    names (AttributeNames): The custom attributes of the linker.
-    YIELDS (NamedDoc): The same.
+    names (AttributeNames): The attributes of the linker.
     """
     from ..formats.entities import describe_entities
     from ..linking.link import BROADER
@@ -52,11 +50,7 @@ def count_links(
 
 
 def summary_line(counts: Counter[str]) -> str:
-    """Say in a line what was done.
-
-    counts (Counter[str]): From `count_links`.
-    RETURNS (str): E.g. "2 documents, 9 entities, 8 linked, 1 NIL (1 blank)".
-    """
+    """Format counts: "2 documents, 9 entities, 8 linked, 1 NIL (1 empty)"."""
     totals = [f"{counts[key]} {key}" for key in ("documents", "entities", "linked")]
     reasons = {k[5:]: n for k, n in sorted(counts.items()) if k.startswith("NIL: ")}
     if counts["broader"]:
@@ -68,7 +62,7 @@ def summary_line(counts: Counter[str]) -> str:
 
 
 def choose_suffix(format: str) -> str:
-    """Return the ending of the files of a format."""
+    """Return the file suffix of a format."""
     from ..formats.registry import SUFFIXES
 
     return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
@@ -84,16 +78,16 @@ def make_part_writer(
     on_doc: Callable[[], Any],
     run: Callable[..., Any] | None = None,
 ) -> WritePart:
-    """Put pipeline and format together to what writes linked documents.
+    """Return a function that links documents and writes them.
 
     nlp (Language): The pipeline.
     linker (SapbertLinker): Its linker.
-    writer (Writer): Of the format.
-    batch_size (int): Documents held at once.
-    include_text (bool): Write the texts too.
-    on_doc (Callable[[], Any]): Told of each document.
+    writer (Writer): Writer of the format.
+    batch_size (int): Documents in memory at once.
+    include_text (bool): Write the texts.
+    on_doc (Callable[[], Any]): Called after each document.
     run (Callable | None): See `link_documents`.
-    RETURNS (WritePart): Takes documents and a file, gives the counts.
+    RETURNS (WritePart): Documents and a file → the counts.
     """
     from ..formats.entities import AttributeNames
 
@@ -123,13 +117,13 @@ def write_whole(
     *,
     format: str,
 ) -> str:
-    """Write all documents to one file, or to the folder of a format that has one.
+    """Write all documents to one file or, for some formats, one folder.
 
     output (Path | None): The file or folder; None = the standard output.
     documents (Iterable[Document]): The documents.
     write_part (WritePart): Links and writes them.
     format (str): The format.
-    RETURNS (str): What was done, in a line.
+    RETURNS (str): A summary in one line.
     """
     from ..formats.registry import open_target
 
@@ -150,14 +144,15 @@ def write_folder(
     command: dict[str, Any],
     force: bool,
 ) -> str:
-    """Write documents in parts, or those that are missing.
+    """Write documents in parts, or the parts that are missing.
 
     output (Path): The folder.
     documents (Iterable[Document]): All documents.
-    write_part (WritePart): Links and writes those of one part.
-    command (dict[str, Any]): What decides the output, with `format` and `shard_size`.
-    force (bool): Begin anew.
-    RETURNS (str): What was done, in a line.
+    write_part (WritePart): Links and writes one part.
+    command (dict[str, Any]): Everything that decides the output, with `format` and
+        `shard_size`.
+    force (bool): Remove existing parts first.
+    RETURNS (str): A summary in one line.
     RAISES (SapbertError): See `open_state` and `write_parts`.
     """
     with hold_folder(output):
@@ -173,8 +168,8 @@ def write_folder(
             )
         except KeyboardInterrupt:
             done = sum(part["documents"] for part in state["parts"])
-            line = f"Interrupted: {done} documents are done, in {output}. The same "
-            typer.echo(f"{line}command again goes on behind them.", err=True)
+            line = f"Interrupted: {done} documents are written to {output}. "
+            typer.echo(f"{line}The same command continues after them.", err=True)
             raise
     total: Counter[str] = Counter()
     for part in state["parts"]:

@@ -1,4 +1,4 @@
-"""Hangs our commands on spaCy's own command line, as the `spacy_cli` entry point."""
+"""Adds the commands to spaCy's command line, as the `spacy_cli` entry point."""
 
 from spacy.cli._util import app as spacy_app
 

@@ -1,9 +1,9 @@
-"""`spacy sapbert regress`: cases of a vocabulary in, what is not as expected out."""
+"""`spacy sapbert regress`: cases → those that are not linked as expected."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 from wasabi import msg, table
@@ -11,71 +11,44 @@ from wasabi import msg, table
 from ..errors import Errors, SapbertError
 from ..evaluation.regression import run_cases
 from ..evaluation.regression_cases import read_cases
+from ..formats.entities import NIL
 from ..pipeline.running import complete_pipeline, load_pipeline
 from ..system.writing import write_atomically
 from .app import app
+
+if TYPE_CHECKING:
+    from ..evaluation.regression import Outcome
 
 HEADER = ("case", "mention", "expected", "found", "name", "score", "remarks", "note")
 ALIGNS = ("l", "l", "l", "l", "l", "r", "l", "l")
 FAILED, UNUSABLE = 1, 2  # exit codes
 
 
-def failure_row(outcome: dict[str, Any]) -> list[str]:
-    """Put a case that failed in a row.
-
-    outcome (dict[str, Any]): From `run_cases`.
-    RETURNS (list[str]): A cell for each of `HEADER`.
-    """
-    from ..formats.entities import NIL
+def failure_row(outcome: "Outcome") -> list[str]:
+    """Return a cell for each of `HEADER`."""
     from ..formats.table import shorten
 
-    score = outcome["score"]
-    found = outcome["cui"] or NIL
-    if outcome["link_note"]:
-        found += f" ({outcome['link_note']})"
-    return [
-        shorten(f"{outcome['file']}:{outcome['line']}"),
-        shorten(outcome["mention"]),
-        shorten(", ".join(outcome["expected"])),
-        shorten(found),
-        shorten(outcome["name"] or ""),
-        "" if score is None else f"{score:.3f}",
-        shorten("; ".join(outcome["remarks"])),
-        shorten(outcome["note"] or ""),
+    note = f" ({outcome.link_note})" if outcome.link_note else ""
+    texts = [
+        f"{outcome.file}:{outcome.line}",
+        outcome.mention,
+        ", ".join(outcome.expected),
+        (outcome.cui or NIL) + note,
+        outcome.name or "",
+        "" if outcome.score is None else f"{outcome.score:.3f}",
+        "; ".join(outcome.remarks),
+        outcome.note or "",
     ]
+    return [shorten(text) for text in texts]
 
 
-def write_outcomes(
-    outcomes: Iterable[dict[str, Any]], output: Path | None
-) -> Iterator[dict[str, Any]]:
-    """Write what became of the cases, and let it pass.
+def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
+    """Format a table of the cases that failed, and a line with the counts."""
+    from ..formats.table import WIDEST
 
-    outcomes (Iterable[dict[str, Any]]): From `run_cases`.
-    output (Path | None): A JSONL file that takes its name once it is whole.
-    YIELDS (dict[str, Any]): The same.
-    """
-    if output is None:
-        yield from outcomes
-        return
-    with write_atomically(output) as file:
-        for outcome in outcomes:
-            line = json.dumps(outcome, ensure_ascii=False, allow_nan=False)
-            file.write(line.encode("utf8") + b"\n")
-            yield outcome
-
-
-def report_failures(failures: list[dict[str, Any]], total: int) -> str:
-    """Draw the cases that failed, and count the others.
-
-    failures (list[dict[str, Any]]): Their outcomes.
-    total (int): How many cases there are.
-    RETURNS (str): A table, if there are any, and a line.
-    """
     line = f"{total} cases, {total - len(failures)} passed, {len(failures)} failed"
     if not failures:
         return line
-    from ..formats.table import WIDEST
-
     rows = [failure_row(outcome) for outcome in failures]
     drawn = table(rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST)
     return f"{drawn.strip()}\n\n{line}"
@@ -93,16 +66,16 @@ def regress(
         None, help="Folder or package, with a linker. [blank English and `--kb`]"
     ),
     output: Path | None = typer.Option(
-        None, help="JSONL file for what became of each case."
+        None, help="JSONL file with the result of each case."
     ),
     force: bool = typer.Option(False, "--force", help="Replace the output."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """cases.yaml + kb/ -> what is not linked as expected
+    """cases.yaml + kb/ -> cases that are not linked as expected
 
     A case: {mention: MI, context: "no MI on the echo", expected: C0026266, label:
-    DISEASE, note: why}. Only expected and mention, or [[marks]] in the context, must be
-    there; expected may be a list, or NIL.
+    DISEASE, note: why}. Required are expected, and mention or [[marks]] in the context;
+    expected may be a list, or NIL.
 
     Example: spacy sapbert regress assets/sample/cases.yaml --kb models/sample/kb
 
@@ -118,11 +91,16 @@ def regress(
         checked = [case for path in cases for case in read_cases(path)]
         nlp = load_pipeline(pipeline)
         linker = complete_pipeline(nlp, kb=kb, detection=False)
-        outcomes = write_outcomes(run_cases(nlp, linker, checked), output)
-        failures = [outcome for outcome in outcomes if not outcome["passed"]]
+        outcomes = list(run_cases(nlp, linker, checked))
+        if output is not None:
+            with write_atomically(output) as file:
+                for outcome in outcomes:
+                    line = json.dumps(outcome._asdict(), ensure_ascii=False)
+                    file.write(line.encode("utf8") + b"\n")
+        failures = [outcome for outcome in outcomes if not outcome.passed]
     except SapbertError as error:
         msg.fail(str(error), exits=UNUSABLE)
     if not quiet:
-        typer.echo(report_failures(failures, len(checked)))
+        typer.echo(format_failures(failures, len(checked)))
     if failures:
         raise typer.Exit(FAILED)

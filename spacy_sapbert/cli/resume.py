@@ -1,4 +1,4 @@
-"""Fingerprints of what decides an output, so that only the same command goes on."""
+"""Digests of everything that decides an output: only the same command resumes."""
 
 import hashlib
 import json
@@ -13,16 +13,12 @@ if TYPE_CHECKING:
 
 
 def digest_json(data: Any) -> str:
-    """Make a fingerprint of plain JSON types: sha256 in hexadecimal."""
+    """Return the sha256 of plain JSON types, in hexadecimal."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def digest_inputs(paths: Iterable[Path]) -> str:
-    """Make a fingerprint of what there is to read.
-
-    paths (Iterable[Path]): The inputs.
-    RETURNS (str): sha256 of the names and sizes of all files.
-    """
+    """Return the sha256 of the names and sizes of all input files."""
     digest = hashlib.sha256()
     for path, name in list_inputs(paths):
         size = path.stat().st_size if path.is_file() else None
@@ -31,21 +27,15 @@ def digest_inputs(paths: Iterable[Path]) -> str:
 
 
 def digest_pipeline(nlp: "Language") -> str:
-    """Make a fingerprint of a pipeline.
-
-    nlp (Language): As it was loaded.
-    RETURNS (str): sha256 of its name, version and config; not of its weights.
-    """
+    """Return the sha256 of name, version and config of a pipeline, not its weights."""
     described = [nlp.meta.get("name"), nlp.meta.get("version"), nlp.config.to_str()]
     return digest_json(described)
 
 
 def digest_kb(folder: Path) -> str:
-    """Make a fingerprint of a knowledge base.
+    """Return the sha256 of a knowledge base: names and sizes of its files, and JSON.
 
-    folder (Path): Its folder.
-    RETURNS (str): sha256 of the names and sizes of its files, and of what its JSON
-        files say: they hold the digests of the others.
+    The JSON files hold the digests of the other files.
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):

@@ -1,8 +1,8 @@
-"""Adapters: a few trained weights inside an encoder whose own weights stay frozen.
+"""Adapters: few trained weights inside an encoder whose own weights are frozen.
 
 The adapter is the one of Pfeiffer with an invertible part: a bottleneck after each
-feed-forward block, and a coupling block on the output of the embeddings. It holds a
-non-linearity, so it cannot be folded into the weights of the encoder: plain AutoModel
+feed-forward block, and a coupling block on the output of the embeddings. It has a
+non-linearity, so it cannot be merged into the weights of the encoder: plain AutoModel
 reads a folder with an adapter as the encoder without it.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "adapter.json"
 WEIGHTS_FILE = "adapter.safetensors"
 FORMAT = 1
-# Those that add the feed-forward block to its input and normalise the sum after it.
+# They normalise the sum of the feed-forward block and its input.
 ARCHITECTURES = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
 PREFIX = "sapbert_adapter."  # of its weights among those of the encoder
 COUPLING_REDUCTION = 2
@@ -28,7 +28,7 @@ INITIAL_DEVIATION = 0.02
 
 
 def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
-    """Freeze an encoder and put a new adapter into it, which hardly changes it yet.
+    """Freeze an encoder and add a new adapter, which at first hardly changes it.
 
     model (PreTrainedModel): The encoder; the adapter becomes its attribute
         `sapbert_adapter`.
@@ -52,7 +52,7 @@ def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
 
 
 def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
-    """Make the modules of an adapter that fits an encoder.
+    """Build the modules of an adapter for an encoder.
 
     model (PreTrainedModel): The encoder, which is not changed.
     settings (AdapterSettings): The size.
@@ -99,10 +99,10 @@ def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
 def place_adapter(
     model: Any, adapter: "nn.ModuleDict", settings: "AdapterSettings"
 ) -> None:
-    """Freeze an encoder and let an adapter take part in its forward pass.
+    """Freeze an encoder and add an adapter to its forward pass.
 
-    model (PreTrainedModel): The encoder. Its class and its own modules stay what they
-        are: hooks call the adapter.
+    model (PreTrainedModel): The encoder. Hooks call the adapter, so its class and
+        modules do not change.
     adapter (nn.ModuleDict): From `make_adapter`.
     settings (AdapterSettings): Its size, kept for `save_adapter`.
     """
@@ -123,8 +123,8 @@ def run_bottleneck(
 ) -> "Tensor":
     """Run a bottleneck, as a hook on the norm that ends a layer.
 
-    The bottleneck sees the normed states; its own residual is the states before the
-    norm, and the same norm follows once more.
+    The input of the bottleneck is the normed states. Its residual is the states before
+    the norm, and the same norm follows again.
 
     bottleneck (nn.Module): Of this layer.
     norm (nn.Module): The norm.
@@ -134,7 +134,7 @@ def run_bottleneck(
     RETURNS (Tensor): The output of the layer. Shape: (n, length, width).
     SOURCE: Pfeiffer et al. (2021), AdapterFusion: the place in the layer.
     """
-    # The method and not the module: its hook would call this function again.
+    # `forward`, since calling the module would run this hook again.
     return norm.forward(args[0] + bottleneck(normed))
 
 
@@ -146,7 +146,7 @@ def run_coupling(
     nets (nn.ModuleList): From the right half to the left one, and back.
     embeddings (nn.Module): Not used.
     args (Any): Not used.
-    states (Tensor): The embedded wordpieces. Shape: (n, length, width).
+    states (Tensor): Embedded tokens. Shape: (n, length, width).
     RETURNS (Tensor): Shape: (n, length, width).
     SOURCE: Dinh et al. (2015), NICE: additive coupling.
     """
@@ -159,29 +159,17 @@ def run_coupling(
 
 
 def trainable_parameters(model: Any) -> list["nn.Parameter"]:
-    """Return what an optimiser has to move: those of the adapter, if there is one.
-
-    model (PreTrainedModel): The encoder.
-    RETURNS (list[nn.Parameter]): All that are not frozen.
-    """
+    """Return the parameters of an encoder that are not frozen."""
     return [weights for weights in model.parameters() if weights.requires_grad]
 
 
 def count_trainable(model: Any) -> int:
-    """Count the trained parameters, for the model card.
-
-    model (PreTrainedModel): The encoder.
-    RETURNS (int): The numbers in all that are not frozen.
-    """
+    """Return the number of trained values, for the model card."""
     return sum(weights.numel() for weights in trainable_parameters(model))
 
 
 def own_weights(model: Any) -> dict[str, "Tensor"]:
-    """Return the weights of an encoder without those of its adapter.
-
-    model (PreTrainedModel): The encoder.
-    RETURNS (dict[str, Tensor]): As plain AutoModel names them.
-    """
+    """Return the weights of an encoder without those of its adapter, by name."""
     return {
         name: weights
         for name, weights in model.state_dict().items()
@@ -190,21 +178,17 @@ def own_weights(model: Any) -> dict[str, "Tensor"]:
 
 
 def has_adapter(folder: Path) -> bool:
-    """Return whether an encoder folder has an adapter, be it whole or not.
-
-    folder (Path): The folder.
-    RETURNS (bool): Whether one of the two files is there.
-    """
+    """Return whether a folder has one of the two files of an adapter."""
     return (folder / SETTINGS_FILE).exists() or (folder / WEIGHTS_FILE).exists()
 
 
 def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
-    """Write the adapter of an encoder, apart from the encoder's own weights.
+    """Write the adapter of an encoder without the encoder's own weights.
 
     folder (Path): An existing folder.
     model (PreTrainedModel): The encoder with the adapter.
-    base (str | None): The encoder without it, a folder or a hub id; None if its
-        weights lie in the same folder.
+    base (str | None): Folder or hub id of the encoder; None = its weights are in the
+        same folder.
     """
     from safetensors.torch import save_file
 
@@ -216,12 +200,12 @@ def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
 
 
 def read_adapter(folder: Path) -> tuple["AdapterSettings", str | None]:
-    """Read what an adapter is like and what it belongs to.
+    """Read the settings of an adapter.
 
     folder (Path): From `save_adapter`.
-    RETURNS (tuple[AdapterSettings, str | None]): The size, and the base; None if the
-        base's weights lie in the same folder.
-    RAISES (SapbertError): If the description is missing, damaged or of a later format.
+    RETURNS (tuple[AdapterSettings, str | None]): The size, and the base; None = the
+        weights of the base are in the same folder.
+    RAISES (SapbertError): If the file is missing, damaged or of a later format.
     """
     path = folder / SETTINGS_FILE
     try:
@@ -240,9 +224,9 @@ def read_adapter(folder: Path) -> tuple["AdapterSettings", str | None]:
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
-    """Put a saved adapter into the encoder that it was trained in.
+    """Add a saved adapter to the encoder that it was trained in.
 
-    model (PreTrainedModel): The encoder, which is frozen by this.
+    model (PreTrainedModel): The encoder, which becomes frozen.
     folder (Path): From `save_adapter`.
     RAISES (SapbertError): If the adapter is missing or damaged, or does not fit.
     """
@@ -252,7 +236,7 @@ def attach_adapter(model: Any, folder: Path) -> None:
 
     settings, _ = read_adapter(folder)
     path = folder / WEIGHTS_FILE
-    # No random numbers are drawn for weights that the file has.
+    # No random initial weights: they come from the file.
     with torch.device("meta"):
         adapter = make_adapter(model, settings)
     adapter.to_empty(device=model.device)
@@ -262,18 +246,18 @@ def attach_adapter(model: Any, folder: Path) -> None:
         reason = f"{error}."
         raise SapbertError(Errors.E211.format(path=path, reason=reason)) from None
     except RuntimeError as error:
-        # torch names each of a hundred weights.
-        reason = "its weights have other names or shapes than this encoder asks for."
+        # The message of torch names a hundred weights.
+        reason = "its weights have other names or shapes than this encoder needs."
         raise SapbertError(Errors.E211.format(path=path, reason=reason)) from error
     place_adapter(model, adapter, settings)
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterSettings:
-    """How large an adapter is.
+    """The size of an adapter.
 
-    reduction (int): How many times narrower than the encoder its bottlenecks are. On
-        BERT-BASE, 1 makes 13 % of the parameters trained ones, 16 makes 1 %.
+    reduction (int): Width of the encoder divided by that of the bottlenecks. For
+        BERT-BASE, 1 trains 13 % of the parameters, 16 trains 1 %.
     """
 
     reduction: int

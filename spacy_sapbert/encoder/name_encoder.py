@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from thinc.api import Model
 
-from ..system.forks import ProcessLock, guard_encoder
+from ..system.forks import ProcessLock, make_fork_safe
 from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
 
@@ -77,7 +77,7 @@ def open_encoder(
     RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
         adapter does not fit, or the engine cannot run it.
     """
-    guard_encoder()
+    make_fork_safe()
     engine, _, precision = model.attrs["run"]
     settings = settings or read_settings(Path(source))
     use_engine(model, open_engine(engine, source, settings, precision), settings)

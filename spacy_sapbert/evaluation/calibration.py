@@ -45,20 +45,6 @@ class TopScores(NamedTuple):
     known: np.ndarray
 
 
-class Criterion(NamedTuple):
-    """How the threshold is chosen.
-
-    name (str): "f1", "accuracy" or "precision".
-    level (float): The precision to reach; 0 for the others.
-    """
-
-    name: str
-    level: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.level:g}" if self.level else self.name
-
-
 @dataclass
 class Logistic:
     """Score → probability: 1 / (1 + exp(−(slope · score + intercept)))."""
@@ -74,14 +60,13 @@ class Logistic:
         return probabilities
 
 
-def parse_criterion(text: str) -> Criterion:
-    """Parse "f1", "accuracy" or "precision=0.95"."""
-    if text in ("f1", "accuracy"):
-        return Criterion(text)
+def parse_criterion(text: str) -> tuple[str, float]:
+    """Parse "f1", "accuracy" or "precision=0.95": the measure and the precision."""
+    name, _, level = text.partition("=")
     match = PRECISION.fullmatch(text)
-    if not match or not float(match.group(1)):
+    if text not in ("f1", "accuracy") and not (match and float(level)):
         raise SapbertError(Errors.E581.format(value=text))
-    return Criterion("precision", float(match.group(1)))
+    return name, float(level or 0)
 
 
 def read_gold_files(
@@ -163,20 +148,20 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
         }
 
 
-def choose_threshold(top: TopScores, criterion: Criterion) -> float:
+def choose_threshold(top: TopScores, criterion: str) -> float:
     """Return the best of all scores as the threshold, of equally good ones the lowest.
 
+    criterion (str): "f1", "accuracy", or e.g. "precision=0.95": the lowest with it.
     RAISES (SapbertError): If no threshold reaches the precision.
     """
+    name, level = parse_criterion(criterion)
     thresholds = np.unique(top.scores[np.isfinite(top.scores)])
-    values = np.nan_to_num(compute_measures(top, thresholds)[criterion.name], nan=-1.0)
-    if criterion.name != "precision":
+    values = np.nan_to_num(compute_measures(top, thresholds)[name], nan=-1.0)
+    if name != "precision":
         return float(thresholds[np.argmax(values)])
-    if values.max() < criterion.level:
-        raise SapbertError(
-            Errors.E585.format(level=criterion.level, best=float(values.max()))
-        )
-    return float(thresholds[np.argmax(values >= criterion.level)])
+    if values.max() < level:
+        raise SapbertError(Errors.E585.format(level=level, best=float(values.max())))
+    return float(thresholds[np.argmax(values >= level)])
 
 
 def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
@@ -222,9 +207,7 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
 
 
 def calibrate(
-    top: TopScores,
-    criterion: Criterion,
-    known: Calibration | None = None,
+    top: TopScores, criterion: str, known: Calibration | None = None
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 

@@ -28,27 +28,18 @@ Place = tuple[str, int]  # file, line
 
 
 class Prediction(NamedTuple):
-    """One line of predictions.jsonl.
-
-    number (int): Line in predictions.jsonl.
-    answers (list[Answer]): The best first.
-    """
+    """A line number of predictions.jsonl, and its answers, the best first."""
 
     number: int
     answers: list[Answer]
 
 
 class Comparison(TypedDict):
-    """Two linkers on the same mentions, Acc@1 by concepts.
+    """Acc@1 by concepts of two linkers on the same mentions.
 
-    first (float): Accuracy of the first linker.
-    second (float): Accuracy of the second linker.
-    difference (float): Second minus first.
-    interval (list[float]): Bootstrap interval of the difference.
-    only_first (int): Mentions that only the first linker links better.
-    only_second (int): Mentions that only the second linker links better.
-    test (str): Name of the test.
-    p (float): Its two-sided p-value.
+    difference (float): Second minus first, with its bootstrap `interval`.
+    only_first (int): Mentions that the first linker links better.
+    p (float): Two-sided p-value of the `test`.
     """
 
     first: float

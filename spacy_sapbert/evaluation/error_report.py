@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
+from ..linking.candidates import Entry
 from ..linking.surface_forms import name_form
 from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
@@ -172,13 +173,15 @@ def describe_answers(
             continue
         missing = missing and cui not in right
         # A row may have several names of a concept; the linker shows the first one.
+        row = best[cui].row
         entry = min(
             (
                 entry
-                for entry in kb.entries([best[cui].row])[best[cui].row]
+                for entry in kb.entries([row]).get(row, ())
                 if aliases.get(entry.cui, entry.cui) == cui
             ),
             key=lambda entry: (not entry.preferred, entry.cui, entry.alias),
+            default=Entry(row, cui, "", "(training mention)", False),
         )
         shown = {"cui": entry.cui, "name": entry.name, "alias": entry.alias}
         score = {"score": best[cui].score, "right": cui in right}

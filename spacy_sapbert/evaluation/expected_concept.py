@@ -1,238 +1,218 @@
-"""Where the concept stands that a mention should have had."""
+"""Where the expected concept of a mention stands, and what may change that."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from ..linking.candidates import SCORE_DIGITS
+from ..kb.knowledge_base import KnowledgeBase
+from ..kb.related import relate_concepts
+from ..kb.store import Store
+from ..linking.candidates import Candidate, Entry
+from ..linking.filters import Filter
+from ..linking.link import BROADER, Linked
+from ..linking.options import LinkOptions
+from ..linking.ranking import SCORE_DIGITS
 from ..pipeline.annotations import NIL
-from .trace import ExactSearch, Lookup, rejecting_fields
+from .error_causes import is_short_form
+from .regression import MentionContext
 
-if TYPE_CHECKING:
-    from ..kb.knowledge_base import KnowledgeBase
-    from ..kb.store import Entry
-    from ..vocabularies.concepts import Concept
+MAX_K = 1000  # the deepest ranking
+SLACK = 2 * 10**-SCORE_DIGITS  # by which scores of two searches may differ
 
-MOST_NEARER = 10_000  # names before the expected one of which the concepts are counted
-SLACK = 2e-6  # by which cosines of equal vectors differ
-# What may have become of the expected concept.
 STATES = {
-    "found": "it is what was found",
-    "nil": "it is the best candidate, which does not count",
-    "tied": "it is as near as what was found",
-    "behind": "another is nearer",
-    "missed": "the index does not find it, an exact search does",
-    "filtered": "it is left out",
+    "found": "it is the linked concept",
+    "not_accepted": "it is the first candidate, but it is not accepted",
+    "tied": "it has the same score as the first candidate",
+    "behind": "another concept has a higher score",
+    "missed": "the index does not find it",
+    "filtered": "the filter removes it",
     "removed": "it was removed from the knowledge base",
-    "unknown": "the knowledge base has no such concept",
-    "unreadable": "the encoder can read none of its names",
-    "not_looked_up": "there is nothing to look up",
+    "unknown": "it is not in the knowledge base",
+    "unreadable": "the encoder cannot read any of its names",
+    "not_searched": "the mention cannot be searched",
+}
+# What may link the mention to the expected concept, by state.
+SUGGESTIONS = {
+    "not_accepted": "The note is {note}: lower the `threshold` {threshold}, or set "
+    '`ambiguous = "link"`. A lower threshold adds wrong links elsewhere.',
+    "tied": "{first} has the name too. Its types are {first_types}, the expected ones "
+    "are {types}: if they differ, set `label_types`. If their sources differ, set "
+    "`source_rank`. If no mention means {first}, remove the name there: {remove}",
+    "behind": "If the mention is a name of it, add the name: {add}",
+    "missed": "Set a larger `k` than {k}, or build the knowledge base with a larger "
+    "`ef` or with `--backend exact`.",
+    "filtered": "Change {fields}: its types are {types}.",
+    "removed": "Add it again with all its names: {add}",
+    "unknown": "Check the id, or add the concept with all its names: {add}",
+    "unreadable": "Add a name that the encoder can read: {add}",
+    "not_searched": "The encoder cannot read the mention. Mark another text.",
 }
 
 
-class Nearest(NamedTuple):
-    """The name of a concept that is nearest to a mention.
+@dataclass
+class Expected:
+    """The concept that a mention should have.
 
-    score (float): Its cosine.
-    entry (Entry): The name.
-    by (list[str]): The fields of the filter that leave it out.
+    given (str): Its id, which may be retired; "NIL" for no concept.
+    state (str): One of `STATES`.
+    rank (int | None): Rank among the first 1,000 concepts.
+    alias (str | None): Its nearest name; `score` is the score of this name.
+    filtered_by (list[str]): The fields of the filter that remove it.
+    relation (str | None): What the first candidate is to it: "parent", "child" or
+        "sibling".
     """
 
-    score: float
-    entry: "Entry"
-    by: list[str]
+    given: str
+    state: str
+    cui: str | None = None
+    name: str | None = None
+    types: list[str] = field(default_factory=list)
+    rank: int | None = None
+    alias: str | None = None
+    score: float | None = None
+    filtered_by: list[str] = field(default_factory=list)
+    relation: str | None = None
+
+
+def rejecting_fields(
+    kb: KnowledgeBase, filter: Filter, entries: Sequence[Entry]
+) -> list[str]:
+    """Return the fields of a filter that remove all of some names."""
+    rejecting: list[str] = []
+    for each in fields(filter):
+        alone = Filter(**{each.name: getattr(filter, each.name)})
+        if alone and not any(map(kb.resolve_filter(alone).matches, entries)):
+            rejecting.append(each.name)
+    return rejecting
 
 
 def locate_expected(
-    lookup: Lookup,
-    cui: str,
-    searched: ExactSearch | None,
-    *,
-    missed: set[str],
-) -> dict[str, Any]:
+    kb: KnowledgeBase,
+    given: str,
+    linked: Linked,
+    vector: np.ndarray | None,
+    filter: Filter,
+    rank_deeper: Callable[[], list[Candidate]],
+) -> Expected:
     """Find where the expected concept stands.
 
-    lookup (Lookup): The answer.
-    cui (str): Its id, maybe a retired one; "NIL" for no concept.
-    searched (ExactSearch | None): Compares all names; None = not asked for.
-    missed (set[str]): Concepts that the index did not find.
-    RETURNS (dict[str, Any]): `asked`, the id; `cui`, which has its place now; `state`,
-        of `STATES`; `name`, `types`; `rank` among the candidates; its nearest name
-        that may be found, `alias`, with `score` and by how much it falls behind the
-        first, `margin`; how many names (`names_nearer`) and concepts, by their
-        best names (`exact_rank`), are nearer than that; the fields that leave it out
-        (`filtered_by`); its nearest name that was removed (`removed_alias`); how what
-        was found stands to it (`relation`).
+    given (str): Its id, which may be retired; "NIL" for no concept.
+    vector (np.ndarray | None): Of the mention; None if it cannot be searched.
+    rank_deeper (Callable[[], list[Candidate]]): Returns the first `MAX_K` candidates.
     """
-    concept = None if cui == NIL else lookup.kb.concept(cui)
-    built = None if cui == NIL else lookup.kb.layers[0].store.concept(cui)
-    known = concept or built
-    located: dict[str, Any] = {
-        "asked": cui,
-        "cui": known.cui if known else None,
-        "state": "unknown",
-        "name": known.name if known else None,
-        "types": list(known.types) if known else [],
-        "rank": None,
-        "alias": None,
-        "score": None,
-        "margin": None,
-        "names_nearer": None,
-        "exact_rank": None,
-        "filtered_by": [],
-        "removed_alias": None,
-        "relation": None,
-    }
-    if cui == NIL:
-        located["state"] = "behind" if lookup.cui else "found"
-        return located
-    if known is None or lookup.vector is None:
-        located["state"] = "unknown" if known is None else "not_looked_up"
-        return located
-    located["removed_alias"] = nearest_removed(lookup, built)
+    if given == NIL:
+        return Expected(given, "behind" if linked.cui else "found")
+    concept = kb.concept(given)
     if concept is None:
-        located["state"] = "removed"
-        return located
-    nearest = nearest_name(lookup, concept)
-    if nearest is None:
-        located["state"] = "found" if lookup.cui == concept.cui else "unreadable"
-        return located
-    candidates = lookup.linked.candidates
-    ranks = {candidate["cui"]: candidate["rank"] for candidate in candidates}
-    located.update(
-        rank=ranks.get(concept.cui),
-        alias=nearest.entry.alias,
-        score=nearest.score,
-        filtered_by=nearest.by,
-        state=tell_state(lookup, concept.cui, nearest, missed),
-    )
-    if searched is not None and not nearest.by:
-        located.update(count_nearer(lookup, searched, nearest))
-    if candidates:
-        located["margin"] = round(candidates[0]["score"] - nearest.score, SCORE_DIGITS)
-        found = lookup.cui or candidates[0]["cui"]
-        located["relation"] = relate(lookup.kb, found, concept.cui)
-    return located
+        old = Store(kb.folder).concept(given)  # without the overlay
+        if old is None:
+            return Expected(given, "unknown")
+        return Expected(given, "removed", old.cui, old.name, old.types)
+    expected = Expected(given, "behind", concept.cui, concept.name, concept.types)
+    entries = kb.store.entries_of(concept.cui)
+    if vector is None or not entries:
+        expected.state = "unreadable" if vector is not None else "not_searched"
+    else:
+        if filter:
+            kept = [e for e in entries if kb.resolve_filter(filter).matches(e)]
+            expected.filtered_by = [] if kept else rejecting_fields(kb, filter, entries)
+            entries = kept or entries
+        scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
+        expected.alias = entries[int(np.argmax(scores))].alias
+        expected.score = round(float(scores.max()), SCORE_DIGITS)
+        expected.state = rank_expected(expected, linked, rank_deeper)
+    if linked.candidates and linked.candidates[0]["cui"] != concept.cui:
+        first = linked.candidates[0]["cui"]
+        (expected.relation,) = relate_concepts(kb, concept.cui, [first])
+    if linked.cui == concept.cui:
+        expected.state = "found"
+    return expected
 
 
-def tell_state(lookup: Lookup, cui: str, nearest: Nearest, missed: set[str]) -> str:
-    """Tell what became of a concept that has names; see `STATES`."""
-    best = lookup.best
-    if lookup.cui == cui:
-        return "found"
-    if best is not None and best["cui"] == cui:
-        return "nil"
-    if nearest.by:
+def rank_expected(
+    expected: Expected, linked: Linked, rank_deeper: Callable[[], list[Candidate]]
+) -> str:
+    """Find the rank of a concept that can be searched, and return its state."""
+    if expected.filtered_by:
         return "filtered"
-    orders = {hit.entry.cui: hit.order for hit in lookup.hits}
-    if best is not None and orders.get(cui) == orders[best["cui"]]:
-        return "tied"
-    return "missed" if cui in missed else "behind"
+    candidates = linked.candidates
+    if not any(candidate["cui"] == expected.cui for candidate in candidates):
+        candidates = rank_deeper()
+    own = next((one for one in candidates if one["cui"] == expected.cui), None)
+    if own is None:
+        last = candidates[-1]["score"] if len(candidates) >= MAX_K else -1.0
+        return "missed" if (expected.score or 0.0) > last + SLACK else "behind"
+    expected.rank, expected.alias = own["rank"], own["alias"]
+    if own["rank"] == 1:
+        return "not_accepted"
+    tied = candidates[0]["tie"] and own["score"] == candidates[0]["score"]
+    return "tied" if tied else "behind"
 
 
-def nearest_name(lookup: Lookup, concept: "Concept") -> Nearest | None:
-    """Find the name of a concept that is nearest to the mention.
-
-    lookup (Lookup): The answer.
-    concept (Concept): The concept.
-    RETURNS (Nearest | None): Of those that may be found, or else of all; None if the
-        encoder can read none.
-    """
-    assert lookup.vector is not None
-    entries = lookup.kb.store.entries_of(concept.cui)
-    if not entries:
-        return None
-    vectors = lookup.kb.vectors(np.array([entry.row for entry in entries]))
-    names = [
-        Nearest(
-            round(float(score), SCORE_DIGITS),
-            entry,
-            rejecting_fields(lookup.kb, lookup.wanted, entry),
+def suggest(
+    kb: KnowledgeBase,
+    context: MentionContext,
+    options: LinkOptions,
+    linked: Linked,
+    expected: Expected,
+) -> list[str]:
+    """Suggest what may link a mention to the expected concept, in words."""
+    if expected.state == "found":
+        return []
+    first = linked.candidates[0] if linked.candidates else None
+    if expected.given == NIL:
+        return suggest_nil(linked)
+    threshold = options.threshold
+    cui, folder = expected.cui or expected.given, str(kb.folder)
+    gone = expected.state == "removed" and expected.name
+    add = ["add", folder, "--cui", cui, "--alias", gone or context.text]
+    remove = ["remove", folder]
+    if first:
+        many = len(kb[first["cui"]].aliases) > 1
+        remove += [first["cui"], *(["--alias", first["alias"]] if many else [])]
+    values = {
+        "add": shlex.join(["spacy", "sapbert", "kb", *add]),
+        "remove": shlex.join(["spacy", "sapbert", "kb", *remove]),
+        "first": f"{first['cui']} ({first['name']})" if first else "",
+        "first_types": (first and ", ".join(first["types"])) or "unknown",
+        "types": ", ".join(expected.types) or "unknown",
+        "fields": " and ".join(f"`{name}`" for name in expected.filtered_by),
+        "threshold": kb.manifest.threshold if threshold is None else threshold,
+        "note": linked.note,
+        "k": options.k,
+    }
+    states = [expected.state]
+    if expected.state in ("behind", "missed") and first and first["score"] == 1:
+        states.insert(0, "tied")  # the mention is a name of another concept
+    if expected.state in ("missed", "not_accepted") and expected.score != 1:
+        states.append("behind")
+    found = [SUGGESTIONS[state].format(**values) for state in states]
+    if context.defined and not context.long_form:
+        found.insert(
+            0,
+            f'The document defines it as "{context.defined}", but no component uses '
+            "that. Add `sapbert_abbreviations` to the pipeline, before the linker.",
         )
-        for score, entry in zip(vectors @ lookup.vector, entries, strict=True)
-    ]
-    return min(
-        names,
-        key=lambda name: (
-            bool(name.by),
-            -name.score,
-            not name.entry.preferred,
-            name.entry.alias,
-        ),
-    )
+    elif is_short_form(context.mention) and not context.long_form:
+        found.append(
+            "It looks like an abbreviation. If the document defines it, link the whole "
+            "document with the component `sapbert_abbreviations`."
+        )
+    if kb.embed([context.text]).truncated[0]:
+        found.append("It is longer than the encoder reads. Mark a shorter mention.")
+    if (expected.rank or 0) > options.k:
+        found.append(f"With `k = {expected.rank}` it is the last candidate.")
+    return found
 
 
-def nearest_removed(lookup: Lookup, built: "Concept | None") -> str | None:
-    """Find the removed name of a concept that is nearest to the mention."""
-    if lookup.vector is None or built is None:
-        return None
-    removed = lookup.kb.layers[0].is_removed
-    gone = [alias for alias in built.aliases if removed(built.cui, alias)]
-    if not gone:
-        return None
-    scores = lookup.kb.encode(gone) @ lookup.vector
-    return gone[int(np.argmax(scores))]
-
-
-def count_nearer(
-    lookup: Lookup, searched: ExactSearch, nearest: Nearest
-) -> dict[str, int | None]:
-    """Count what is nearer to the mention than the expected concept.
-
-    lookup (Lookup): The answer.
-    searched (ExactSearch): Compares all names.
-    nearest (Nearest): The name of the expected concept.
-    RETURNS (dict[str, int | None]): `names_nearer` that may be found, and
-        `exact_rank` of the concept; None if the names are too many.
-    """
-    assert lookup.vector is not None
-    wanted = lookup.wanted
-    admitted = lookup.kb.contents.admitted(wanted) if wanted else None
-    cosines = searched.cosines(lookup.vector)
-    rows = np.flatnonzero(cosines > nearest.score + SLACK)
-    if admitted is not None:
-        rows = np.intersect1d(rows, admitted.rows, assume_unique=True)
-    if len(rows) > MOST_NEARER:
-        return {"names_nearer": len(rows), "exact_rank": None}
-    entries = lookup.kb.entries(rows)
-    if admitted is not None:
-        entries = admitted.keep(entries)
-    nearer = {entry.cui for some in entries.values() for entry in some}
-    return {"names_nearer": len(entries), "exact_rank": len(nearer) + 1}
-
-
-def relate(kb: "KnowledgeBase", found: str, expected: str) -> str | None:
-    """Tell how two concepts stand in the hierarchy.
-
-    kb (KnowledgeBase): The knowledge base.
-    found (str): What was found.
-    expected (str): What was expected.
-    RETURNS (str | None): "narrower" if the found one is below the expected,
-        "broader" if it is above, "sibling" if they share a parent; else None.
-    """
-    if found == expected:
-        return None
-    above, parents = climb(kb, found)
-    others, their_parents = climb(kb, expected)
-    if expected in above or found in others:
-        return "narrower" if expected in above else "broader"
-    return "sibling" if parents & their_parents else None
-
-
-def climb(kb: "KnowledgeBase", cui: str) -> tuple[set[str], set[str]]:
-    """Collect everything above a concept.
-
-    kb (KnowledgeBase): The knowledge base.
-    cui (str): The concept.
-    RETURNS (tuple[set[str], set[str]]): All ids above, and those one step up.
-    """
-    seen: set[str] = set()
-    first: set[str] | None = None
-    pending = [cui]
-    while pending:
-        found = kb.store.parents(pending)
-        parents = {parent for some in found.values() for parent in some}
-        first = parents if first is None else first
-        pending = sorted(parents - seen)
-        seen |= parents
-    return seen, first or set()
+def suggest_nil(linked: Linked) -> list[str]:
+    """Suggest what may leave a mention without a concept."""
+    if linked.note == BROADER:
+        return ["Set `broader = false`."]
+    first = linked.candidates[0]
+    found = [f"Set a `threshold` above {first['score']}: other links are lost too."]
+    if first["tie"] == "id":
+        found.append('Set `ambiguous = "nil"`: no evidence breaks the tie.')
+    return [*found, f"Add {first['cui']} to `filter.deny`, if no mention means it."]

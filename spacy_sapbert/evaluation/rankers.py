@@ -218,7 +218,9 @@ def exact_search(
     kb: "KnowledgeBase", vectors: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest rows by comparing with every vector; see `kb.search`."""
-    return kb.search(vectors, k, rows=np.arange(kb.rows))
+    from ..kb.indexes.exact import search_rows
+
+    return search_rows(kb.vectors, np.arange(kb.rows), vectors, k)
 
 
 def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:

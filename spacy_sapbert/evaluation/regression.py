@@ -1,35 +1,57 @@
-"""Are mentions linked as the people who maintain a vocabulary expect?"""
+"""Link a mention in its document: for regression cases and explanations."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import (
-    TYPE_CHECKING,
-    Any,
-)
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
 from ..formats.entities import NIL, AttributeNames, describe_entities
-from ..pipeline.running import link_documents
+from ..pipeline.long_forms import long_form_text, singular
+from ..pipeline.running import find_linker, link_documents, run_alone
+from ..pipeline.schwartz_hearst import find_long_forms
 from .regression_cases import Case
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-    from ..vocabularies.concepts import Concept
+    from ..kb.knowledge_base import KnowledgeBase
+    from ..linking.candidates import Candidate
 
 LABEL = "CONCEPT"  # of a case without one
 BATCH_SIZE = 64
-Outcome = dict[str, Any]
+
+
+class Outcome(NamedTuple):
+    """The result of one case: one line of the output of `spacy sapbert regress`.
+
+    link_note (str | None): The note of the linker.
+    rank (int | None): Rank of the first expected candidate.
+    remarks (list[str]): On the expected ids.
+    """
+
+    file: str
+    line: int
+    mention: str
+    context: str
+    start: int
+    label: str | None
+    note: str | None
+    expected: list[str]
+    passed: bool
+    cui: str | None
+    name: str | None
+    score: float | None
+    link_note: str | None
+    rank: int | None
+    remarks: list[str]
+    candidates: "list[Candidate]"
 
 
 def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
-    """Make a Doc with the mention of a case, also where no token begins or ends.
+    """Make a Doc with the mention of a case, also if no token begins or ends there.
 
-    nlp (Language): Has the tokenizer.
-    case (Case): The case.
-    spans_key (str | None): A span group for it; None = the entities.
-    RETURNS (Doc): The Doc.
+    spans_key (str | None): A span group for the mention; None = the entities.
     RAISES (SapbertError): If the context is too long for the pipeline.
     """
     from spacy.tokens import Doc, Span
@@ -58,24 +80,14 @@ def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
     return doc
 
 
-def judge(
-    case: Case,
-    entity: dict[str, Any],
-    find_concept: "Callable[[str], Concept | None]",
-) -> Outcome:
-    """Hold what was found against what was expected.
+def compare_outcome(case: Case, entity: dict[str, Any], kb: "KnowledgeBase") -> Outcome:
+    """Compare a link with what was expected.
 
-    case (Case): The case.
     entity (dict[str, Any]): From `describe_entities`.
-    find_concept (Callable[[str], Concept | None]): Of the knowledge base, by id,
-        also by a retired one.
-    RETURNS (Outcome): Plain JSON types: the case, `passed`, `cui`, `name`, `score`
-        and `link_note` as found, `rank` of the first candidate that was expected,
-        `remarks`, `candidates`.
     """
     right, remarks = set(), []
     for cui in case.expected:
-        concept = None if cui == NIL else find_concept(cui)
+        concept = None if cui == NIL else kb.concept(cui)
         if concept is not None:
             right.add(concept.cui)
             if concept.cui != cui:
@@ -90,33 +102,32 @@ def judge(
     if not passed and right:
         place = "no candidate" if rank is None else f"rank {rank}"
         remarks.append(f"the expected is {place}")
-    return {
-        "file": case.path.name,
-        "line": case.line,
-        "mention": case.mention,
-        "context": case.text,
-        "start": case.start,
-        "label": case.label,
-        "note": case.note,
-        "expected": list(case.expected),
-        "passed": passed,
-        "cui": entity["cui"],
-        "name": entity["name"],
-        "score": entity["score"],
-        "link_note": entity["note"],
-        "rank": rank,
-        "remarks": remarks,
-        "candidates": entity["candidates"],
-    }
+    return Outcome(
+        file=case.path.name,
+        line=case.line,
+        mention=case.mention,
+        context=case.text,
+        start=case.start,
+        label=case.label,
+        note=case.note,
+        expected=list(case.expected),
+        passed=passed,
+        cui=entity["cui"],
+        name=entity["name"],
+        score=entity["score"],
+        link_note=entity["note"],
+        rank=rank,
+        remarks=remarks,
+        candidates=entity["candidates"],
+    )
 
 
 def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[Outcome]:
     """Link the mentions of cases.
 
-    nlp (Language): The pipeline; what detects entities is left out.
-    linker (SapbertLinker): Its linker.
-    cases (Iterable[Case]): The cases.
-    YIELDS (Outcome): See `judge`, in order.
+    nlp (Language): The pipeline without components that detect entities.
+    linker (SapbertLinker): The linker of the pipeline.
+    YIELDS (Outcome): In the order of the cases.
     RAISES (SapbertError): If the pipeline fails; the error names file and line.
     """
     key, names = linker.spans_key, AttributeNames(*linker.attrs)
@@ -136,4 +147,61 @@ def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[O
             for entity in describe_entities(doc, spans_key=key, names=names)
             if (entity["start"], entity["end"]) == (case.start, end)
         )
-        yield judge(case, entity, linker.kb.concept)
+        yield compare_outcome(case, entity, linker.kb)
+
+
+class MentionContext(NamedTuple):
+    """A mention and what its document adds.
+
+    long_form (str | None): Text to link instead, set by a component.
+    defined (str | None): Long form that the document defines.
+    others (Sequence[tuple[str, str]]): Text to link and label of the other mentions.
+    """
+
+    mention: str
+    label: str = ""
+    long_form: str | None = None
+    defined: str | None = None
+    others: Sequence[tuple[str, str]] = ()
+
+    @property
+    def text(self) -> str:
+        """The text to link."""
+        return self.long_form or self.mention
+
+
+def read_context(nlp: "Language", linker: Any, case: Case) -> MentionContext:
+    """Run a pipeline over a document up to the linker.
+
+    linker (SapbertLinker): The linker of the pipeline.
+    case (Case): The mention in its document. If it has no label, an entity of the
+        pipeline at the same place gives the label.
+    RAISES (SapbertError): If the text is too long, or a component fails.
+    """
+    from spacy.tokens import Span
+
+    key = linker.spans_key
+    doc = make_doc(nlp, case, spans_key=key)
+    (span,) = linker.spans(doc)
+    first, last = span.start, span.end
+    doc.set_ents([], default="missing")
+    doc.spans.clear()
+    names = nlp.pipe_names
+    skip = names[names.index(find_linker(nlp) or "") :]
+    doc = run_alone(nlp, Document("--context", case.text, doc), skip=skip)
+    others, label = [], case.label
+    for found in linker.spans(doc):
+        if (found.start, found.end) == (first, last):
+            label = label or found.label_
+        elif found.end <= first or found.start >= last:
+            text = long_form_text(found, linker.long_form_attr) or found.text
+            others.append((text, found.label_))
+    long_forms = find_long_forms(case.text)
+    short = " ".join(case.mention.split())
+    return MentionContext(
+        case.mention,
+        label or "",
+        long_form_text(Span(doc, first, last), linker.long_form_attr),
+        long_forms.get(short) or long_forms.get(singular(short)),
+        others,
+    )

@@ -9,19 +9,29 @@ from typing import Any
 from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
 from .documents import TEXT_SUFFIXES, read_text
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
-from .gold import LONGEST, NO_ID, SEPARATORS, GoldDocument, GoldSpan
-from .lossy import (
+from .entities import (
+    ATTRIBUTE_NAMES,
     BREAKS,
     UNBROKEN,
+    AttributeNames,
     Losses,
+    NamedDoc,
     blank_breaks,
+    describe_entities,
     name_type,
     quote_id,
     trim_place,
     warn_losses,
 )
-from .offsets import parse_fragments, place_fragments
+from .gold import (
+    LONGEST,
+    NO_ID,
+    SEPARATORS,
+    GoldDocument,
+    GoldSpan,
+    parse_fragments,
+    place_fragments,
+)
 
 ENTITY, NORMALISATION = "T", "N"
 OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes
@@ -36,10 +46,8 @@ NumberedLine = tuple[int, str]
 
 
 def list_annotations(folder: Path) -> list[Path]:
-    """List the files with annotations.
+    """Return all `.ann` files in a folder and below, sorted.
 
-    folder (Path): The folder.
-    RETURNS (list[Path]): All `.ann` files in it and below, sorted.
     RAISES (SapbertError): If there is none.
     """
     files = sorted(folder.rglob("*.ann"))
@@ -49,15 +57,12 @@ def list_annotations(folder: Path) -> list[Path]:
 
 
 def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
-    """Read a line `T1`, tab, `Type start end`, tab, mention.
+    """Parse a line `T1`, tab, `Type start end`, tab, mention.
 
-    path (Path): The file, for the error.
-    number (int): The line.
-    line (str): The line.
-    text (str): Of the document.
+    path (Path), number (int): File and line number for the error.
+    text (str): Text of the document.
     RETURNS (tuple[str, GoldSpan]): Its name, and the mention without ids.
-    RAISES (SapbertError): If it has another form, or the offsets do not give the
-        mention.
+    RAISES (SapbertError): If it is invalid, or the offsets do not match the mention.
     """
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
@@ -74,13 +79,12 @@ def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, Gol
 
 
 def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
-    """Read a file of annotations.
+    """Read an `.ann` file.
 
-    path (Path): The `.ann` file.
-    text (str): Of the document.
+    text (str): Text of the document.
     RETURNS (tuple[Entities, list[NumberedLine]]): The mentions without ids, and the
-        lines that give them some.
-    RAISES (SapbertError): With file and line, at the first bad line.
+        lines with their ids.
+    RAISES (SapbertError): With file and line, at the first invalid line.
     """
     entities: Entities = {}
     normalisations: list[NumberedLine] = []
@@ -106,12 +110,11 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
 
 
 def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
-    """Return mentions the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name.
+    """Add the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name to mentions.
 
-    path (Path): The file, for the error.
     entities (Entities): Changed in place; several ids of one are alternatives.
     lines (list[NumberedLine]): From `read_entities`.
-    RAISES (SapbertError): If a line has another form, or names no mention.
+    RAISES (SapbertError): If a line is invalid, or its mention does not exist.
     """
     for number, line in lines:
         fields = line.split("\t", 2)
@@ -133,17 +136,17 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
 
 
 def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
-    """Read texts with standoff annotations, ids from the normalisation lines.
+    """Read texts with standoff annotations; ids are in the normalisation lines.
 
-    A mention with gaps goes from the start of its first fragment to the end of its
-    last, and reads as the annotation has it.
+    A mention with gaps starts at its first fragment and ends at its last; its text is
+    that of the annotation.
 
-    path (Path): A folder; files in folders below count too.
-    longest (int): Characters of a document at the most.
-    YIELDS (GoldDocument): Each `.ann` file with its `.txt`; its id is the name in the
-        folder without the ending.
-    RAISES (SapbertError): With file and line, at the first bad line, and where the
-        offsets do not give the mention.
+    path (Path): A folder; files in folders below are included.
+    longest (int): Maximum number of characters of a document.
+    YIELDS (GoldDocument): Each `.ann` file with its `.txt`; its id is the relative path
+        without the ending.
+    RAISES (SapbertError): With file and line, at the first invalid line, or if offsets
+        do not match a mention.
     SOURCE: https://brat.nlplab.org/standoff.html
     """
     for file in list_annotations(path):
@@ -155,10 +158,9 @@ def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
 
 
 def file_name(number: Any) -> str:
-    """Make the id of a document the name of a file.
+    """Return the id of a document as a relative path without an ending.
 
-    number (Any): The id; `/` in it makes folders.
-    RETURNS (str): A relative path that every system takes, without an ending.
+    The path is valid on every system; `/` in the id separates folders.
     """
     name = str(number)
     for suffix in TEXT_SUFFIXES:
@@ -170,18 +172,15 @@ def file_name(number: Any) -> str:
         )
         short = plain.encode("utf8")[:NAME_BYTES].decode("utf8", "ignore").strip(" .")
         parts += [short] if short else []
-    # A folder must not have the name that some file has.
+    # a folder must not have the name of a file
     folders = [f"{p}_" if p.endswith((".txt", ".ann")) else p for p in parts[:-1]]
     return "/".join((*folders, *parts[-1:])[-DEPTH:]) or "_"
 
 
 def free_name(folder: Path, number: Any, taken: Counter[str]) -> str:
-    """Make a name for the files of a document that no other has.
+    """Return the `file_name` of a document, with a number if it exists already.
 
-    folder (Path): Where the files are.
-    number (Any): Id of the document.
-    taken (Counter[str]): How many have the same name; is added to.
-    RETURNS (str): As `file_name`; with a number at its end from the second on.
+    taken (Counter[str]): Number of documents with the same name; updated.
     """
     name = free = file_name(number)
     while (folder / f"{free}.txt").exists():
@@ -191,7 +190,7 @@ def free_name(folder: Path, number: Any, taken: Counter[str]) -> str:
 
 
 def to_json_line(values: dict[str, Any]) -> str:
-    """Write JSON without any character that some program takes for a line end."""
+    """Return JSON with all line ends escaped, also those of Unicode."""
     data = json.dumps(values, ensure_ascii=False, allow_nan=False)
     return BREAKS.sub(lambda match: f"\\u{ord(match.group()):04x}", data)
 
@@ -199,17 +198,16 @@ def to_json_line(values: dict[str, Any]) -> str:
 def annotation_lines(
     number: int, text: str, entity: dict[str, Any], losses: Losses
 ) -> list[str] | None:
-    """Write the lines of a mention: T, and N for its concept, and # for the rest.
+    """Return the lines of a mention: T, N for its concept, and # for other fields.
 
-    number (int): Of the mention in its document.
-    text (str): Of the document, as it is written.
+    number (int): Number of the mention in its document.
+    text (str): Text of the document as it is written.
     entity (dict[str, Any]): From `describe_entities`.
-    losses (Losses): Is added to.
-    RETURNS (list[str] | None): The lines; None for a mention of blanks.
+    RETURNS (list[str] | None): The lines; None if the mention is blank.
     """
     runs = UNBROKEN.finditer(text, entity["start"], entity["end"])
     places = (trim_place(text, *run.span()) for run in runs)
-    # A line of brat has no line ends, so that the mention has a gap for each.
+    # an annotation is one line, so the mention has a gap for each line end
     fragments = [place for place in places if place]
     if not fragments:
         losses["mentions of blanks left out"] += 1
@@ -236,7 +234,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write a text and a file of annotations for each; see `formats.Writer`."""
+    """Write a text and a file of annotations for each; see `registry.Writer`."""
     if not include_text:
         raise SapbertError(Errors.E503.format(format="brat"))
     losses, taken = Losses(), Losses()

@@ -1,4 +1,4 @@
-"""CSV: a row a mention, for spreadsheets and programs; RFC 4180, UTF-8."""
+"""CSV: one row per mention, for spreadsheets and programs; RFC 4180, UTF-8."""
 
 import csv
 import json
@@ -7,30 +7,29 @@ from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import IO, Any
 
-from .columns import choose_columns, mention_rows
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    NamedDoc,
+    choose_columns,
+    mention_rows,
+)
 
-# What makes a spreadsheet take a cell for a formula. Cells that only look as if they
-# had been defused already are defused too, so that taking away one quote is exact.
+# A spreadsheet reads such a cell as a formula. Leading quotes are included, so that
+# removing one quote restores any cell.
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 
 
 def defuse(cell: str) -> str:
-    """Keep a spreadsheet from running what a text says.
+    """Return a text with a single quote before it if it could be a formula.
 
-    cell (str): Any text.
-    RETURNS (str): With a single quote before it if it could be a formula.
     SOURCE: OWASP, CSV Injection.
     """
     return f"'{cell}" if FORMULA.match(cell) else cell
 
 
 def to_cell(value: Any) -> Any:
-    """Write a value into a cell.
-
-    value (Any): Text, number, None, or lists and dicts of these.
-    RETURNS (Any): Text, or a number; lists and dicts as JSON, None as nothing.
-    """
+    """Return the cell of a value: lists and dicts as JSON, other values as they are."""
     if isinstance(value, (list, dict)):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     return defuse(value) if isinstance(value, str) else value
@@ -44,8 +43,8 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write a row for each mention; see `formats.Writer`."""
-    columns = list(choose_columns(include_text))
+    """Write a row for each mention; see `registry.Writer`."""
+    columns = choose_columns(include_text)
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:
         writer = csv.writer(text)  # ends lines with CR LF

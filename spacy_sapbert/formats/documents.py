@@ -38,9 +38,8 @@ ROOM = 1 << 16  # bytes of a line for what is not text
 class Document(NamedTuple):
     """A text to link.
 
-    id (str | int): As the file gives it, else name of the file, and line.
-    text (str): The text.
-    doc (Doc | None): Of a `.spacy` file: its tokens, and the entities if it has any.
+    id (str | int): The id in the file, else file name and line.
+    doc (Doc | None): Of a `.spacy` file: its tokens and entities.
     """
 
     id: str | int
@@ -49,12 +48,12 @@ class Document(NamedTuple):
 
 
 def list_files(path: Path) -> list[tuple[Path, str]]:
-    """List the files that an input names.
+    """Return the files of an input.
 
     path (Path): A `.txt` or `.jsonl` file, also with `.gz`; a `.spacy` file; a folder;
         or `-` for the standard input.
-    RETURNS (list[tuple[Path, str]]): The file itself, or all `.txt` files in the
-        folder and below, sorted; each with the name that makes its id.
+    RETURNS (list[tuple[Path, str]]): The file, or all `.txt` files in the folder and
+        below, sorted; each with its name for ids.
     RAISES (SapbertError): If it is something else, or the folder has no such file.
     """
     if path == STDIN:
@@ -76,11 +75,9 @@ def list_files(path: Path) -> list[tuple[Path, str]]:
 
 
 def list_inputs(paths: Iterable[Path]) -> list[tuple[Path, str]]:
-    """List the files that all inputs name, before any is read.
+    """Return the files of all inputs; see `list_files`.
 
-    paths (Iterable[Path]): See `list_files`.
-    RETURNS (list[tuple[Path, str]]): Files and names, in the order of the paths.
-    RAISES (SapbertError): As `list_files`, or if the standard input comes twice.
+    RAISES (SapbertError): As `list_files`, or if the standard input is given twice.
     """
     files = [file for path in paths for file in list_files(path)]
     if sum(path == STDIN for path, _ in files) > 1:
@@ -89,10 +86,7 @@ def list_inputs(paths: Iterable[Path]) -> list[tuple[Path, str]]:
 
 
 def stdin_blocks() -> Iterator[bytes]:
-    """Read the standard input as it comes.
-
-    YIELDS (bytes): At most `BLOCK_BYTES`, never empty.
-    """
+    """Yield the available bytes of the standard input, at most `BLOCK_BYTES`."""
     stream = cast(BufferedReader, sys.stdin.buffer)
     while block := stream.read1(BLOCK_BYTES):
         yield block
@@ -104,18 +98,17 @@ def open_blocks(path: Path) -> Iterator[bytes]:
 
 
 def shown_path(path: Path) -> Path:
-    """Say what errors call an input."""
+    """Return the name of an input in errors."""
     return Path(STDIN_NAME) if path == STDIN else path
 
 
 def read_text(path: Path, *, longest: int) -> str:
-    """Read a file as one text, line ends as they are, so that offsets hold.
+    """Read a file as one text with its line ends, so that offsets are correct.
 
-    path (Path): The file, plain or `.gz`, in UTF-8; a byte order mark is dropped.
-        `-` for the standard input.
-    longest (int): Characters of a document at the most.
-    RETURNS (str): The text.
-    RAISES (SapbertError): If it is too long, cut, or not UTF-8; with the line.
+    path (Path): The file, plain or `.gz`; `-` for the standard input.
+    longest (int): Maximum number of characters.
+    RETURNS (str): The text without a byte order mark.
+    RAISES (SapbertError): With the line, if it is too long, truncated, or not UTF-8.
     """
     data, blocks, path = b"", open_blocks(path), shown_path(path)
     try:
@@ -148,13 +141,10 @@ def read_text(path: Path, *, longest: int) -> str:
 
 
 def document_from_json(data: Any, path: Path, name: str, line: int) -> Document:
-    """Check what a line says, and make the document of it.
+    """Check a parsed line: `text`, and maybe `id`; other fields are ignored.
 
-    data (Any): The parsed line: `text` and maybe `id`; other fields are not looked at.
-    path (Path): The file, for the error.
-    name (str): Of the file, for the id.
-    line (int): The line in it, from 1.
-    RETURNS (Document): The document.
+    path (Path), line (int): File and line number for the error.
+    name (str): Name of the file for the id.
     RAISES (SapbertError): If a field is missing or of another type.
     """
 
@@ -183,14 +173,14 @@ def document_from_json(data: Any, path: Path, name: str, line: int) -> Document:
 def read_json_objects(
     path: Path, name: str, *, longest: int
 ) -> Iterator[tuple[int, Document, dict[str, Any]]]:
-    """Read a `.jsonl` file, one document a line; blank lines are passed over.
+    """Read a `.jsonl` file, one document per line; blank lines are skipped.
 
     path (Path): The file, plain or `.gz`; `-` for the standard input.
-    name (str): Of the file, for the ids of documents that have none.
-    longest (int): Characters of a document at the most.
-    YIELDS (tuple[int, Document, dict[str, Any]]): Number of the line, from 1, the
-        document, and all that the line says.
-    RAISES (SapbertError): With file and line, at the first bad line.
+    name (str): Name of the file for the ids of documents that have none.
+    longest (int): Maximum number of characters of a document.
+    YIELDS (tuple[int, Document, dict[str, Any]]): Line number, from 1, document, and
+        all fields of the line.
+    RAISES (SapbertError): With file and line, at the first invalid line.
     """
     line_bytes = BYTES_PER_CHARACTER * longest + ROOM
     blocks, path = open_blocks(path), shown_path(path)
@@ -223,13 +213,11 @@ def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document
 
 
 def read_docs(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
-    """Read a `.spacy` file, which spaCy's `DocBin` wrote; it is read as a whole.
+    """Read a `.spacy` file (a `DocBin`); the whole file is in memory.
 
-    path (Path): The file.
-    name (str): Of the file, for the ids of the documents.
-    vocab (Vocab | None): Of the pipeline; None = an empty one.
-    YIELDS (Document): Each document.
-    RAISES (SapbertError): If the file is damaged, or something else.
+    name (str): Name of the file for the ids of the documents.
+    vocab (Vocab | None): Vocabulary of the pipeline; None = an empty one.
+    RAISES (SapbertError): If the file is damaged, or not a `DocBin`.
     """
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab
@@ -263,13 +251,12 @@ def read_documents(
 ) -> Iterator[Document]:
     """Read documents to link, one at a time.
 
-    paths (Iterable[Path]): See `list_files`; all are looked for before any is read.
-    longest (int): Characters of a text at the most.
-    vocab (Vocab | None): For `.spacy` files: the pipeline's.
-    one_text (bool): The standard input is one text; else it is read as JSONL.
-    YIELDS (Document): Each document, in the order of the paths.
-    RAISES (SapbertError): If there is no such file, or with file and line, if a
-        document cannot be read.
+    paths (Iterable[Path]): See `list_files`; all are checked before the first is read.
+    longest (int): Maximum number of characters of a text.
+    vocab (Vocab | None): For `.spacy` files: the vocabulary of the pipeline.
+    one_text (bool): Read the standard input as one text; else as JSONL.
+    RAISES (SapbertError): If a file does not exist, or with file and line, if a
+        document is invalid.
     """
     files = list_inputs(paths)
     return read_files(files, longest=longest, vocab=vocab, one_text=one_text)
@@ -282,7 +269,7 @@ def read_files(
     vocab: "Vocab | None",
     one_text: bool,
 ) -> Iterator[Document]:
-    """Read listed files one after the other; see `read_documents`."""
+    """Read files one after the other; see `read_documents`."""
     for path, name in files:
         if name.endswith(DOCS_SUFFIX):
             yield from read_docs(path, name, vocab)

@@ -1,23 +1,50 @@
-"""What all the formats say of an entity, read from a linked Doc."""
+"""What writers share: the fields of entities, rows of tables, and lossy texts."""
 
 import math
-from collections.abc import Sequence
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from spacy.tokens import Doc, Span
 
+from ..errors import Warnings
 from .gold import NIL
 
-# An id of the document, and the document.
-NamedDoc = tuple[Any, Doc]
+NamedDoc = tuple[Any, Doc]  # the id of a document, and the document
+Losses = Counter[str]  # how often what was changed
+
+COLUMNS = (
+    "id",
+    "start",
+    "end",
+    "text",
+    "label",
+    "cui",
+    "name",
+    "score",
+    "probability",
+    "types",
+    "codes",
+    "candidates",
+    "note",
+)
+# line ends of any program, and tabs, which separate fields
+BREAKING = "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+BREAKS = re.compile(f"[{BREAKING}]")
+UNBROKEN = re.compile(f"[^{BREAKING}]+")
+BLANKS = re.compile(r"\s+")
+NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields
 
 
 class AttributeNames(NamedTuple):
-    """The custom attributes in which a linker leaves what it found.
+    """The custom attributes that a linker sets.
 
     cui (str): The concept.
-    candidates (str): The concepts that were looked at, best first.
-    note (str): Why there is no concept, or what was done to the mention.
+    candidates (str): The candidates, best first.
+    note (str): Why there is no concept, or how the mention was changed.
     """
 
     cui: str = "cui"
@@ -29,11 +56,7 @@ ATTRIBUTE_NAMES = AttributeNames()
 
 
 def plain_candidate(candidate: dict[str, Any]) -> dict[str, Any]:
-    """Make a candidate fit for JSON, which has no NaN.
-
-    candidate (dict[str, Any]): The candidate.
-    RETURNS (dict[str, Any]): The same, with floats or None as score and probability.
-    """
+    """Return a candidate for JSON, which has no NaN: scores are floats or None."""
     plain = {**candidate}
     for key in ("score", "probability"):
         if (value := plain.get(key)) is not None:
@@ -44,16 +67,13 @@ def plain_candidate(candidate: dict[str, Any]) -> dict[str, Any]:
 def read_attribute(
     doc: Doc, spans: Sequence[Span], key: str | None, name: str
 ) -> list[Any]:
-    """Read a custom attribute of some spans.
+    """Return a custom attribute of each span; None if it is not registered.
 
-    doc (Doc): The document.
     spans (Sequence[Span]): All spans of the group, or the entities.
-    key (str | None): Of the span group; None = the entities.
-    name (str): The attribute.
-    RETURNS (list[Any]): A value for each; None if nobody registered it.
+    key (str | None): The span group; None = the entities.
     """
     if key is not None and spans:
-        # Spans of equal offsets share `span._`, so the linker keeps its lists there.
+        # spans of equal offsets share `span._`, so the linker writes to the group
         values = doc.spans[key].attrs.get(name)
         if isinstance(values, (list, tuple)) and len(values) == len(spans):
             return list(values)
@@ -68,12 +88,10 @@ def describe_entities(
     spans_key: str | None = None,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> list[dict[str, Any]]:
-    """Describe the linked entities of a document.
+    """Return the fields of the linked entities of a document.
 
-    doc (Doc): The document.
     spans_key (str | None): A span group; None = the entities.
-    names (AttributeNames): The custom attributes of the linker.
-    RETURNS (list[dict[str, Any]]): For each, sorted by place, `start` and `end` in
+    RETURNS (list[dict[str, Any]]): For each, sorted by offset: `start` and `end` in
         characters, `text`, `label`, `cui` or None; of that concept `name`, `score` and
         `probability` or None, `types` and `codes`, empty if unknown; `candidates`, and
         `note` or None.
@@ -83,8 +101,7 @@ def describe_entities(
     described = []
     for span, cui, found, note in zip(spans, *columns, strict=True):
         candidates = [plain_candidate(candidate) for candidate in found or ()]
-        # Without the custom attributes, as in a Doc saved without user data, the id
-        # still says the concept.
+        # a Doc saved without user data has no custom attributes
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
         chosen = next((c for c in candidates if c.get("cui") == cui), {})
         described.append(
@@ -104,3 +121,56 @@ def describe_entities(
             }
         )
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))
+
+
+def mention_rows(
+    docs: Iterable[NamedDoc],
+    *,
+    spans_key: str | None,
+    names: AttributeNames,
+) -> Iterator[dict[str, Any]]:
+    """Yield the entities of all documents as rows with `COLUMNS`."""
+    for number, doc in docs:
+        for entity in describe_entities(doc, spans_key=spans_key, names=names):
+            yield {"id": str(number), **entity}
+
+
+def choose_columns(include_text: bool) -> list[str]:
+    """Return `COLUMNS`, with or without the texts of the mentions."""
+    return [name for name in COLUMNS if include_text or name != "text"]
+
+
+def blank_breaks(text: str) -> str:
+    """Replace each line end and tab by a blank; offsets stay."""
+    return BREAKS.sub(" ", text)
+
+
+def trim_place(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the offsets of a mention without the blanks around it; None if empty."""
+    mention = text[start:end]
+    core = mention.strip()
+    if not core:
+        return None
+    start += len(mention) - len(mention.lstrip())
+    return start, start + len(core)
+
+
+def quote_id(cui: str, losses: Losses) -> str:
+    """Return an id with `%7C` for `|` and so on, and count the change."""
+    quoted = NOT_IN_IDS.sub(lambda match: quote(match.group()), cui)
+    losses["ids quoted"] += quoted != cui
+    return quoted
+
+
+def name_type(label: str, losses: Losses) -> str:
+    """Return a label as one word, with `_` for blanks; `ENTITY` if it is empty."""
+    name = BLANKS.sub("_", label) or "ENTITY"
+    losses["labels changed"] += name != label
+    return name
+
+
+def warn_losses(format: str, losses: Losses) -> None:
+    """Warn once of what was changed."""
+    said = ", ".join(f"{count} {what}" for what, count in losses.items() if count)
+    if said:
+        warnings.warn(Warnings.W520.format(format=format, losses=said), stacklevel=3)

@@ -1,24 +1,30 @@
-"""Documents and mentions with the concepts that people found; without spaCy."""
+"""Annotated documents and mentions, and their checked offsets; without spaCy."""
 
 import re
+from pathlib import Path
 from typing import NamedTuple
+
+from ..errors import Errors, SapbertError
 
 NIL = "NIL"
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
 NO_ID = frozenset({"", "-", "-1", "NIL", "CUI-less"})
 SEPARATORS = re.compile(r"[|+]")
+NOWHERE = (-1, -1)
+NO_OFFSET = frozenset({"", "-1"})
+NUMBER = re.compile(r"[0-9]{1,9}")
+Fragments = list[tuple[int, int]]
 
 
 class GoldSpan(NamedTuple):
-    """One mention of a document, and what it means.
+    """A mention and its concepts.
 
-    start (int): Its first character in the text; -1 if the corpus does not say.
-    end (int): The character after its last; -1 if the corpus does not say.
-    type (str): As the corpus has it; empty if it has none.
+    start (int), end (int): Offsets in characters; -1 if the corpus has none.
+    type (str): The type in the corpus; may be empty.
     mention (str): The text.
-    parts (list[list[str]]): For each part of a composite the ids of which one has to
-        be found; a mention of one concept has one part. Empty if there is no id.
-    line (int): Its line in the file, from 1; 0 if the format has no lines.
+    parts (list[list[str]]): The correct ids of each part of a composite; a mention of
+        one concept has one part. Empty if there is no id.
+    line (int): Line in the file, from 1; 0 if the format has no lines.
     """
 
     start: int
@@ -32,7 +38,7 @@ class GoldSpan(NamedTuple):
 class GoldDocument(NamedTuple):
     """A document and its mentions.
 
-    id (str | int): As the corpus has it, else made of the file or the line.
+    id (str | int): The id in the corpus, else made of the file or the line.
     text (str): The text; empty if the corpus has none.
     spans (list[GoldSpan]): The mentions, in the order of the file.
     """
@@ -43,12 +49,11 @@ class GoldDocument(NamedTuple):
 
 
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
-    """Read a field of ids.
+    """Parse a field of ids.
 
     ids (str): `A|B` = A or B, `A+B` = both, `A|B+C` = A or B, and C.
-    bars_join_parts (bool): `A|B` = both, as NCBI disease and BC5CDR mean it.
-    RETURNS (list[list[str]]): The ids of each part; empty if a part has no id, since
-        then nobody can find all of them.
+    bars_join_parts (bool): `A|B` = both, as in NCBI disease and BC5CDR.
+    RETURNS (list[list[str]]): The ids of each part; empty if a part has none.
     """
     parts = SEPARATORS.split(ids) if bars_join_parts else ids.split("+")
     found = [
@@ -59,12 +64,89 @@ def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
 
 
 def choose_kb_id(span: GoldSpan) -> str:
-    """Return the one id that an entity can have.
-
-    span (GoldSpan): A mention.
-    RETURNS (str): Its first; `NIL` if the corpus has none for it; empty if it is a
-        composite, of which no id alone is right.
-    """
+    """Return the first id of a mention; `NIL` if it has none; empty for composites."""
     if not span.parts:
         return NIL
     return span.parts[0][0] if len(span.parts) == 1 else ""
+
+
+def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, int]:
+    """Parse the offsets of a mention.
+
+    path (Path), number (int): File and line for the error.
+    start (str), end (str): Ascending whole numbers; both empty or -1: no offsets.
+    RETURNS (tuple[int, int]): The offsets, or `NOWHERE`.
+    RAISES (SapbertError): If they are something else.
+    """
+    start, end = start.strip(), end.strip()
+    if start in NO_OFFSET and end in NO_OFFSET:
+        return NOWHERE
+    if NUMBER.fullmatch(start) and NUMBER.fullmatch(end) and int(start) < int(end):
+        return int(start), int(end)
+    raise SapbertError(Errors.E714.format(path=path, line=number))
+
+
+def place_mention(
+    path: Path, number: int, text: str, offsets: tuple[int, int], mention: str
+) -> tuple[int, int, str]:
+    """Check that a mention is in the text at its offsets.
+
+    Blanks around it are ignored: a mention of NCBI disease ends with two blanks that
+    are not in the text.
+
+    path (Path), number (int): File and line for the error.
+    RETURNS (tuple[int, int, str]): Start, end and mention without blanks around it.
+    RAISES (SapbertError): If it is blank, or differs from the text; neither is quoted.
+    """
+    mention = mention.strip()
+    if not mention:
+        raise SapbertError(Errors.E704.format(path=path, line=number))
+    start, end = offsets
+    found = text[start:end] if start >= 0 else ""
+    if found.strip() != mention:
+        raise SapbertError(
+            Errors.E713.format(path=path, line=number, start=start, end=end)
+        )
+    start += len(found) - len(found.lstrip())
+    return start, start + len(mention), mention
+
+
+def parse_fragments(path: Path, number: int, field: str) -> Fragments:
+    """Parse the offsets of a mention that may have gaps.
+
+    field (str): `start end`, or several with `;` between them.
+    RAISES (SapbertError): If it is something else.
+    """
+    fragments: Fragments = []
+    for each in field.split(";"):
+        start, _, end = each.strip().partition(" ")
+        offsets = parse_offsets(path, number, start, end)
+        if offsets == NOWHERE:
+            raise SapbertError(Errors.E714.format(path=path, line=number))
+        fragments.append(offsets)
+    return fragments
+
+
+def place_fragments(
+    path: Path, number: int, text: str, fragments: Fragments, mention: str
+) -> tuple[int, int, str]:
+    """Check that a mention that may have gaps is in the text at its offsets.
+
+    Blanks and line ends between words are equal: brat writes an annotation in one line.
+
+    RETURNS (tuple[int, int, str]): Start of the first fragment, end of the last, and
+        the mention without blanks around it.
+    RAISES (SapbertError): If it is blank, or differs from the text; neither is quoted.
+    """
+    if not mention.strip():
+        raise SapbertError(Errors.E704.format(path=path, line=number))
+    start, end = fragments[0][0], fragments[-1][1]
+    found = " ".join(text[first:last] for first, last in fragments)
+    in_order = all(
+        one[1] <= other[0] for one, other in zip(fragments, fragments[1:], strict=False)
+    )
+    if found.split() != mention.split() or not in_order:
+        raise SapbertError(
+            Errors.E713.format(path=path, line=number, start=start, end=end)
+        )
+    return start, end, mention.strip()

@@ -1,4 +1,4 @@
-"""Gold documents → spaCy Docs, without losing a mention."""
+"""Convert gold documents to Docs without losing a mention."""
 
 import warnings
 from collections import Counter
@@ -17,25 +17,19 @@ from .gold import GoldDocument, GoldSpan, choose_kb_id
 
 
 def choose_tokenizer(nlp: Language | Vocab) -> Callable[[str], Doc]:
-    """Return what makes a Doc of a text of any length.
-
-    nlp (Language | Vocab): A pipeline; or a vocabulary, for tokens at blanks.
-    RETURNS (Callable[[str], Doc]): The tokenizer.
-    """
+    """Return the tokenizer of a pipeline; of a vocabulary one that splits at blanks."""
     return nlp.tokenizer if isinstance(nlp, Language) else Tokenizer(nlp)
 
 
 def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
-    """Find the tokens of a mention.
+    """Return the fewest whole tokens that cover a mention.
 
-    doc (Doc): Of the text that it is from.
-    gold (GoldSpan): The mention, inside the text.
-    label (str): If it has no type.
-    RETURNS (Span): The fewest whole tokens that have all of it; of a single blank the
-        token before it, since a blank is no token.
+    A single blank is not a token; it is covered by the token before it.
+
+    label (str): Label of a mention without a type.
     """
     span = doc.char_span(gold.start, gold.end, alignment_mode="expand")
-    assert span is not None  # else it were outside the text
+    assert span is not None  # it is inside the text
     first = min(span.start, span.end - 1)
     name = gold.type or label  # spaCy has no entities without a label
     return Span(doc, first, span.end, label=name, kb_id=choose_kb_id(gold))
@@ -51,12 +45,9 @@ def make_gold_doc(
 ) -> Doc:
     """Make a Doc of a text and its mentions.
 
-    tokenizer (Callable[[str], Doc]): Makes the tokens.
-    document (GoldDocument): With a text; all its mentions have offsets in it.
-    counts (Counter[str]): Is added to: "mentions", "widened", "overlapping".
-    spans_key (str): The span group that gets all the mentions.
-    label (str): Of mentions without a type.
-    RETURNS (Doc): See `make_gold_docs`.
+    document (GoldDocument): With a text and the offsets of all mentions.
+    counts (Counter[str]): Updated: "mentions", "widened", "overlapping".
+    spans_key (str), label (str): See `make_gold_docs`.
     """
     doc = tokenizer(document.text)
     group = SpanGroup(doc, name=spans_key)
@@ -98,9 +89,9 @@ def make_gold_docs(
 
     documents (Iterable[GoldDocument]): With texts.
     nlp (Language | Vocab): See `choose_tokenizer`.
-    path (Path): Where they are from, for the warning.
-    spans_key (str): The span group.
-    label (str): Of mentions without a type.
+    path (Path): The file, for the warning.
+    spans_key (str): The span group for all mentions.
+    label (str): Label of mentions without a type.
     YIELDS (NamedDoc): Ids and Docs.
     """
     tokenizer = choose_tokenizer(nlp)

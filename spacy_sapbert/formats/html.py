@@ -1,8 +1,9 @@
-"""One page for the browser, drawn by displaCy, without anything from outside."""
+"""One self-contained HTML page, rendered by displaCy."""
 
 import re
 from collections.abc import Iterable, Mapping
 from html import escape
+from types import MappingProxyType
 from typing import IO, Any
 from urllib.parse import quote
 from zlib import crc32
@@ -49,11 +50,9 @@ PAGE_END = "</body>\n</html>\n"
 
 
 def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> str | None:
-    """Find the page that shows a concept.
+    """Return the address of a concept's page; None if no pattern matches.
 
-    cui (str): Id of the concept.
-    links (Mapping[str, str]): See `LINKS`; the first pattern that fits counts.
-    RETURNS (str | None): The address; None if no pattern fits.
+    links (Mapping[str, str]): See `LINKS`; the first pattern that matches counts.
     """
     for pattern, template in links.items():
         if match := re.fullmatch(pattern, cui):
@@ -63,12 +62,7 @@ def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> str | None:
 
 
 def concept_markup(entity: dict[str, Any], links: Mapping[str, str]) -> str:
-    """Show the concept of an entity, or why it has none.
-
-    entity (dict[str, Any]): From `describe_entities`.
-    links (Mapping[str, str]): See `LINKS`.
-    RETURNS (str): Markup: the id with its address, the name and the score.
-    """
+    """Return the markup of an entity's concept: id with link, name, score and note."""
     note = f" ({entity['note']})" if entity["note"] else ""
     if entity["cui"] is None:
         return f' <span class="concept">{escape(NIL + note)}</span>'
@@ -81,11 +75,10 @@ def concept_markup(entity: dict[str, Any], links: Mapping[str, str]) -> str:
 
 
 def stack_entities(entities: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Sort out entities that overlap, since a page draws one at a place.
+    """Group entities that overlap, since displaCy renders one at a place.
 
-    entities (Iterable[dict[str, Any]]): From `describe_entities`.
-    RETURNS (list[list[dict[str, Any]]]): By place: the entity to draw, the longest
-        and then the first, followed by those that overlap it and are not drawn.
+    RETURNS (list[list[dict[str, Any]]]): By offset: the entity to render (the longest,
+        then the first), followed by those that overlap it.
     """
     stacks: list[list[dict[str, Any]]] = []
     for entity in sorted(entities, key=lambda e: (e["start"] - e["end"], e["start"])):
@@ -102,12 +95,9 @@ def stack_entities(entities: Iterable[dict[str, Any]]) -> list[list[dict[str, An
 def render_doc(
     text: str, entities: list[dict[str, Any]], links: Mapping[str, str]
 ) -> str:
-    """Draw one document.
+    """Return the markup of one document.
 
-    text (str): Its text.
     entities (list[dict[str, Any]]): From `describe_entities`.
-    links (Mapping[str, str]): See `LINKS`.
-    RETURNS (str): Markup.
     """
     drawn, colors = [], {}
     for entity, *covered in stack_entities(entities):
@@ -144,14 +134,15 @@ def write_docs(
     spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
-    links: Mapping[str, str] = LINKS,
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write a page of linked documents; see `formats.Writer`.
+    """Write a page of linked documents; see `registry.Writer`.
 
-    links (Mapping[str, str]): See `LINKS`.
+    links (Mapping[str, str]): More entries as in `LINKS`, which are tried first.
     """
     if not include_text:
         raise SapbertError(Errors.E503.format(format="html"))
+    links = {**links, **{key: LINKS[key] for key in LINKS if key not in links}}
     file.write(PAGE_START.encode())
     for number, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)

@@ -1,4 +1,4 @@
-"""JSONL: one document a line, plain JSON, offsets in characters of the text."""
+"""JSONL: one document per line; offsets are in characters of the text."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -21,15 +21,7 @@ def doc_to_json(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> dict[str, Any]:
-    """Describe a document and its entities.
-
-    number (Any): Id of the document, text or number.
-    doc (Doc): The document.
-    spans_key (str | None): A span group; None = the entities.
-    include_text (bool): Give the text of the document and of the mentions.
-    names (AttributeNames): The custom attributes of the linker.
-    RETURNS (dict[str, Any]): `id`, `text` and `entities`, plain JSON types.
-    """
+    """Return `id`, `text` and `entities` of a document; see `registry.Writer`."""
     entities = describe_entities(doc, spans_key=spans_key, names=names)
     if include_text:
         return {"id": number, "text": doc.text, "entities": entities}
@@ -46,7 +38,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write linked documents as JSONL; see `formats.Writer`."""
+    """Write linked documents as JSONL; see `registry.Writer`."""
     for number, doc in docs:
         data = doc_to_json(
             number, doc, spans_key=spans_key, include_text=include_text, names=names
@@ -56,14 +48,11 @@ def write_docs(
 
 
 def read_entities(path: Path, line: int, data: dict[str, Any]) -> Iterator[GoldSpan]:
-    """Check what a line says of its entities.
+    """Check the `entities` of a line; their `label`, `cui` and `text` may be missing.
 
-    path (Path): The file, for the error.
-    line (int): The line, from 1.
-    data (dict[str, Any]): The document: `text`, and maybe `entities`.
-    YIELDS (GoldSpan): Each entity; its `label`, `cui` and `text` may be missing.
-    RAISES (SapbertError): If it has another form, or its offsets do not give its text.
-        It is not quoted.
+    path (Path), line (int): File and line for the error.
+    RAISES (SapbertError): If an entity is invalid, or its offsets do not match its
+        text; it is not quoted.
     """
 
     def fail(expected: str) -> SapbertError:
@@ -90,13 +79,12 @@ def read_entities(path: Path, line: int, data: dict[str, Any]) -> Iterator[GoldS
 
 
 def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
-    """Read what `write_docs` wrote, or lines like it.
+    """Read lines like those of `write_docs`; `entities` may be missing.
 
     path (Path): The file, plain or `.gz`.
-    longest (int): Characters of a document at the most.
-    YIELDS (GoldDocument): Each line; `entities` may be missing.
-    RAISES (SapbertError): With file and line, at the first bad line; also if the
-        documents were written without their texts.
+    longest (int): Maximum number of characters of a document.
+    RAISES (SapbertError): With file and line, at the first invalid line, or if the
+        documents were written without texts.
     """
     for line, document, data in read_json_objects(path, path.name, longest=longest):
         spans = list(read_entities(path, line, data))

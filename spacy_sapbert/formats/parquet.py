@@ -1,4 +1,4 @@
-"""Parquet: a row a mention, with nested columns, for data frames and databases."""
+"""Parquet: one row per mention with nested columns, for data frames and databases."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -7,10 +7,15 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .columns import choose_columns, mention_rows
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    NamedDoc,
+    choose_columns,
+    mention_rows,
+)
 
-ROWS_PER_BATCH = 1_000  # held as Python objects, which take many times the room
+ROWS_PER_BATCH = 1_000  # as Python objects, which need much more memory
 
 CODES = pa.map_(pa.string(), pa.list_(pa.string()))
 TYPES: dict[str, pa.DataType] = {
@@ -35,7 +40,7 @@ TYPES: dict[str, pa.DataType] = {
                 "rank": pa.int64(),
                 "types": pa.list_(pa.string()),
                 "codes": CODES,
-                "tie": pa.bool_(),
+                "tie": pa.string(),
                 "probability": pa.float64(),
             }
         )
@@ -45,23 +50,20 @@ TYPES: dict[str, pa.DataType] = {
 
 
 def with_pairs(values: dict[str, Any]) -> dict[str, Any]:
-    """Write codes as Arrow takes a map.
-
-    values (dict[str, Any]): A row, or a candidate.
-    RETURNS (dict[str, Any]): The same, with a list of pairs as `codes`.
-    """
+    """Return a row or candidate with `codes` as pairs, as Arrow expects of a map."""
     return {**values, "codes": list((values.get("codes") or {}).items())}
 
 
-def to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Put rows into Arrow's compact form.
+def to_arrow(candidate: dict[str, Any]) -> dict[str, Any]:
+    """Return a candidate for Arrow; `tie` was a bool in older versions."""
+    tie = candidate.get("tie")
+    return {**with_pairs(candidate), "tie": tie if isinstance(tie, str) else None}
 
-    rows (list[dict[str, Any]]): From `mention_rows`.
-    schema (pa.Schema): The columns.
-    RETURNS (pa.RecordBatch): The rows.
-    """
+
+def to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows of `mention_rows` in Arrow's compact form."""
     plain = [
-        {**with_pairs(row), "candidates": [with_pairs(c) for c in row["candidates"]]}
+        {**with_pairs(row), "candidates": [to_arrow(c) for c in row["candidates"]]}
         for row in rows
     ]
     return pa.RecordBatch.from_pylist(plain, schema=schema)
@@ -76,9 +78,9 @@ def write_docs(
     names: AttributeNames = ATTRIBUTE_NAMES,
     rows_per_group: int = 20_000,
 ) -> None:
-    """Write a row for each mention; see `formats.Writer`.
+    """Write a row for each mention; see `registry.Writer`.
 
-    rows_per_group (int): Rows of a row group, which is what is held in memory.
+    rows_per_group (int): Rows of a row group; one group is in memory.
     """
     schema = pa.schema([(name, TYPES[name]) for name in choose_columns(include_text)])
     rows = mention_rows(docs, spans_key=spans_key, names=names)

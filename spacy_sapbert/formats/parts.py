@@ -1,7 +1,7 @@
-"""Parts of a long output, each all or nothing, so that a run goes on where it stopped.
+"""Output in parts, each written atomically, so that an interrupted run can resume.
 
-The folder holds `part-00000.jsonl` … and `_state.json`, which is written after each
-part: what it does not list is not done, and is written again.
+The folder contains `part-00000.jsonl` … and `_state.json`, which is written after each
+part. A part that is not in it is written again.
 """
 
 import hashlib
@@ -25,21 +25,12 @@ WritePart = Callable[[Iterator[Document], Any], dict[str, int]]
 
 
 def part_name(number: int, suffix: str) -> str:
-    """Name a part.
-
-    number (int): From 0.
-    suffix (str): Of the format, like ".jsonl".
-    RETURNS (str): Name of the file; names sort as the parts do.
-    """
+    """Return the file name of a part, from 0; names sort as the parts do."""
     return f"part-{number:05}{suffix}"
 
 
 def digest_document(document: Document) -> bytes:
-    """Make a fingerprint of what a document gives to the pipeline.
-
-    document (Document): The document.
-    RETURNS (bytes): sha256 of its id, its text, and entities that it came with.
-    """
+    """Return the sha256 of the id, the text and the entities of a document."""
     spans: list[Any] = []
     if document.doc is not None:
         groups = {"": document.doc.ents, **document.doc.spans}
@@ -53,22 +44,16 @@ def digest_document(document: Document) -> bytes:
 
 
 def pass_documents(documents: Iterable[Document], seen: Any) -> Iterator[Document]:
-    """Let documents pass, and remember them.
-
-    documents (Iterable[Document]): The documents.
-    seen (hashlib._Hash): Is fed with each.
-    YIELDS (Document): The same.
-    """
+    """Yield the documents, and update the hash `seen` with each."""
     for document in documents:
         seen.update(digest_document(document))
         yield document
 
 
 def check_state(state: Any) -> None:
-    """Check that a state is one.
+    """Check the parsed JSON of a state.
 
-    state (Any): Parsed JSON.
-    RAISES (ValueError, KeyError, TypeError): If it is not.
+    RAISES (ValueError, KeyError, TypeError): If it is invalid.
     """
     names = [state["suffix"]]
     for part in state["parts"]:
@@ -76,7 +61,7 @@ def check_state(state: Any) -> None:
         known = (part["documents"], part["bytes"], part["input"], part["counts"])
         if [type(value) for value in known] != [int, int, str, dict]:
             raise TypeError
-    # Files are removed by these names.
+    # files of these names are removed
     if any(Path(name).name != name for name in names):
         raise ValueError
     if state["version"] != FORMAT_VERSION or not isinstance(state["command"], dict):
@@ -86,16 +71,15 @@ def check_state(state: Any) -> None:
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Read how far an output is.
+    """Read the state of an output.
 
-    folder (Path): The output.
     RETURNS (dict[str, Any] | None): `version`, `command`, `suffix`, `parts`,
-        `finished`; None if nothing was begun there.
-    RAISES (SapbertError): If the file is damaged, or the folder holds other things.
+        `finished`; None if the folder is empty.
+    RAISES (SapbertError): If the file is damaged, or the folder has other files.
     """
     path = folder / STATE_FILE
     if not path.exists():
-        # What a run may leave that was killed before its first state was whole.
+        # left by a run that was killed before its first state was written
         started = f".{STATE_FILE}."
         if any(not entry.name.startswith(started) for entry in folder.iterdir()):
             raise SapbertError(Errors.E561.format(path=folder))

@@ -8,10 +8,26 @@ from typing import IO, Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
-from .gold import LONGEST, GoldDocument, GoldSpan, split_ids
-from .lossy import Losses, blank_breaks, quote_id, trim_place, warn_losses
-from .offsets import NOWHERE, parse_offsets, place_mention
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    Losses,
+    NamedDoc,
+    blank_breaks,
+    describe_entities,
+    quote_id,
+    trim_place,
+    warn_losses,
+)
+from .gold import (
+    LONGEST,
+    NOWHERE,
+    GoldDocument,
+    GoldSpan,
+    parse_offsets,
+    place_mention,
+    split_ids,
+)
 
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 RELATION = re.compile(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*")  # CID, Association, …
@@ -23,11 +39,7 @@ Row = tuple[int, list[str]]  # number of the line, its fields
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, str]]:
-    """Read the lines that are not blank.
-
-    path (Path): The file, plain or `.gz`.
-    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
-    """
+    """Yield the number, from 1, and the text of each line that is not blank."""
     for first, lines in read_line_blocks(path, line_bytes=LINE_BYTES):
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
@@ -36,31 +48,22 @@ def read_rows(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def is_relation(fields: list[str]) -> bool:
-    """Return whether a line says how two concepts are related, not where one is.
-
-    fields (list[str]): Of the line.
-    RETURNS (bool): Whether there is a word in the place of an offset.
-    """
+    """Return whether a line is a relation: a word in place of an offset."""
     return len(fields) in (4, 5) and bool(RELATION.fullmatch(fields[1]))
 
 
 def bad_line(path: Path, number: int, got: str) -> SapbertError:
-    """Word what is wrong with a line.
+    """Return the error of an invalid line.
 
-    path (Path): The file.
-    number (int): The line.
-    got (str): What there is; never the line itself.
-    RETURNS (SapbertError): To be raised.
+    got (str): What was found; never the text of the line.
     """
     return SapbertError(Errors.E712.format(path=path, line=number, got=got))
 
 
 def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
-    """Put the lines of each document together.
+    """Yield the id, the text, and the lines of the mentions of each document.
 
-    path (Path): The file.
-    YIELDS (tuple[str, str, list[Row]]): Id, text, and the lines of its mentions.
-    RAISES (SapbertError): If a line has another form, or is not where it belongs.
+    RAISES (SapbertError): If a line is invalid or at the wrong place.
     """
     doc: str | None = None
     rows: list[Row] = []
@@ -96,10 +99,7 @@ def read_spans(
     bars_join_parts: bool,
     split_composites: bool,
 ) -> Iterator[GoldSpan]:
-    """Read the line of a mention; see `read_gold`.
-
-    YIELDS (GoldSpan): The mention, or each part of it.
-    """
+    """Yield the mention of a line, or each of its parts; see `read_gold`."""
     number, fields = row
     if len(fields) < 5:
         raise bad_line(path, number, f"{len(fields)} fields")
@@ -120,11 +120,11 @@ def read_spans(
 def read_gold(
     path: Path, *, bars_join_parts: bool = True, split_composites: bool = False
 ) -> Iterator[GoldDocument]:
-    """Read lines `id|t|title`, `id|a|abstract`, and of each mention `id`, `start`,
-    `end`, `mention`, `type`, `ids` with tabs between them.
+    """Read documents of lines `id|t|title`, `id|a|abstract`, and for each mention `id`,
+    `start`, `end`, `mention`, `type`, `ids`, separated by tabs.
 
-    Lines of relations are passed over. Title and abstract are joined by a line feed,
-    which the offsets count.
+    Relations are skipped. Title and abstract are joined by a line feed, which the
+    offsets count.
 
     path (Path): The file, plain or `.gz`.
     bars_join_parts (bool): `A|B` means A and B, as NCBI disease and BC5CDR use it, for
@@ -152,11 +152,7 @@ def read_gold(
 
 
 def clean_id(number: Any) -> str:
-    """Write the id of a document as a line can begin with it.
-
-    number (Any): The id.
-    RETURNS (str): With `_` for bars and all that is not printed; never empty.
-    """
+    """Return the id of a document with `_` for bars and unprintable characters."""
     plain = (c if c.isprintable() and c != "|" else "_" for c in str(number))
     return "".join(plain) or "_"
 
@@ -164,13 +160,10 @@ def clean_id(number: Any) -> str:
 def mention_line(
     doc: str, text: str, entity: dict[str, Any], losses: Losses
 ) -> str | None:
-    """Write the line of a mention.
+    """Return the line of a mention; None if it is blank.
 
-    doc (str): Id of the document.
-    text (str): Of the document, as it is written.
+    doc (str), text (str): Id and text of the document as they are written.
     entity (dict[str, Any]): From `describe_entities`.
-    losses (Losses): Is added to.
-    RETURNS (str | None): The line; None for a mention of blanks.
     """
     place = trim_place(text, entity["start"], entity["end"])
     if place is None:
@@ -191,7 +184,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write title, abstract and mentions of each document; see `formats.Writer`.
+    """Write title, abstract and mentions of each document; see `registry.Writer`.
 
     The first line of a text is the title, the rest the abstract. Other line ends, and
     tabs, become blanks one by one, so that the offsets are those of the text.

@@ -1,6 +1,6 @@
-"""Linked Docs → output, and back to gold Docs: one file a format.
+"""Formats of linked documents: write Docs, and read annotated files as gold Docs.
 
-Nothing here imports spaCy, so that training can read corpora without it.
+This module does not import spaCy, so that training can read corpora without it.
 """
 
 import sys
@@ -25,25 +25,28 @@ if TYPE_CHECKING:
 
     from .entities import AttributeNames, NamedDoc
 
-# A format is a module with `write_docs`.
+# module and function of each format
 WRITERS: dict[str, str] = {
-    "jsonl": "spacy_sapbert.formats.jsonl",
-    "html": "spacy_sapbert.formats.html",
-    "table": "spacy_sapbert.formats.table",
-    "csv": "spacy_sapbert.formats.csv",
-    "parquet": "spacy_sapbert.formats.parquet",
-    "pubtator": "spacy_sapbert.formats.pubtator",
-    "brat": "spacy_sapbert.formats.brat",
-    "biocxml": "spacy_sapbert.formats.biocxml",
-    "biocjson": "spacy_sapbert.formats.biocjson",
+    "jsonl": "jsonl:write_docs",
+    "html": "html:write_docs",
+    "table": "table:write_docs",
+    "csv": "csv:write_docs",
+    "parquet": "parquet:write_docs",
+    "pubtator": "pubtator:write_docs",
+    "brat": "brat:write_docs",
+    "biocxml": "bioc:write_xml",
+    "biocjson": "bioc:write_json",
 }
-# A format that can be read is a module with `read_gold`.
 READERS: dict[str, str] = {
-    name: WRITERS[name] for name in ("jsonl", "pubtator", "brat", "biocxml", "biocjson")
+    "jsonl": "jsonl:read_gold",
+    "pubtator": "pubtator:read_gold",
+    "brat": "brat:read_gold",
+    "biocxml": "bioc:read_xml",
+    "biocjson": "bioc:read_json",
 }
-# Formats of which an output is a folder, with files for each document.
-FOLDERS: dict[str, str] = {"brat": ".ann"}  # and the ending by which one is known
-# Endings of file names by which a format is guessed.
+# formats whose output is a folder, and the ending of their annotation files
+FOLDERS: dict[str, str] = {"brat": ".ann"}
+# format by the ending of the file name
 SUFFIXES: dict[str, str] = {
     ".jsonl": "jsonl",
     ".html": "html",
@@ -55,7 +58,7 @@ SUFFIXES: dict[str, str] = {
     ".xml": "biocxml",
     ".json": "biocjson",
 }
-# Formats that need a library, and the extra that brings it.
+# formats that need a library, and the extra that installs it
 LIBRARIES: dict[str, tuple[str, str]] = {
     "parquet": ("pyarrow", "parquet"),
     "biocxml": ("bioc", "bioc"),
@@ -66,7 +69,7 @@ GoldReader = Callable[..., Iterator[GoldDocument]]
 
 
 class Writer(Protocol):
-    """What every format's `write_docs` is."""
+    """The function of a format that writes documents."""
 
     def __call__(
         self,
@@ -77,25 +80,22 @@ class Writer(Protocol):
         include_text: bool = True,
         names: "AttributeNames" = ...,
     ) -> None:
-        """Write linked documents, one after the other, in bounded memory.
+        """Write linked documents one by one, in bounded memory.
 
-        docs (Iterable[NamedDoc]): Ids and documents.
-        target (IO[bytes] | Path): Where to: a file open for writing; of the
-            formats in `FOLDERS` the path of an empty folder.
+        target (IO[bytes] | Path): A file open for writing; of the formats in `FOLDERS`
+            the path of an empty folder.
         spans_key (str | None): A span group; None = the entities.
-        include_text (bool): Write what the documents and the mentions say.
+        include_text (bool): Write the texts of the documents and mentions.
         names (AttributeNames): The custom attributes of the linker.
-        RAISES (SapbertError): If the format cannot do without the text.
+        RAISES (SapbertError): If the format needs the text.
         """
 
 
-def load_module(name: str, modules: dict[str, str]) -> Any:
-    """Import a format, and the library that it needs.
+def load_function(name: str, functions: dict[str, str]) -> Any:
+    """Import the function of a format.
 
-    name (str): The format.
-    modules (dict[str, str]): `WRITERS` or `READERS`, which have it.
-    RETURNS (ModuleType): Its module.
-    RAISES (SapbertError): If the library is not installed.
+    functions (dict[str, str]): `WRITERS` or `READERS`.
+    RAISES (SapbertError): If a library is not installed.
     """
     if name in LIBRARIES:
         library, extra = LIBRARIES[name]
@@ -107,41 +107,36 @@ def load_module(name: str, modules: dict[str, str]) -> Any:
                     library=library, name=name, reason=error, extra=extra
                 )
             ) from None
-    return import_module(modules[name])
+    module, _, function = functions[name].partition(":")
+    return getattr(import_module(f".{module}", __package__), function)
 
 
 def load_writer(name: str) -> Writer:
     """Import the function that writes a format.
 
-    name (str): The format.
-    RETURNS (Writer): The function.
     RAISES (SapbertError): If there is no such format, or its library is missing.
     """
     if name not in WRITERS:
         raise SapbertError(Errors.E501.format(known=sorted(WRITERS), name=name))
-    writer: Writer = load_module(name, WRITERS).write_docs
+    writer: Writer = load_function(name, WRITERS)
     return writer
 
 
 def load_reader(name: str) -> GoldReader:
-    """Import the function that reads a format.
+    """Import the function that reads a format: from a path to `GoldDocument`s.
 
-    name (str): The format.
-    RETURNS (GoldReader): A function of a path, which yields `GoldDocument`s.
     RAISES (SapbertError): If the format cannot be read, or its library is missing.
     """
     if name not in READERS:
         raise SapbertError(Errors.E530.format(known=sorted(READERS), name=name))
-    reader: GoldReader = load_module(name, READERS).read_gold
+    reader: GoldReader = load_function(name, READERS)
     return reader
 
 
 def guess_format(path: Path) -> str:
-    """Tell the format from the name of a file.
+    """Return the format by the ending of a file name, without `.gz`.
 
-    path (Path): The file; `.gz` at the end does not count.
-    RETURNS (str): The format.
-    RAISES (SapbertError): If the ending tells nothing.
+    RAISES (SapbertError): If the ending is unknown.
     """
     suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     if suffix not in SUFFIXES:
@@ -154,9 +149,8 @@ def guess_format(path: Path) -> str:
 def check_folder(path: Path, suffix: str) -> None:
     """Check that a folder may be replaced.
 
-    path (Path): The folder, if there is one.
-    suffix (str): Of the files that belong to the format, each beside a `.txt` file.
-    RAISES (SapbertError): If it is a file, or a folder that holds other files.
+    suffix (str): Ending of the files of the format, each beside a `.txt` file.
+    RAISES (SapbertError): If it is a file, or a folder with other files.
     """
     if path.exists() and not path.is_dir():
         raise SapbertError(Errors.E522.format(path=path, found="a file"))
@@ -169,13 +163,11 @@ def check_folder(path: Path, suffix: str) -> None:
 
 @contextmanager
 def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
-    """Open where a format is written to.
+    """Open the target of a `Writer`, which is renamed at the end.
 
-    path (Path | None): A file or, of a format in `FOLDERS`, a folder, which takes
-        its name once it is whole; None = the standard output.
-    format (str): The format.
-    YIELDS (IO[bytes] | Path): What `write_docs` of the format takes.
-    RAISES (SapbertError): If there is no folder to write, or one with other files.
+    path (Path | None): A file or, of a format in `FOLDERS`, a folder; None = the
+        standard output.
+    RAISES (SapbertError): If the format needs a folder, or it has other files.
     """
     if format in FOLDERS:
         if path is None:
@@ -198,14 +190,13 @@ def write_linked(
     format: str | None = None,
     **options: Any,
 ) -> None:
-    """Write linked documents to a file or folder, whole or not at all.
+    """Write linked documents to a file or folder, all or nothing.
 
     docs (Iterable[NamedDoc]): Ids and documents.
-    path (Path): The file or folder; what was there before is replaced.
+    path (Path): The file or folder; it is replaced.
     format (str | None): A key of `WRITERS`; None = by the ending of the path.
-    options (Any): What the writer takes; see `Writer`.
-    RAISES (SapbertError): If the format is unknown, needs a library that is missing,
-        or cannot be written so.
+    options (Any): Options of the `Writer`.
+    RAISES (SapbertError): If the format is unknown, or needs a missing library.
     """
     format = format or guess_format(path)
     writer = load_writer(format)
@@ -224,15 +215,15 @@ def read_docs(
     """Read annotated documents as gold Docs; see `gold_docs.make_gold_docs`.
 
     path (Path): A file or, of a format in `FOLDERS`, a folder.
-    nlp (Language | Vocab): Its tokenizer is used; a bare vocabulary has none, so
-        that tokens are what blanks part.
-    format (str | None): A key of `READERS`; None = by the ending of the path, and
-        brat for a folder.
-    spans_key (str): The span group that gets all the mentions.
-    label (str): Of mentions without a type.
+    nlp (Language | Vocab): A pipeline with a tokenizer; a vocabulary: tokens are
+        separated by blanks.
+    format (str | None): A key of `READERS`; None = by the ending of the path; of a
+        folder brat.
+    spans_key (str): The span group for all mentions.
+    label (str): Label of mentions without a type.
     RETURNS (Iterator[NamedDoc]): Ids and Docs.
     RAISES (SapbertError): If the format cannot be read; later, with the place in the
-        file, where it is not as it should be.
+        file, at the first invalid document.
     """
     from .gold_docs import make_gold_docs
 

@@ -14,24 +14,18 @@ WIDEST = 40  # characters of a mention or a name
 
 
 def shorten(text: str) -> str:
-    """Make a text fit for a cell: one line, not too long, nothing that steers.
-
-    text (str): Any text.
-    RETURNS (str): At most `WIDEST` characters, all of them printable.
-    """
+    """Return a text in one line of at most `WIDEST` printable characters."""
     text = " ".join(text.split())
     if len(text) > WIDEST:
         text = text[: WIDEST - 1] + "…"
-    # A document must not move the cursor or colour the terminal.
+    # control characters of a document must not reach the terminal
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def entity_row(entity: dict[str, Any], *, include_text: bool = True) -> list[str]:
-    """Put an entity in a row.
+    """Return the cells of an entity, one for each of `HEADER`.
 
-    entity (dict[str, Any]): From `describe_entities`.
-    include_text (bool): Show the mention; else its place.
-    RETURNS (list[str]): A cell for each of `HEADER`.
+    include_text (bool): Show the mention; else its offsets.
     """
     place = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
@@ -53,7 +47,7 @@ def write_docs(
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
 ) -> None:
-    """Write a table for each linked document; see `formats.Writer`."""
+    """Write a table for each linked document; see `registry.Writer`."""
     for number, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)
         rows = [entity_row(entity, include_text=include_text) for entity in entities]

@@ -40,7 +40,7 @@ from .manifest import (
     encoder_fingerprint,
     write_manifest,
 )
-from .ngrams.build import build_ngrams, iterate_names
+from .ngrams.build import build_ngrams, iter_names
 from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .row_vectors import SHARD_ROWS, Names, embed_rows
 from .store import FILE as STORE_FILE
@@ -195,7 +195,7 @@ def build_kb(
             progress=progress,
         )
         if ngrams:
-            build_ngrams(iterate_names(Store(part), len(matrix)), part / NGRAMS_FOLDER)
+            build_ngrams(iter_names(Store(part), len(matrix)), part / NGRAMS_FOLDER)
         record = EncoderRecord(
             # Only the name of a folder: its path may be private.
             base=Path(encoder).name if Path(encoder).is_dir() else encoder,

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from ..system.forks import OwnFolder
+from ..system.forks import TemporaryFolder
 from ..system.writing import write_folder_atomically
 from .knowledge_base import KnowledgeBase
 from .manifest import FILE, OVERLAY_FOLDER, read_manifest
@@ -41,16 +41,16 @@ def kb_to_files(kb: KnowledgeBase) -> dict[str, bytes]:
     return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
 
 
-def unpack_kb(files: dict[str, bytes]) -> OwnFolder:
+def unpack_kb(files: dict[str, bytes]) -> TemporaryFolder:
     """Write the files of a knowledge base into a temporary folder.
 
     files (dict[str, bytes]): From `kb_to_files`; files that are not in meta.json are
         left out.
-    RETURNS (OwnFolder): Removes the folder when it is deleted.
+    RETURNS (TemporaryFolder): Removes the folder when it is deleted.
     RAISES (SapbertError): If meta.json is missing, damaged or has a file outside of
         the folder.
     """
-    temporary = OwnFolder(prefix="sapbert-kb-")
+    temporary = TemporaryFolder(prefix="sapbert-kb-")
     folder = temporary.path
     if FILE in files:
         (folder / FILE).write_bytes(files[FILE])

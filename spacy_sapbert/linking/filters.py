@@ -1,4 +1,4 @@
-"""Which names a search may find: by type, source, language and concept."""
+"""Filters: limit concepts and names by type, source, language and id."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -29,21 +29,21 @@ GROUPS: dict[str, str] = {
     "PROC": "T058 T059 T060 T061 T062 T063 T065",
 }
 
-UNTYPED = "untyped"  # among types: concepts of which nobody has said a type
+UNTYPED = "untyped"  # stands for concepts without a type
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What a search may find; an empty field allows everything.
+    """Limits concepts and names; an empty field allows everything.
 
-    types (tuple[str, ...]): Semantic types, or groups of `GROUPS`, that a concept has;
-        `UNTYPED` for those that have none.
-    sources (tuple[str, ...]): Vocabularies that the name comes from.
-    languages (tuple[str, ...]): Languages that the name is in.
-    allow (tuple[str, ...]): Ids of concepts; no other is found.
-    deny (tuple[str, ...]): Ids of concepts that are never found.
-    label_types (tuple[str, ...]): Types or groups that a concept has besides, because
-        of the label of an entity; a filter that people give has none.
+    types (tuple[str, ...]): Semantic types of a concept, or groups of `GROUPS`;
+        `UNTYPED` = without a type.
+    sources (tuple[str, ...]): Vocabularies of a name.
+    languages (tuple[str, ...]): Languages of a name.
+    allow (tuple[str, ...]): Ids of the only allowed concepts.
+    deny (tuple[str, ...]): Ids of concepts that are not allowed.
+    label_types (tuple[str, ...]): Types or groups for the label of an entity; set by
+        the linker.
     """
 
     types: tuple[str, ...] = ()
@@ -58,17 +58,17 @@ class Filter:
 
 
 def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
-    """Check what a config, a call or a command line says.
+    """Return the filter of a config, a call or a command line.
 
-    data (Mapping[str, Any] | Filter | None): Lists of texts by the names of the
-        fields; None = everything is allowed.
-    RETURNS (Filter): Each list without repetitions, sorted, so that equal filters are
-        equal.
-    RAISES (SapbertError): If a field is unknown, or no list of texts.
+    data (Mapping[str, Any] | Filter | None): Lists of texts by the names of the fields;
+        None = everything is allowed.
+    RETURNS (Filter): Each list sorted and without repetitions, so that equivalent
+        filters are equal.
+    RAISES (SapbertError): If a field is unknown or not a list of texts.
     """
     names = [field.name for field in fields(Filter)]
     if isinstance(data, Filter):
-        # People can make one of anything, also of lists.
+        # Its fields may be lists, or wrong.
         values = {name: getattr(data, name) for name in names}
         return Filter(**{n: check_texts(f"filter.{n}", v) for n, v in values.items()})
     known = [name for name in names if name != "label_types"]
@@ -83,13 +83,7 @@ def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
 
 
 def check_texts(setting: str, values: Any) -> tuple[str, ...]:
-    """Check that a setting is a list of texts.
-
-    setting (str): Its name, for the error.
-    values (Any): What was given.
-    RETURNS (tuple[str, ...]): Distinct and sorted.
-    RAISES (SapbertError): If it is something else.
-    """
+    """Return a setting, which must be a list of texts, distinct and sorted."""
     listed = isinstance(values, (list, tuple, set, frozenset))
     if not listed or any(not isinstance(value, str) or not value for value in values):
         raise SapbertError(Errors.E331.format(setting=setting))
@@ -97,11 +91,9 @@ def check_texts(setting: str, values: Any) -> tuple[str, ...]:
 
 
 def expand_types(types: Iterable[str]) -> set[str]:
-    """Add the types of semantic groups.
+    """Return types and groups together with the types of each group.
 
-    types (Iterable[str]): Types and groups. Another vocabulary than UMLS may have
-        types that are called like a group, or that have a blank in them.
-    RETURNS (set[str]): The same, and the types of each group.
+    Other vocabularies may have types with the name of a group, or with blanks.
     """
     found = {*types}
     for name in found & GROUPS.keys():

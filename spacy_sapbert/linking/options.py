@@ -1,4 +1,4 @@
-"""How mentions are looked up: what the linker, the command line and Python all set."""
+"""Options of linking, shared by the linker, the command line and Python."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -21,27 +21,26 @@ ORDERED = ("tie_evidence", "source_rank")
 
 @dataclass(frozen=True)
 class LinkOptions:
-    """How mentions are looked up.
+    """How mentions are linked.
 
-    k (int): Concepts for each at the most, 1 to 1000.
-    threshold (float | None): Cosine under which the best one does not count, −1 to
-        1; None = the one of the knowledge base, if it has one.
-    broader (bool): A mention whose best candidate is under the threshold has the
-        parent of its candidates for which most speaks, if there is one.
-    filter (Filter): What may be found.
-    label_types (Mapping[str, tuple[str, ...]]): The semantic types or groups that
-        entities with a label can have; a label that is not there can have all.
-    label_types_use (str): "filter" = such an entity finds no other concept;
-        "evidence" = they only order concepts with equal scores.
-    tie_evidence (tuple[str, ...]): What orders concepts with equal scores, of
-        `EVIDENCE`, the most important first.
-    source_rank (tuple[str, ...]): For the evidence "source": the vocabularies whose
-        names count most, the best first.
-    ambiguous (str): What becomes of a tie that only the order of the ids decides:
-        "link" = the first of them, "nil" = no concept.
-    fusion (str | None): How cosine and likeness of characters are put together:
-        "weighted", or "rrf" by their ranks; None = the cosine alone.
-    ngram_weight (float): For the fusion "weighted": the share of the characters.
+    k (int): Maximum of candidates, 1 to 1000.
+    threshold (float | None): A mention whose best cosine is lower has no concept, −1 to
+        1; None = the threshold of the knowledge base, if it has one.
+    broader (bool): Link a mention below the threshold to a parent of its candidates.
+    filter (Filter): Limits the concepts and names.
+    label_types (Mapping[str, tuple[str, ...]]): Semantic types or groups of each label;
+        other labels can have all types.
+    label_types_use (str): "filter" = an entity finds only concepts with the types of
+        its label; "evidence" = the types only break ties.
+    tie_evidence (tuple[str, ...]): Evidence that breaks ties, of `EVIDENCE`, the most
+        important first.
+    source_rank (tuple[str, ...]): For the evidence "source": vocabularies, the best
+        first.
+    ambiguous (str): The link of a tie that only the order of the ids breaks: "link" =
+        to the first concept, "nil" = no concept.
+    fusion (str | None): "weighted" or "rrf": cosine and similarity of characters; None
+        = the cosine alone.
+    ngram_weight (float): Weight of the characters for the fusion "weighted".
     """
 
     k: int = 10
@@ -62,12 +61,11 @@ DEFAULT_OPTIONS = LinkOptions()
 
 
 def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions:
-    """Check settings, and put them over others.
+    """Return options with some values replaced.
 
-    base (LinkOptions): What holds where nothing is said.
-    changes (Mapping[str, Any]): Values by name, as a config or a call has them.
-    RETURNS (LinkOptions): The options.
-    RAISES (SapbertError): If a name is unknown or a value not possible.
+    base (LinkOptions): The options.
+    changes (Mapping[str, Any]): Values by name, from a config or a call.
+    RAISES (SapbertError): If a name is unknown or a value is not possible.
     """
     clean: dict[str, Any] = {}
     for name, value in changes.items():
@@ -78,11 +76,8 @@ def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions
 
 
 def check_option(name: str, value: Any) -> Any:
-    """Check one setting.
+    """Check one value and return it as the field of `LinkOptions` holds it.
 
-    name (str): A field of `LinkOptions`.
-    value (Any): What was given.
-    RETURNS (Any): As the field holds it.
     RAISES (SapbertError): If it is not possible.
     """
     if name == "filter":
@@ -106,7 +101,7 @@ def check_option(name: str, value: Any) -> Any:
                 )
             )
         return tuple(dict.fromkeys(value))
-    # A one is no True here.
+    # 1 is not True here.
     if name in CHOICES and not any(
         value == choice and type(value) is type(choice) for choice in CHOICES[name]
     ):

@@ -1,4 +1,4 @@
-"""The component: finds the abbreviations that a document defines."""
+"""The component `sapbert_abbreviations`: finds abbreviations and their long forms."""
 
 from typing import Any
 
@@ -27,12 +27,7 @@ def make_sapbert_abbreviations(
 
 
 def restore_abbreviations(name: str, *attrs: str) -> "SapbertAbbreviations":
-    """Make a component of what a pickle holds.
-
-    name (str): Of the component.
-    attrs (str): The names of its attributes.
-    RETURNS (SapbertAbbreviations): The component.
-    """
+    """Return a component from a pickle: its name and the names of its attributes."""
     long_form_attr, abbreviations_attr = attrs
     return SapbertAbbreviations(
         name, long_form_attr=long_form_attr, abbreviations_attr=abbreviations_attr
@@ -40,17 +35,17 @@ def restore_abbreviations(name: str, *attrs: str) -> "SapbertAbbreviations":
 
 
 class SapbertAbbreviations:
-    """Gives spans that are short forms the long form that the document defines.
+    """Sets the long form of short forms that the document defines.
 
-    Attributes of spans go by offsets: an entity that is a short form has its long form,
-    whether it was detected before or after. All settings are in the pipeline's config,
-    so nothing is saved.
+    Attributes of spans belong to offsets, so an entity with the offsets of a short form
+    has the long form, whether it is detected before or after. All settings are in the
+    config of the pipeline, so nothing else is saved.
 
-    name (str): Of the component.
-    long_form_attr (str): Of spans: the long form, a text with single blanks, or None.
-        What is there already stays.
-    abbreviations_attr (str): Of Docs: the spans that have one.
-    RAISES (SapbertError): If the attribute of Docs belongs to another component.
+    name (str): Name of the component.
+    long_form_attr (str): Attribute of spans: the long form, a text with single blanks,
+        or None. A value that is set is kept.
+    abbreviations_attr (str): Attribute of Docs: the spans with a long form.
+    RAISES (SapbertError): If another component uses the attribute of Docs.
     """
 
     def __init__(
@@ -65,11 +60,7 @@ class SapbertAbbreviations:
         set_extensions(*self.attrs)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Find the abbreviations of one Doc.
-
-        doc (Doc): Any Doc.
-        RETURNS (Doc): The same, with long forms.
-        """
+        """Set the long forms in one Doc."""
         long_form_attr, _ = self.attrs
         long_forms = find_long_forms(doc.text)
         for span, long in find_short_forms(doc, long_forms) if long_forms else ():
@@ -78,5 +69,5 @@ class SapbertAbbreviations:
         return doc
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # in another process, the attributes have to be registered again
+        # The attributes are registered again in the other process.
         return restore_abbreviations, (self.name, *self.attrs)

@@ -18,7 +18,7 @@ from ..linking.options import (
     LinkOptions,
     change_options,
 )
-from ..system.forks import OwnFolder, ProcessLock
+from ..system.forks import ProcessLock, TemporaryFolder
 from .annotations import Attrs, set_extensions, write_links
 from .default_config import DEFAULTS
 from .long_forms import long_form_text
@@ -132,7 +132,7 @@ class SapbertLinker(Pipe):
         self.encoder = encoder
         self.scorer = scorer
         self.opened: KnowledgeBase | None = None
-        self.unpacked: OwnFolder | None = None
+        self.unpacked: TemporaryFolder | None = None
         set_extensions(self.attrs, self.kb_ents_attr)
 
     @property

@@ -1,4 +1,4 @@
-"""Long forms of abbreviations in a Doc: how they are written, and how they are read."""
+"""Long forms of abbreviations in the attributes of a Doc."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,15 +8,15 @@ from spacy.tokens import Doc, Span
 from ..errors import Errors, SapbertError
 from .schwartz_hearst import LONGEST
 
-MOST_TOKENS = LONGEST + 2  # in a short form: one a character, white space, and "s"
+MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
 
 
 def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     """Register the attributes of spans and Docs.
 
-    long_form_attr (str): Of spans: the long form.
-    abbreviations_attr (str): Of Docs: the spans that have one.
-    RAISES (SapbertError): If the attribute of Docs belongs to another component.
+    long_form_attr (str): Attribute of spans: the long form.
+    abbreviations_attr (str): Attribute of Docs: the spans with a long form.
+    RAISES (SapbertError): If another component uses the attribute of Docs.
     """
     attrs: tuple[str, ...] = (long_form_attr,)
     if Doc.has_extension(abbreviations_attr):
@@ -33,11 +33,11 @@ def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
 def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
     """Return the spans of a Doc that have a long form.
 
-    They are not stored, since spans cannot be serialised: `span._` keeps its values in
-    `doc.user_data`, under the name and the offsets in characters.
+    Spans cannot be serialised, so they are found by the keys of `doc.user_data`: the
+    name of the attribute and the offsets in characters.
 
     doc (Doc): The Doc.
-    attrs (tuple[str, ...]): The attributes that can hold it.
+    attrs (tuple[str, ...]): Attributes with long forms.
     RETURNS (list[Span]): In the order of the text.
     """
     places: list[tuple[int, int]] = []
@@ -51,7 +51,7 @@ def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
 
 
 def singular(short: str) -> str:
-    """Take the "s" off a short form in capitals, if two characters are left."""
+    """Remove the "s" of a short form in capitals, if two characters are left."""
     bare = short[:-1]
     return bare if short.endswith("s") and bare.isupper() and bare[1:] else short
 
@@ -59,11 +59,11 @@ def singular(short: str) -> str:
 def find_short_forms(
     doc: Doc, long_forms: dict[str, str]
 ) -> Iterator[tuple[Span, str]]:
-    """Find where a Doc has short forms, the longest first; also as plurals, "RCCs".
+    """Find the short forms in a Doc, the longest first; also as plurals, "RCCs".
 
     doc (Doc): The Doc.
-    long_forms (dict[str, str]): Of each short form, with single blanks.
-    YIELDS (tuple[Span, str]): The short form, which fits the tokens, and its long form.
+    long_forms (dict[str, str]): Long form of each short form, with single blanks.
+    YIELDS (tuple[Span, str]): The short form, aligned with tokens, and its long form.
     """
     text = doc.text
     forms = {singular(short): long for short, long in reversed(long_forms.items())}
@@ -73,7 +73,7 @@ def find_short_forms(
     first = 0
     while first < len(places):
         start, _ = places[first]
-        size = MOST_TOKENS if text[start : start + 1] in firsts else 0
+        size = MAX_TOKENS if text[start : start + 1] in firsts else 0
         first += 1
         for last in reversed(range(first, min(first + size, len(places) + 1))):
             found = text[start : places[last - 1][1]]
@@ -86,12 +86,10 @@ def find_short_forms(
 
 
 def long_form_text(span: Span, attr: str | None = "long_form") -> str | None:
-    """Read the long form of a span, whichever component has set it.
+    """Return the long form of a span, with single blanks; None if it has none.
 
     span (Span): The span.
-    attr (str | None): The attribute that can hold it, as a text, or as a span as
-        other components have it; None = there is none.
-    RETURNS (str | None): With single blanks; None if it has none.
+    attr (str | None): Attribute with the long form, a text or a span; None = none.
     """
     if attr is None or not span._.has(attr):
         return None

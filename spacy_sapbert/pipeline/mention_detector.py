@@ -1,12 +1,9 @@
-"""The names of the knowledge base as mentions, for those who have no NER model."""
+"""The component `sapbert_mentions`: marks names of the knowledge base as mentions."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-)
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import srsly
@@ -29,7 +26,7 @@ LINKER = "sapbert_linker"
 SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key")
 SETTINGS_FILE = "settings.json"
 FORMS_AT_ONCE = 20_000  # bounds memory for a very long Doc
-OPENING = ProcessLock()  # a component is pickled, and a lock in it could not be
+OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
 
 
 @Language.factory(
@@ -67,13 +64,8 @@ def make_sapbert_mentions(
     )
 
 
-def says_something(form: str, vocab: Vocab) -> bool:
-    """Return whether a form has a word that is no stop word.
-
-    form (str): The form.
-    vocab (Vocab): Knows the stop words.
-    RETURNS (bool): Whether it does.
-    """
+def has_content_word(form: str, vocab: Vocab) -> bool:
+    """Return whether a form has a word that is not a stop word."""
     return any(
         any(map(str.isalpha, piece)) and not vocab[piece].is_stop
         for piece in form.split(" ")
@@ -83,43 +75,34 @@ def says_something(form: str, vocab: Vocab) -> bool:
 def find_names(
     doc: Doc, kb: "KnowledgeBase", *, max_tokens: int, min_length: int
 ) -> Iterator[tuple[int, int]]:
-    """Find the names of a knowledge base in a Doc, also those inside of others.
+    """Find the names of a knowledge base in a Doc, also names inside other names.
 
-    doc (Doc): The Doc.
-    kb (KnowledgeBase): The knowledge base.
     max_tokens (int): See `list_windows`.
     min_length (int): See `means_name`.
     YIELDS (tuple[int, int]): Start and end in characters.
     """
     text = doc.text
     for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
-        spellings = kb.store.spellings(list(dict.fromkeys(form for form, _, _ in windows)))
+        spellings = kb.store.spellings(
+            list(dict.fromkeys(form for form, _, _ in windows))
+        )
         for form, start, end in windows:
             if (
                 form in spellings
                 and means_name(text[start:end], spellings[form], min_length=min_length)
-                and says_something(form, doc.vocab)
+                and has_content_word(form, doc.vocab)
             ):
                 yield start, end
 
 
-def spare_spans(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """Drop the spans that overlap others.
-
-    spans (Iterable[Span]): The spans.
-    others (Iterable[Span]): The others.
-    RETURNS (list[Span]): Those that are left.
-    """
+def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+    """Return the spans that do not overlap other spans."""
     taken = {place for span in others for place in range(span.start, span.end)}
     return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]
 
 
 def restore_mentions(state: dict[str, Any]) -> "SapbertMentions":
-    """Make a component of what a pickle holds.
-
-    state (dict[str, Any]): Its attributes.
-    RETURNS (SapbertMentions): The component.
-    """
+    """Return a component from a pickle of its attributes."""
     mentions = SapbertMentions.__new__(SapbertMentions)
     mentions.__dict__.update(state)
     mentions.name = state["name"]
@@ -129,19 +112,17 @@ def restore_mentions(state: dict[str, Any]) -> "SapbertMentions":
 class SapbertMentions(Pipe):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
-    A name of two to four letters that is written with capitals, such as "MI" or
-    "AIDS", counts only as it is written. Stop words and numbers are no mentions.
+    A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
+    exactly so. Stop words and numbers are not marked.
 
-    nlp (Language | None): The pipeline, whose linker lends its knowledge base.
-    name (str): Of the component.
-    kb (str | Path | None): Folder of a knowledge base, or the name of an
-        installed one; None = the linker's in the same pipeline, else the only one
-        installed.
+    nlp (Language | None): The pipeline; its linker shares its knowledge base.
+    name (str): Name of the component.
+    kb (str | Path | None): Folder or name of a knowledge base; None = that of the
+        linker in the same pipeline, else the only one installed.
     label (str): Label of the mentions.
-    max_tokens (int): Words and other characters in a mention at the most, 1 to 50.
-    min_length (int): Characters in a mention at the least, but for abbreviations.
-    overwrite (bool): Whether a mention takes the place of the entities that it
-        overlaps; else these stay.
+    max_tokens (int): Maximum of words and other characters in a mention, 1 to 50.
+    min_length (int): Minimum of characters in a mention, except for abbreviations.
+    overwrite (bool): Replace entities that a mention overlaps; else they are kept.
     spans_key (str | None): None = doc.ents, else doc.spans[spans_key].
     RAISES (SapbertError): If a number is out of its range.
     """
@@ -179,13 +160,13 @@ class SapbertMentions(Pipe):
         self.overwrite = overwrite
         self.spans_key = spans_key
         self.opened: KnowledgeBase | None = None
-        # A pipeline owns its components: a strong reference would be a circle.
+        # Not a strong reference, since the pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
-        self.lender: SapbertLinker | None = None
+        self.linker: SapbertLinker | None = None
 
     @property
     def kb(self) -> "KnowledgeBase":
-        """The knowledge base, opened when it is first asked for."""
+        """The knowledge base, opened when first used."""
         linker = self.find_linker() if self.source is None else None
         if linker is not None:
             return linker.kb
@@ -197,10 +178,10 @@ class SapbertMentions(Pipe):
         return self.opened
 
     def find_linker(self) -> "SapbertLinker | None":
-        """Find the first linker in the same pipeline, if there is one."""
+        """Return the first linker in the same pipeline, if there is one."""
         nlp = self.pipeline() if self.pipeline is not None else None
         if nlp is None:
-            return self.lender
+            return self.linker
         for name, component in nlp.components:
             if nlp.get_pipe_meta(name).factory == LINKER:
                 return component  # type: ignore[return-value]
@@ -212,10 +193,9 @@ class SapbertMentions(Pipe):
         *,
         nlp: Language | None = None,
     ) -> None:
-        """Open the knowledge base now, so that what is wrong shows before any text.
+        """Open the knowledge base, so that errors show before the first text.
 
-        get_examples (Callable | None): Not used.
-        nlp (Language | None): The pipeline that the component is in now.
+        nlp (Language | None): The pipeline of the component.
         RAISES (SapbertError): If there is none, or it is damaged.
         """
         if nlp is not None:
@@ -223,11 +203,7 @@ class SapbertMentions(Pipe):
         self.kb  # noqa: B018
 
     def __call__(self, doc: Doc) -> Doc:
-        """Mark the names in one Doc.
-
-        doc (Doc): Any Doc.
-        RETURNS (Doc): The same, with new entities, or spans in the group.
-        """
+        """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
         if key is None:
             old = list(doc.ents)
@@ -240,9 +216,9 @@ class SapbertMentions(Pipe):
         found = [span for span in spans if span is not None]
         if self.overwrite:
             found = filter_spans(found)
-            old = spare_spans(old, found)
+            old = drop_overlapping(old, found)
         else:
-            found = filter_spans(spare_spans(found, old))
+            found = filter_spans(drop_overlapping(found, old))
         if key is None:
             doc.ents = sorted([*old, *found])
         else:
@@ -250,10 +226,9 @@ class SapbertMentions(Pipe):
         return doc
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as they are to be saved.
+        """Return the settings to save.
 
-        A knowledge base that the linker has too is not named: the linker saves it,
-        and lends it again where the pipeline is loaded.
+        They do not name the knowledge base of the linker, which the linker saves.
         """
         source = self.source
         linker = self.find_linker()
@@ -267,30 +242,21 @@ class SapbertMentions(Pipe):
         return {"kb": None if source is None else str(source), **values}
 
     def use_settings(self, settings: dict[str, Any]) -> "SapbertMentions":
-        """Take saved settings over, and forget what knowledge base was opened."""
+        """Set saved settings; the knowledge base is opened again."""
         for key in SETTINGS:
             setattr(self, key, settings[key])
         self.source, self.opened = settings["kb"], None
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the settings; the knowledge base is saved by the linker.
-
-        path (str | Path): A folder.
-        exclude (Iterable[str]): Not used.
-        """
+        """Save the settings to a folder; the linker saves the knowledge base."""
         Path(path).mkdir(parents=True, exist_ok=True)
         srsly.write_json(Path(path) / SETTINGS_FILE, self.settings())
 
     def from_disk(
         self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
-        """Load the settings.
-
-        path (str | Path): The folder.
-        exclude (Iterable[str]): Not used.
-        RETURNS (SapbertMentions): The component.
-        """
+        """Load the settings from a folder."""
         return self.use_settings(srsly.read_json(Path(path) / SETTINGS_FILE))
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -305,8 +271,7 @@ class SapbertMentions(Pipe):
         return self.use_settings(srsly.msgpack_loads(data))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # No pipeline goes along, but the linker does: where both are sent to a worker
-        # they are sent in one pickle, so that they share one knowledge base there too.
-        lender = self.find_linker() if self.source is None else None
-        state = {**self.__dict__, "pipeline": None, "lender": lender}
+        # The linker is pickled too, so that both share one knowledge base in a worker.
+        linker = self.find_linker() if self.source is None else None
+        state = {**self.__dict__, "pipeline": None, "linker": linker}
         return restore_mentions, ({**state, "name": self.name},)

@@ -1,11 +1,8 @@
-"""Pipelines that link: loaded, completed with what they lack, run over documents."""
+"""Load a pipeline, add what it needs to link, and run it over documents."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import (
-    TYPE_CHECKING,
-    Any,
-)
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
@@ -19,15 +16,13 @@ LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 NAMES = "names"  # the value of `mentions`
 
-# Documents that are run together, and components that are left out for them.
+# Documents that are run together, and names of components to skip for them.
 Job = tuple[list[Document], list[str]]
 
 
 def load_pipeline(name: str | None) -> "Language":
-    """Load a pipeline, or begin one.
+    """Load a pipeline from a folder or package; None = a blank English one.
 
-    name (str | None): A folder or an installed package; None = a blank English one.
-    RETURNS (Language): The pipeline.
     RAISES (SapbertError): If there is no such pipeline.
     """
     import spacy
@@ -44,12 +39,12 @@ def load_pipeline(name: str | None) -> "Language":
 
 
 def list_detectors(nlp: "Language", what: str) -> list[str]:
-    """List the components of a pipeline that set spans to link.
+    """Return the names of the components that set spans to link.
 
     nlp (Language): The pipeline.
     what (str): "doc.ents" or "doc.spans".
-    RETURNS (list[str]): Names of components that say that they do, or are none of
-        spaCy's and do not say what they do.
+    RETURNS (list[str]): Components that declare it in `assigns`, and components that
+        are not spaCy's and declare nothing.
     """
     detectors = []
     for name, component in nlp.pipeline:
@@ -62,11 +57,7 @@ def list_detectors(nlp: "Language", what: str) -> list[str]:
 
 
 def find_linker(nlp: "Language") -> str | None:
-    """Find the first linker of a pipeline.
-
-    nlp (Language): The pipeline.
-    RETURNS (str | None): Name of the component, if there is one.
-    """
+    """Return the name of the first linker of a pipeline, if there is one."""
     linkers = (n for n in nlp.pipe_names if nlp.get_pipe_meta(n).factory == LINKER)
     return next(linkers, None)
 
@@ -83,24 +74,24 @@ def complete_pipeline(
     precision: str | None = None,
     detection: bool = True,
 ) -> Any:
-    """Return a pipeline what it lacks to link.
+    """Add a linker and a detector of mentions to a pipeline, if they are missing.
+
+    For `k`, `threshold`, `filter`, `engine` and `precision`, None keeps the setting of
+    the linker.
 
     nlp (Language): Changed in place.
     kb (str | None): Folder or name of a knowledge base, for a pipeline without a
         linker; None = the only one installed.
     mentions (str | None): "names" to detect the names of the knowledge base.
-    k (int | None): Candidates for a mention; None = as the linker has it.
-    threshold (float | None): Cosine under which a mention has no concept; None =
-        as the linker has it.
-    filter (dict[str, list[str]] | None): What may be found; None = as the linker
-        has it.
-    engine (str | None): Runs the encoder, see `create_encoder`; None = as the linker
-        has it.
-    precision (str | None): The same.
-    detection (bool): Entities are to be detected; else all documents come with them.
+    k (int | None): Candidates for a mention.
+    threshold (float | None): Cosine below which a mention has no concept.
+    filter (dict[str, list[str]] | None): Limits the concepts.
+    engine (str | None): Engine of the encoder; see `create_encoder`.
+    precision (str | None): Precision of the encoder.
+    detection (bool): Require a detector; False = all documents have entities.
     RETURNS (SapbertLinker): The linker.
-    RAISES (SapbertError): If the pipeline has a linker with a knowledge base already,
-        or nothing that detects entities, or a setting is not possible.
+    RAISES (SapbertError): If the pipeline has a linker with a knowledge base, or no
+        detector of entities, or a setting is not possible.
     """
     if mentions not in (None, NAMES):
         raise SapbertError(Errors.E510.format(known=NAMES, value=mentions))
@@ -130,12 +121,10 @@ def complete_pipeline(
 
 
 def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
-    """Load a pipeline and give it what it lacks; the same in every process.
+    """Load a pipeline and complete it; used in every worker process.
 
     name (str | None): See `load_pipeline`.
-    settings (dict[str, Any]): Of `complete_pipeline`.
-    RETURNS (Language): The pipeline.
-    RAISES (SapbertError): See both.
+    settings (dict[str, Any]): Arguments of `complete_pipeline`.
     """
     nlp = load_pipeline(name)
     complete_pipeline(nlp, **settings)
@@ -143,28 +132,21 @@ def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
 
 
 def linked_spans(spans_key: str | None) -> str:
-    """Say what a component assigns that detects what is linked."""
+    """Return what a component assigns that detects the spans to link."""
     return "doc.ents" if spans_key is None else "doc.spans"
 
 
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
-    """Check that a pipeline detects entities.
-
-    nlp (Language): The pipeline.
-    spans_key (str | None): A span group; None = the entities.
-    RAISES (SapbertError): If it does not.
-    """
+    """Raise an error if no component of a pipeline detects the spans to link."""
     if not list_detectors(nlp, linked_spans(spans_key)):
         components = ", ".join(nlp.pipe_names)
         raise SapbertError(Errors.E508.format(components=components))
 
 
 def has_entities(document: Document, spans_key: str | None) -> bool:
-    """Return whether somebody said what the entities of a document are.
+    """Return whether the entities (or spans of a group) of a document are set.
 
-    document (Document): The document.
-    spans_key (str | None): A span group; None = the entities.
-    RETURNS (bool): Whether; they may be none.
+    They may be set to none.
     """
     if document.doc is None:
         return False
@@ -182,13 +164,12 @@ def link_documents(
 ) -> "Iterator[tuple[Any, Doc]]":
     """Run a pipeline over documents.
 
-    Those that come with entities skip the components that detect them.
+    Documents with entities skip the components that detect entities.
 
     nlp (Language): The pipeline, with a linker.
     documents (Iterable[Document]): Ids and texts, or Docs.
-    batch_size (int): Documents held at once.
-    run (Callable | None): Runs jobs in the place of this process, and gives the
-        documents of each and a Doc for each of these; see `Workers.run`.
+    batch_size (int): Documents in memory at once.
+    run (Callable | None): Runs jobs in other processes; see `Workers.run`.
     YIELDS (tuple[Any, Doc]): Ids and Docs, in order.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
@@ -202,13 +183,13 @@ def link_documents(
 def plan_jobs(
     nlp: "Language", documents: Iterable[Document], *, batch_size: int
 ) -> Iterator[Job]:
-    """Gather documents that go through the same components.
+    """Group documents that run through the same components.
 
     nlp (Language): The pipeline, with a linker.
     documents (Iterable[Document]): The documents.
-    batch_size (int): Documents of a job at the most.
-    YIELDS (Job): Documents, and components that are left out for them.
-    RAISES (SapbertError): If nothing detects entities in a document without.
+    batch_size (int): Maximum of documents in a job.
+    YIELDS (Job): Documents, and names of components to skip.
+    RAISES (SapbertError): If a document has no entities and no component detects them.
     """
     from spacy.util import minibatch
 
@@ -229,20 +210,19 @@ def run_batch(
 
     nlp (Language): The pipeline.
     batch (list[Document]): The documents.
-    skip (list[str]): Components that are left out.
-    RETURNS (list[Doc]): A Doc for each.
+    skip (list[str]): Names of components to skip.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
     from spacy.util import raise_error
 
-    # A component that only writes failures down would lose documents.
+    # A component that only logs its errors would lose documents.
     nlp.set_error_handler(raise_error)
     contents = [d.text if d.doc is None else d.doc for d in batch]
     try:
         docs = list(nlp.pipe(contents, batch_size=len(batch), disable=skip))
     except SapbertError:
         raise
-    except Exception:  # of any component; which document it was shows one at a time
+    except Exception:  # run one at a time to find the document
         docs = []
     if len(docs) != len(batch):
         docs = [run_alone(nlp, document, skip=skip) for document in batch]
@@ -252,12 +232,8 @@ def run_batch(
 def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
     """Run a pipeline over one document.
 
-    nlp (Language): The pipeline.
-    document (Document): The document.
-    skip (list[str]): Components that are left out.
-    RETURNS (Doc): The Doc.
-    RAISES (SapbertError): If a component fails; with the id of the document, and
-        without what the component says, since that may quote the text.
+    RAISES (SapbertError): If a component fails; with the id of the document, without
+        the message of the component, which may quote the text.
     """
     name = "tokenizer"
     try:

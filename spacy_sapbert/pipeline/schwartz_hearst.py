@@ -6,33 +6,28 @@ from typing import NamedTuple
 
 SHORTEST, LONGEST = 2, 10  # characters of a short form
 SHORT_WORDS = 2
-REACH = 400  # characters looked at on either side of a bracket: time stays linear
+REACH = 400  # characters searched on either side of a bracket, so time is linear
 
 # A bracket, or a blank line, which no definition crosses.
 MARK = re.compile(r"[()\[\]]|\n[^\S\n]*\n")
 OPENING = {")": "(", "]": "["}
-# What follows in the brackets is not the definition: "(ATM; MIM 208900)".
+# The end of the definition in a bracket: "(ATM; MIM 208900)".
 INNER_END = re.compile(r"[,;:]\s|\sor\s")
 # Not after an initial, "E. coli", nor in numbers, "homogentisate 1, 2-dioxygenase".
 PHRASE_END = re.compile(r"(?<=\w\w)[.!?;:]$|(?<=\D),$")
 TRIMMED = " \t\r\n\f\v\u00a0\"'`“”‘’,;:"
 COMPARISON = re.compile(r"[<>=≤≥]")  # "(P < 0.05)"
-# Without a capital, other things are "i.e.", a whole word, or "(ii)" in a list.
+# Short forms without a capital; not "i.e.", whole words, or "(ii)" in a list.
 SMALL = re.compile(r"(?![ivx]+$)[^\W_]{2,4}")
 WORD = re.compile(r"[^\W_]+")
 
-Part = tuple[int, int]  # where a part of the text starts and ends, in characters
+Part = tuple[int, int]  # start and end of a part of the text, in characters
 
 
 class Abbreviation(NamedTuple):
-    """A short form and what the text says that it means.
+    """A short form and its long form, as they are written in the text.
 
-    short (str): As the text has it, e.g. "AT".
-    long (str): As the text has it, line ends included, e.g. "ataxia telangiectasia".
-    short_start (int): Where they start and end in the text, in characters.
-    short_end (int): See above.
-    long_start (int): See above.
-    long_end (int): See above.
+    Offsets are in characters. The long form may contain line ends.
     """
 
     short: str
@@ -43,16 +38,12 @@ class Abbreviation(NamedTuple):
     long_end: int
 
 
-Found = Abbreviation | None
-
-
 def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
-    """Find the brackets that are closed again before the next blank line.
+    """Find the brackets that are closed before the next blank line.
 
-    text (str): Any text.
-    YIELDS (tuple[int, int, int]): Where one opens, where it closes, and where the text
-        that it stands in begins: after the next bracket around it, or the blank line.
-        In the order in which they close: the inner ones first.
+    YIELDS (tuple[int, int, int]): Offsets of the opening and the closing bracket, and
+        the start of the surrounding text: after the next outer bracket or blank line.
+        Inner brackets come first.
     """
     paragraph = 0
     opened: dict[str, list[int]] = {"(": [], "[": []}
@@ -67,20 +58,14 @@ def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
         elif opened[OPENING[mark]]:
             start = opened[OPENING[mark]].pop()
             for places in opened.values():
-                while places and places[-1] > start:  # of the other kind, never closed
+                while places and places[-1] > start:  # of the other kind, not closed
                     places.pop()
             around = (places[-1] + 1 for places in opened.values() if places)
             yield start, place, max([paragraph, *around])
 
 
 def trim_part(text: str, start: int, end: int) -> Part:
-    """Leave out blanks, quotes and commas at both ends.
-
-    text (str): The text.
-    start (int): Where the part starts.
-    end (int): Where it ends.
-    RETURNS (Part): The same or less.
-    """
+    """Return a part of a text without blanks, quotes and commas at both ends."""
     while end > start and text[end - 1] in TRIMMED:
         end -= 1
     while start < end and text[start] in TRIMMED:
@@ -89,7 +74,7 @@ def trim_part(text: str, start: int, end: int) -> Part:
 
 
 def is_balanced(text: str) -> bool:
-    """Return whether a text closes the brackets that it opens, and no others."""
+    """Return whether the brackets of a text are balanced."""
     depth = 0
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -101,10 +86,9 @@ def is_balanced(text: str) -> bool:
 def is_short_form(text: str) -> bool:
     """Return whether a text can be a short form.
 
-    text (str): The text.
-    RETURNS (bool): Whether it has two to ten characters in one or two words, starts
-        with a letter or digit, and has a letter; without a capital it has four
-        characters at the most, all of them letters or digits; and compares nothing.
+    A short form has two to ten characters in one or two words, starts with a letter or
+    digit, has a letter and no comparison sign. Without a capital it has at most four
+    characters, all of them letters or digits.
     """
     return (
         SHORTEST <= len(text) <= LONGEST
@@ -118,22 +102,15 @@ def is_short_form(text: str) -> bool:
 
 
 def count_letters(short: str) -> int:
-    """Count the letters and digits of a short form, |A| in the paper."""
+    """Return the number of letters and digits of a short form, |A| in the paper."""
     return sum(map(str.isalnum, short))
 
 
 def start_of_words(text: str, start: int, end: int, most: int) -> int:
-    """Go back some words, but not into the sentence before.
-
-    text (str): The text.
-    start (int): How far to go back at the most.
-    end (int): Where to begin.
-    most (int): How many words.
-    RETURNS (int): Where the first of them starts.
-    """
+    """Return the start of the last `most` words of a part, within one sentence."""
     place = end
     for word in reversed(list(re.finditer(r"\S+", text[start:end]))[-most:]):
-        # the last word may end with what also ends sentences: "Fam. Aden. Pol. (FAP)"
+        # the last word may end like a sentence: "Fam. Aden. Pol. (FAP)"
         if place < end and PHRASE_END.search(word.group()):
             break
         place = start + word.start()
@@ -143,11 +120,9 @@ def start_of_words(text: str, start: int, end: int, most: int) -> int:
 def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
     """Find the letters of a short form from right to left; the first starts a word.
 
-    short (str): The short form.
-    text (str): The text.
-    start (int): Where the long form may start.
-    end (int): Where it ends.
-    RETURNS (int | None): Where it starts; None if a letter is missing.
+    start (int): Earliest start of the long form.
+    end (int): End of the long form.
+    RETURNS (int | None): Start of the long form; None if a letter is missing.
     SOURCE: Schwartz and Hearst (2003), findBestLongForm.
     """
     letters = [character.lower() for character in short if character.isalnum()]
@@ -162,20 +137,18 @@ def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
         if place < start:
             return None
     while place > start and not text[place - 1].isspace():
-        place -= 1  # "fish-eye disease (ED)": a word is what stands between blanks
+        place -= 1  # "fish-eye disease (ED)": words are separated by blanks
     while not text[place].isalnum():
         place += 1
     return place
 
 
 def explains(long: str, short: str) -> bool:
-    """Return whether a long form says more than its short form.
+    """Return whether a long form can explain a short form.
 
-    long (str): The long form.
-    short (str): The short form.
-    RETURNS (bool): Whether it is longer, does not hold the short form as a word, also
-        not without its signs as in "Dmpk deficient (Dmpk-/-)", is not the short form
-        with a number or letter more as in "C2 (C2D)", and is no half bracket.
+    It must be longer, must not contain the short form as a word (also not without its
+    signs as in "Dmpk deficient (Dmpk-/-)"), must not be the short form with one more
+    number or letter as in "C2 (C2D)", and its brackets must be balanced.
     """
     bare = "".join(filter(str.isalnum, short))
     return (
@@ -187,13 +160,12 @@ def explains(long: str, short: str) -> bool:
     )
 
 
-def define(text: str, short_part: Part, long_part: Part) -> Found:
-    """Make an abbreviation of a short form and the text where its long form may be.
+def define(text: str, short_part: Part, long_part: Part) -> Abbreviation | None:
+    """Return the abbreviation of a short form, if its long form is in a part.
 
     text (str): The text.
-    short_part (Part): Where the short form is.
-    long_part (Part): Where the long form may start, and where it ends.
-    RETURNS (Found): None if they do not belong together.
+    short_part (Part): The short form.
+    long_part (Part): Earliest start and end of the long form.
     """
     short = text[slice(*short_part)]
     if not is_short_form(short):
@@ -208,14 +180,15 @@ def define(text: str, short_part: Part, long_part: Part) -> Found:
     return Abbreviation(short, text[found:end], *short_part, found, end)
 
 
-def find_in_bracket(text: str, around: int, inner: Part, opening: int) -> Found:
-    """Look for `long form (short form)`; of a plural, also without its "s".
+def find_in_bracket(
+    text: str, around: int, inner: Part, opening: int
+) -> Abbreviation | None:
+    """Find `long form (short form)`; for a plural, also without its "s".
 
     text (str): The text.
-    around (int): Where the long form may start.
-    inner (Part): What the bracket holds, up to a comma or its like.
-    opening (int): Where the bracket opens.
-    RETURNS (Found): None if it is none.
+    around (int): Earliest start of the long form.
+    inner (Part): The content of the bracket, up to a comma or a similar sign.
+    opening (int): Offset of the bracket.
     """
     start, end = inner
     found = define(text, inner, (around, opening))
@@ -224,14 +197,12 @@ def find_in_bracket(text: str, around: int, inner: Part, opening: int) -> Found:
     return found
 
 
-def find_before_bracket(text: str, around: int, inner: Part, opening: int) -> Found:
-    """Look for `short form (long form)`: one word with a capital before the bracket.
+def find_before_bracket(
+    text: str, around: int, inner: Part, opening: int
+) -> Abbreviation | None:
+    """Find `short form (long form)`: one word with a capital before the bracket.
 
-    text (str): The text.
-    around (int): Where the short form may start.
-    inner (Part): What the bracket holds, up to a comma or its like.
-    opening (int): Where the bracket opens.
-    RETURNS (Found): None if it is none.
+    See `find_in_bracket` for the arguments.
     """
     around = max(around, opening - REACH)
     _, end = trim_part(text, around, opening)
@@ -247,9 +218,8 @@ def find_before_bracket(text: str, around: int, inner: Part, opening: int) -> Fo
 def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in time linear in its length.
 
-    text (str): Any text.
     RETURNS (list[Abbreviation]): Each short form once, by its first definition, in the
-        order in which the brackets close.
+        order of the closing brackets.
     SOURCE: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
         definitions in biomedical text.
     """
@@ -267,11 +237,7 @@ def find_abbreviations(text: str) -> list[Abbreviation]:
 
 
 def find_long_forms(text: str) -> dict[str, str]:
-    """Return what the abbreviations of a text mean.
-
-    text (str): Any text.
-    RETURNS (dict[str, str]): The long form of each short form, with single blanks.
-    """
+    """Return the long form of each short form in a text, with single blanks."""
     return {
         " ".join(found.short.split()): " ".join(found.long.split())
         for found in find_abbreviations(text)

@@ -1,4 +1,4 @@
-"""How links are scored."""
+"""The scorer of the component."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,11 +10,11 @@ from .annotations import NIL
 
 
 def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Score links; an entity without a concept on both sides is no hit.
+    """Score links; an entity without a concept in both documents is not counted.
 
     examples (Iterable[Example]): Predicted and gold documents.
     RETURNS (dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others.
-    SOURCE: spaCy's Scorer.score_links, which counts "" against "" unless told.
+    SOURCE: spaCy's Scorer.score_links, which by default counts "" against "".
     """
     return Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)
 

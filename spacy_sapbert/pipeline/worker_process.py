@@ -1,4 +1,4 @@
-"""What a worker process does: documents in, linked Docs out, until nobody is there."""
+"""A worker process: receives documents and returns linked Docs."""
 
 import signal
 import warnings
@@ -15,33 +15,32 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-# Id and text, and the Doc of a document that comes with one.
+# Id, text and, if the document has one, the Doc.
 Packed = tuple[Any, str, bytes | None]
-# Docs, or why there are none.
-Answer = tuple[list[bytes], Exception | None]
+# Docs, or an error.
+Result = tuple[list[bytes], Exception | None]
 
 
 def pack_document(document: Document) -> Packed:
-    """Make of a document what goes to a worker."""
+    """Return a document as it is sent to a worker."""
     doc = None if document.doc is None else document.doc.to_bytes()
     return document.id, document.text, doc
 
 
 def pack_doc(doc: "Doc", attrs: Iterable[str], spans_key: str | None) -> bytes:
-    """Make of a linked Doc what comes back: all that formats write.
+    """Return a linked Doc as bytes, with only what output formats write.
 
-    What other components left in it may be large, or nothing that bytes can hold.
+    Other components may leave data in a Doc that is large or cannot be serialised.
 
     doc (Doc): Changed in place.
     attrs (Iterable[str]): The attributes of the linker.
     spans_key (str | None): Its span group.
-    RETURNS (bytes): The Doc.
     """
-    ours = {*attrs}
+    names = {*attrs}
     doc.user_data = {
         key: value
         for key, value in doc.user_data.items()
-        if isinstance(key, tuple) and key[0] == "._." and key[1] in ours
+        if isinstance(key, tuple) and key[0] == "._." and key[1] in names
     }
     for key in [key for key in doc.spans if key != spans_key]:
         del doc.spans[key]
@@ -49,14 +48,14 @@ def pack_doc(doc: "Doc", attrs: Iterable[str], spans_key: str | None) -> bytes:
     return data
 
 
-def work(connection: Connection, open_pipeline: "Callable[[], Language]") -> None:
-    """Link what comes until nobody is there any more; what a worker process runs.
+def run_worker(connection: Connection, open_pipeline: "Callable[[], Language]") -> None:
+    """Link jobs until the parent process closes the connection.
 
-    connection (Connection): Gives packed documents and names of components to leave
-        out, and takes answers.
-    open_pipeline (Callable[[], Language]): Gives the pipeline, with a linker.
+    connection (Connection): Receives packed documents and names of components to skip,
+        and sends results.
+    open_pipeline (Callable[[], Language]): Opens a pipeline with a linker.
     """
-    # The parent is interrupted, and ends its workers.
+    # Ctrl-C interrupts the parent, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nlp: Language | None = None
     with suppress(EOFError, OSError):
@@ -65,23 +64,23 @@ def work(connection: Connection, open_pipeline: "Callable[[], Language]") -> Non
             try:
                 if nlp is None:
                     with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # the parent has said it all
+                        warnings.simplefilter("ignore")  # the parent has shown them
                         nlp = open_pipeline()
-                answer: Answer = (answer_job(nlp, packed, skip), None)
+                result: Result = (run_job(nlp, packed, skip), None)
             except SapbertError as error:
-                answer = ([], error)
-            except Exception as error:  # nothing that it says may be told
+                result = ([], error)
+            except Exception as error:  # its message may contain text
                 kind = type(error).__name__
-                answer = ([], SapbertError(Errors.E749.format(kind=kind)))
-            connection.send(answer)
+                result = ([], SapbertError(Errors.E749.format(kind=kind)))
+            connection.send(result)
 
 
-def answer_job(nlp: "Language", packed: list[Packed], skip: list[str]) -> list[bytes]:
-    """Link packed documents in a worker.
+def run_job(nlp: "Language", packed: list[Packed], skip: list[str]) -> list[bytes]:
+    """Link packed documents.
 
     nlp (Language): The pipeline.
     packed (list[Packed]): From `pack_document`.
-    skip (list[str]): Components that are left out.
+    skip (list[str]): Names of components to skip.
     RETURNS (list[bytes]): From `pack_doc`.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """

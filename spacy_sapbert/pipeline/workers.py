@@ -1,8 +1,9 @@
-"""Several processes that link: the same Docs in the same order, whoever is killed.
+"""Several processes that link: the same Docs in the same order, also after a crash.
 
-spaCy's `nlp.pipe(n_process=…)` waits for ever for a forked worker that died. Here each
-worker has a pipe of its own and one job at a time, so that it is known who died and
-over what: the job goes to a fresh worker, and the third death is an error.
+spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies. `concurrent.futures`
+cannot say which job a dead worker had, and its workers outlive a killed parent. Here
+each worker has a pipe and one job at a time: after a crash the job goes to a new
+worker, and after `MAX_CRASHES` it is an error with the ids of its documents.
 """
 
 import multiprocessing
@@ -12,34 +13,31 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
-from typing import (
-    TYPE_CHECKING,
-    Any,
-)
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError, Warnings
 from ..formats.documents import Document
 from .running import Job
-from .worker_process import pack_document, work
+from .worker_process import pack_document, run_worker
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-MOST_DEATHS = 3  # of workers, over one job
-JOBS_AHEAD = 3  # for each worker: jobs that are read and not yet handed out in order
-IDS_TOLD = 5  # in an error
+MAX_CRASHES = 3  # of workers with the same job
+JOBS_AHEAD = 3  # jobs read for each worker before the first result is yielded
+MAX_IDS = 5  # in an error
 
 
 @contextmanager
-def worker_surroundings(threads: int) -> Iterator[None]:
-    """Have processes that are started now work with a few threads, deaf to Ctrl-C.
+def worker_environment(threads: int) -> Iterator[None]:
+    """Set the environment that new processes inherit.
 
-    threads (int): Threads of each, unless `OMP_NUM_THREADS` says how many.
+    threads (int): Threads of each process, unless `OMP_NUM_THREADS` is set.
     """
-    # They inherit the mask, so that none is interrupted before it can say that it
-    # does not want to be; Ctrl-C reaches this process when the mask is lifted.
+    # SIGINT is blocked until the worker ignores it, so that Ctrl-C stops only this
+    # process, when the mask is lifted.
     masks = hasattr(signal, "pthread_sigmask")
     old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     given = "OMP_NUM_THREADS" in os.environ
@@ -54,37 +52,34 @@ def worker_surroundings(threads: int) -> Iterator[None]:
 
 
 def count_cores() -> int:
-    """Count the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class Worker:
-    """A process that links, and the job that it has.
+    """A process that links, and the number of its job.
 
-    open_pipeline (Callable[[], Language]): Gives it its pipeline; it is pickled.
-    threads (int): Threads that it works with.
+    open_pipeline (Callable[[], Language]): Opens the pipeline in it; is pickled.
+    threads (int): Threads of the process.
     """
 
     def __init__(
         self, open_pipeline: "Callable[[], Language]", *, threads: int
     ) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork may wait for ever
+        context = multiprocessing.get_context("spawn")  # a fork may hang
         self.connection, theirs = context.Pipe()
         self.process = context.Process(
-            target=work, args=(theirs, open_pipeline), daemon=True
+            target=run_worker, args=(theirs, open_pipeline), daemon=True
         )
         self.job: int | None = None
-        with worker_surroundings(threads):
+        with worker_environment(threads):
             self.process.start()
-        theirs.close()  # so that its death is the end of the pipe
+        theirs.close()  # so that the pipe ends with the process
 
     def stop(self) -> int | None:
-        """End the process, whatever it does.
-
-        RETURNS (int | None): Its exit code; negative = the signal that ended it.
-        """
+        """Kill the process and return its exit code; negative = a signal."""
         self.process.kill()
         self.process.join()
         self.connection.close()
@@ -92,13 +87,13 @@ class Worker:
 
 
 class Workers:
-    """Processes that link jobs; to be used in `with`, which ends them.
+    """Processes that link jobs; use it in `with`, which ends them.
 
-    They begin at the first job, and stay for all that `run` is asked for.
+    The processes start with the first job and are reused by every call of `run`.
 
-    open_pipeline (Callable[[], Language]): Gives each its pipeline; it is pickled.
-    vocab (Vocab): Of the Docs that come back.
-    n_process (int): How many.
+    open_pipeline (Callable[[], Language]): Opens the pipeline in each; is pickled.
+    vocab (Vocab): Vocabulary of the Docs that are returned.
+    n_process (int): Number of processes.
     """
 
     def __init__(
@@ -122,68 +117,62 @@ class Workers:
     def stop(self) -> None:
         """End all processes."""
         for worker in self.workers:
-            worker.process.kill()  # all of them, before any is waited for
+            worker.process.kill()  # all, before the first is joined
         while self.workers:
             self.workers.pop().stop()
 
     def run(self, jobs: Iterator[Job]) -> "Iterator[tuple[list[Document], list[Doc]]]":
         """Link jobs.
 
-        jobs (Iterator[Job]): Documents, and components to leave out; a few more are
-            read than are handed out.
-        YIELDS (tuple[list[Document], list[Doc]]): The documents of each job, and a Doc
-            for each, in order.
-        RAISES (SapbertError): As one process does, after all that comes before; or if
-            the workers that have a job die again and again.
+        jobs (Iterator[Job]): Documents, and names of components to skip. Some more jobs
+            are read than are yielded.
+        YIELDS (tuple[list[Document], list[Doc]]): The documents of each job and their
+            Docs, in order.
+        RAISES (SapbertError): As in one process, after the results of earlier jobs; or
+            if the workers with a job crash again and again.
         """
         from spacy.tokens import Doc
 
-        board = Board(jobs, most=JOBS_AHEAD * self.n_process)
+        queue = JobQueue(jobs, size=JOBS_AHEAD * self.n_process)
         try:
             while True:
-                self.hand_out(board)
-                if board.next in board.answers:
-                    documents, answer = board.take()
-                    docs = [Doc(self.vocab).from_bytes(data) for data in answer]
+                self.send_jobs(queue)
+                if queue.next in queue.results:
+                    documents, result = queue.pop_result()
+                    docs = [Doc(self.vocab).from_bytes(data) for data in result]
                     yield documents, docs
-                elif board.open:
-                    self.listen(board)
+                elif queue.open:
+                    self.receive_results(queue)
                 else:
                     return
         finally:
-            # Their answers would be taken for those of the next jobs.
-            if board.open:
+            # Late results would be taken for those of the next call.
+            if queue.open:
                 self.stop()
 
-    def hand_out(self, board: "Board") -> None:
-        """Return jobs to the workers that have none, and begin those that are missing.
-
-        board (Board): The jobs.
-        """
+    def send_jobs(self, queue: "JobQueue") -> None:
+        """Send jobs to idle workers, and start missing workers."""
         threads = max(1, count_cores() // self.n_process)
         idle = [worker for worker in self.workers if worker.job is None]
-        given: list[Worker] = []
+        chosen: list[Worker] = []
         while idle or len(self.workers) < self.n_process:
-            number = board.draw()
+            number = queue.next_job()
             if number is None:
                 break
             if not idle:
                 idle.append(Worker(self.open_pipeline, threads=threads))
                 self.workers.append(idle[0])
-            given.append(idle.pop())
-            given[-1].job = number
-        for worker in given:  # all have begun before one is waited for
+            chosen.append(idle.pop())
+            chosen[-1].job = number
+        for worker in chosen:  # all are started before the first send blocks
             assert worker.job is not None
-            batch, skip = board.open[worker.job]
-            # One that has died meanwhile is found by its pipe.
+            batch, skip = queue.open[worker.job]
+            # `receive_results` notices a worker that has died meanwhile.
             with suppress(OSError):
                 worker.connection.send(([pack_document(d) for d in batch], skip))
 
-    def listen(self, board: "Board") -> None:
-        """Wait until workers answer or die.
-
-        board (Board): Gets the answers.
-        """
+    def receive_results(self, queue: "JobQueue") -> None:
+        """Wait until workers return results or die."""
         busy = {w.connection: w for w in self.workers if w.job is not None}
         for connection in wait([*busy]):
             worker = busy[connection]  # type: ignore[index]
@@ -191,69 +180,65 @@ class Workers:
             assert number is not None
             try:
                 docs, error = worker.connection.recv()
-                board.answers[number] = docs if error is None else error
+                queue.results[number] = docs if error is None else error
             except (EOFError, OSError):
                 self.workers.remove(worker)
-                board.bury(number, worker.stop())
+                queue.record_crash(number, worker.stop())
 
 
-class Board:
-    """Jobs that were read and are not yet handed out in order, and their answers.
+class JobQueue:
+    """Jobs that were read and not yet yielded, and their results.
 
-    jobs (Iterator[Job]): Where they come from.
-    most (int): How many may be here at once.
+    jobs (Iterator[Job]): The jobs.
+    size (int): Maximum of jobs in the queue.
     """
 
-    def __init__(self, jobs: Iterator[Job], *, most: int) -> None:
+    def __init__(self, jobs: Iterator[Job], *, size: int) -> None:
         self.jobs = jobs
-        self.most = most
+        self.size = size
         self.open: dict[int, Job] = {}
-        self.answers: dict[int, list[bytes] | Exception] = {}
-        self.waiting: list[int] = []  # not given to a worker, or to one that died
-        self.deaths: dict[int, int] = {}
-        self.next = 0  # the first that was not handed out
-        self.read = 0
+        self.results: dict[int, list[bytes] | Exception] = {}
+        self.waiting: list[int] = []  # jobs without a worker
+        self.crashes: dict[int, int] = {}
+        self.next = 0  # the next job to yield
+        self.read = 0  # jobs read
 
-    def draw(self) -> int | None:
-        """Choose a job that nobody has; None if there is none now."""
-        if not self.waiting and len(self.open) < self.most and self.most:
+    def next_job(self) -> int | None:
+        """Return the number of a job without a worker; None if there is none now."""
+        if not self.waiting and len(self.open) < self.size:
             try:
                 self.open[self.read] = next(self.jobs)
                 self.waiting.append(self.read)
                 self.read += 1
             except StopIteration:
-                self.most = 0
-            except Exception as error:  # told after all that comes before
+                self.size = 0
+            except Exception as error:  # raised after the results of earlier jobs
                 self.open[self.read] = ([], [])
-                self.answers[self.read] = error
-                self.most = 0
+                self.results[self.read] = error
+                self.size = 0
         return self.waiting.pop() if self.waiting else None
 
-    def take(self) -> tuple[list[Document], list[bytes]]:
-        """Return the documents and the answer of the next job.
+    def pop_result(self) -> tuple[list[Document], list[bytes]]:
+        """Remove the next job and return its documents and result.
 
-        RAISES (Exception): If that is the answer.
+        RAISES (Exception): If the result is an error.
         """
-        (documents, _), answer = self.open.pop(self.next), self.answers.pop(self.next)
+        (documents, _), result = self.open.pop(self.next), self.results.pop(self.next)
         self.next += 1
-        if isinstance(answer, Exception):
-            raise answer
-        return documents, answer
+        if isinstance(result, Exception):
+            raise result
+        return documents, result
 
-    def bury(self, number: int, exit_code: int | None) -> None:
-        """Write down that a worker died over a job.
-
-        number (int): The job, which waits for another one, or is given up.
-        exit_code (int | None): Of the process.
-        """
-        deaths = self.deaths[number] = self.deaths.get(number, 0) + 1
-        if deaths < MOST_DEATHS:
+    def record_crash(self, number: int, exit_code: int | None) -> None:
+        """Queue the job of a dead worker again; after `MAX_CRASHES` it is an error."""
+        crashes = self.crashes[number] = self.crashes.get(number, 0) + 1
+        if crashes < MAX_CRASHES:
             self.waiting.append(number)
             warnings.warn(Warnings.W748.format(code=exit_code), stacklevel=2)
             return
         ids = [document.id for document in self.open[number][0]]
-        told = ", ".join(repr(id) for id in ids[:IDS_TOLD])
-        more = f" and {len(ids) - IDS_TOLD} others" if len(ids) > IDS_TOLD else ""
-        self.answers[number] = SapbertError(
-            Errors.E748.format(ids=told + more, deaths=deaths, code=exit_code)
+        shown = ", ".join(repr(id) for id in ids[:MAX_IDS])
+        more = f" and {len(ids) - MAX_IDS} others" if len(ids) > MAX_IDS else ""
+        self.results[number] = SapbertError(
+            Errors.E748.format(ids=shown + more, deaths=crashes, code=exit_code)
         )

@@ -1,8 +1,8 @@
-"""What must not outlive a fork: locks that are held, torch's threads, folders.
+"""Fork safety: locks, threads of torch, and temporary folders in a forked child.
 
-A child of a fork has one thread and a copy of everything else: locks that nobody will
-ever open, a pool of threads that are not there, and objects that remove what is still
-the parent's.
+A forked child has one thread and a copy of everything else: locks that no thread will
+release, a thread pool without threads, and objects whose finalizers would remove files
+of the parent.
 """
 
 import os
@@ -15,19 +15,19 @@ from typing import Any
 from weakref import WeakSet, finalize
 
 LOCKS: "WeakSet[ProcessLock]" = WeakSet()
-forked = False  # this process is the child of a fork
-encoder_opened = False  # here, or in the parent before the fork
+forked = False  # this process is a forked child
+encoder_opened = False  # in this process, or in its parent before the fork
 
 
 class ProcessLock:
-    """A lock for the threads of one process; in a forked child it is open."""
+    """A lock for the threads of one process; it is released in a forked child."""
 
     def __init__(self) -> None:
         self.renew()
         LOCKS.add(self)
 
     def renew(self) -> None:
-        """Open the lock, whoever holds it."""
+        """Replace the lock by a released one."""
         self.lock = threading.Lock()
 
     def __enter__(self) -> None:
@@ -37,11 +37,8 @@ class ProcessLock:
         self.lock.release()
 
 
-class OwnFolder:
-    """A temporary folder that goes with this object, in the process that made it.
-
-    prefix (str): Its name begins so.
-    """
+class TemporaryFolder:
+    """A temporary folder, removed with this object by the process that created it."""
 
     def __init__(self, prefix: str) -> None:
         self.path = Path(mkdtemp(prefix=prefix))
@@ -49,43 +46,39 @@ class OwnFolder:
 
 
 def remove_own(folder: Path, process: int) -> None:
-    """Remove a folder if this is the process that made it.
-
-    folder (Path): The folder.
-    process (int): The process.
-    """
+    """Remove a folder if `process`, which created it, is this process."""
     if process == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def limit_torch() -> None:
-    """Have torch work with one thread: its others did not come along."""
-    # spaCy has imported it wherever it is installed; a fork is no time for imports.
+def use_one_thread() -> None:
+    """Limit torch to one thread, if it is imported."""
+    # spaCy imports it wherever it is installed; a forked child must not import
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
 
-def guard_encoder() -> None:
-    """Keep an encoder that is opened now from waiting for threads that are not there.
+def make_fork_safe() -> None:
+    """Prepare for forks when an encoder is opened.
 
-    Torch gets one thread in every process that is forked from here on, and in this one
-    too if it was forked itself: whether its parent had used torch, nobody can tell.
+    Torch uses one thread in every process forked from now on, and in this process if
+    it was forked: its parent may have used torch.
     """
     global encoder_opened
     encoder_opened = True
     if forked:
-        limit_torch()
+        use_one_thread()
 
 
-def begin_child() -> None:
-    """Mend what a fork broke; runs in the child before anything else of ours."""
+def after_fork_in_child() -> None:
+    """Release all locks, and limit torch; runs first in a forked child."""
     global forked
     forked = True
     for lock in list(LOCKS):
         lock.renew()
     if encoder_opened:
-        limit_torch()
+        use_one_thread()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=begin_child)
+    os.register_at_fork(after_in_child=after_fork_in_child)

@@ -1,4 +1,4 @@
-"""Files and folders written all or nothing."""
+"""Write files and folders all or nothing: to a temporary name, then rename."""
 
 import ctypes
 import glob
@@ -18,15 +18,11 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-AT_FDCWD = -100
-RENAME_EXCHANGE = 2
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of linux/fcntl.h and linux/fs.h
 
 
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder survive a power cut.
-
-    path (Path): The folder.
-    """
+def sync_path(path: Path) -> None:
+    """Flush a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -35,19 +31,15 @@ def sync_folder(path: Path) -> None:
 
 
 def temporary_sibling(path: Path) -> Path:
-    """Name the place next to `path` where it is written before it takes its name.
-
-    path (Path): The final place.
-    RETURNS (Path): A hidden name in the same folder, of this process.
-    """
+    """Return the hidden name next to `path` that this process writes to first."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def lock_handle(handle: int) -> bool:
-    """Lock an open file or folder; the system lets go when the process ends.
+    """Lock an open file or folder until it is closed or the process ends.
 
-    handle (int): Its descriptor.
-    RETURNS (bool): False if somebody else holds it, or there are no locks here.
+    handle (int): Its file descriptor.
+    RETURNS (bool): False if another process has locked it, or the system has no locks.
     """
     if not fcntl:
         return False
@@ -59,11 +51,9 @@ def lock_handle(handle: int) -> bool:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what writers of a file or folder left beside it when they were killed.
+    """Remove what killed writers of a file or folder left beside it.
 
-    What somebody is writing at the moment is locked, and stays.
-
-    path (Path): The final place.
+    Writers lock their temporary file or folder, so those of living ones stay.
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):
@@ -76,19 +66,16 @@ def remove_leftovers(path: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder, if it is there, and what is left of writing it.
-
-    path (Path): The folder.
-    """
+    """Remove a folder, if it exists, and what killed writers left beside it."""
     shutil.rmtree(path, ignore_errors=True)
     remove_leftovers(path)
 
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name only when it is whole and on the disk.
+    """Open a temporary file; at the end flush it to the disk and rename it.
 
-    path (Path): The final place; with `.gz` at the end it is compressed.
+    path (Path): The final name; with `.gz` at its end the file is compressed.
     YIELDS (IO[bytes]): The file to write to.
     RAISES (SapbertError): If the system refuses, e.g. a full disk.
     """
@@ -106,7 +93,7 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
             raw.flush()
             os.fsync(raw.fileno())
         os.replace(part, path)
-        sync_folder(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         raise SapbertError(
             Errors.E004.format(path=path, reason=error.strerror or error)
@@ -117,10 +104,8 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write a JSON file for people and programs; it takes its name when it is whole.
+    """Write an indented JSON file atomically; lone surrogates become "?".
 
-    path (Path): The file.
-    data (Any): Plain JSON types. Half characters, which no file can hold, become "?".
     RAISES (SapbertError): If the system refuses, e.g. a full disk.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False)
@@ -130,12 +115,9 @@ def write_json(path: Path, data: Any) -> None:
 
 @contextmanager
 def write_folder_atomically(path: Path) -> Iterator[Path]:
-    """Fill a folder that takes its name only when it is whole and on the disk.
+    """Fill a temporary folder; at the end flush it to the disk and rename it.
 
-    A folder that had the name before is replaced in one step where the system can
-    exchange two names, so that a whole folder has the name at every moment.
-
-    path (Path): The final place.
+    path (Path): The final name; a folder of that name is replaced.
     YIELDS (Path): An empty folder next to it, to write into.
     RAISES (SapbertError): If the system refuses, e.g. a full disk.
     """
@@ -149,16 +131,12 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
         lock_handle(lock)
         yield part
         for file in (*sorted(part.rglob("*")), part):
-            handle = os.open(file, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_path(file)
         if path.exists():
             exchange_names(part, path)
         else:
             os.rename(part, path)
-        sync_folder(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         raise SapbertError(
             Errors.E004.format(path=path, reason=error.strerror or error)
@@ -170,11 +148,11 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
 
 
 def exchange_names(new: Path, old: Path) -> None:
-    """Let two folders swap their names.
+    """Exchange the names of two folders on the same disk.
 
-    new (Path): One folder.
-    old (Path): The other folder, on the same disk.
-    SOURCE: renameat2(2) of Linux; elsewhere two renames, with a moment between them.
+    `os.replace` cannot replace a folder that is not empty. With two renames, a process
+    killed between them would leave no folder of the old name, so Linux's `renameat2`
+    is called; other systems do the two renames.
     """
     with suppress(OSError, AttributeError):
         rename = ctypes.CDLL(None, use_errno=True).renameat2

@@ -4,12 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from .checks import nothing_left
-from .clean import clean_name, has_letter_or_digit
 from .concepts import Concept
-from .good_lines import read_good_lines
 from .merge import sort_concepts
-from .report import Report
+from .report import Report, clean_names, count_concepts, read_good_lines, start_report
 
 SEPARATOR = "||"
 
@@ -21,54 +18,37 @@ def read_biosyn(
     on_error: str = "fail",
     report: Report | None = None,
 ) -> Iterator[Concept]:
-    """Read a dictionary; lines of the same id are put together, the first name leads.
+    """Read a dictionary; the first name of an id is preferred.
 
-    path (Path): The file, plain or `.gz`. An id may be `A|B`: A is the concept's, the
-        others lead to it as retired ids do.
+    path (Path): The file, plain or `.gz`. Of an id `A|B`, A is the id of the concept
+        and B a retired id.
     type (str | None): Semantic type of all concepts.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
+    on_error (str): "fail", or "skip" to count invalid lines and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad line; if nothing is
-        left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
+        is left.
     SOURCE: The dictionaries of BioSyn (Sung et al. 2020).
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "biosyn"
+    report = start_report(report, path, "biosyn")
     lines = parse_lines(path, type=type, on_error=on_error, report=report)
-    for concept in sort_concepts(lines):
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        report.counts["retired ids"] += len(concept.retired)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    yield from count_concepts(sort_concepts(lines), report)
 
 
 def parse_lines(
     path: Path, *, type: str | None, on_error: str, report: Report
 ) -> Iterator[Concept]:
-    """Read the lines of a dictionary; see `read_biosyn`.
-
-    YIELDS (Concept): One of each line that has a name.
-    """
+    """Yield the concept of each line that has a name."""
     for number, line in read_good_lines(path, on_error=on_error, report=report):
         if not line.strip():
             report.dropped["blank lines"] += 1
             continue
-        ids, separator, rest = line.partition(SEPARATOR)
-        cuis = [cui.strip() for cui in ids.split("|")]
-        if not separator or not all(cuis) or SEPARATOR in rest:
+        ids, separator, names = line.partition(SEPARATOR)
+        cui, *retired = (each.strip() for each in ids.split("|"))
+        if not separator or not all([cui, *retired]) or SEPARATOR in names:
             if on_error == "fail":
                 raise SapbertError(Errors.E119.format(path=path, line=number))
             report.dropped["bad lines"] += 1
-            continue
-        names = [clean_name(name) for name in rest.split("|")]
-        said = [name for name in names if has_letter_or_digit(name)]
-        report.dropped["names without a letter or digit"] += len(names) - len(said)
-        distinct = list(dict.fromkeys(said))
-        report.dropped["repeated names"] += len(said) - len(distinct)
-        report.rows_kept += len(distinct)
-        if distinct:
+        elif aliases := clean_names(names.split("|"), report):
             types = [type] if type else []
-            yield Concept(cuis[0], distinct, types=types, retired=cuis[1:])
+            yield Concept(cui, aliases, types=types, retired=retired)

@@ -1,18 +1,36 @@
 """Concept, and concepts.jsonl: what every vocabulary becomes, one concept a line."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Required
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
 from ..system.writing import write_atomically
 
-LISTS = ("aliases", "types", "parents", "retired")
 PLACES = ("languages", "sources")
+Texts = list[str]
+Places = dict[str, Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]]
+
+
+def clean_name(text: str) -> str:
+    """Strip a name, and replace each run of white space in it by one space.
+
+    Tabs, carriage returns, U+0085, U+2028 and no-break spaces are white space. Case,
+    Unicode form, zero-width and right-to-left marks stay.
+    """
+    return " ".join(text.split())
+
+
+def has_letter_or_digit(name: str) -> bool:
+    """Return whether a name has a letter or digit of any script."""
+    return name[:1].isalnum() or any(map(str.isalnum, name))
 
 
 @dataclass(slots=True)
@@ -49,6 +67,41 @@ class Concept:
         return self.aliases[0]
 
 
+class ConceptLine(TypedDict, total=False):
+    """The fields of a line of concepts.jsonl; see `Concept`."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+
+    cui: Required[str]
+    name: str | None
+    aliases: Texts
+    types: Texts
+    codes: dict[str, Texts]
+    parents: Texts
+    definition: str | None
+    retired: Texts
+    languages: Places
+    sources: Places
+
+
+CONCEPT_LINE = TypeAdapter(ConceptLine)
+EXPECTED = {
+    "": "`cui` and `name` or `aliases`",
+    "cui": "a text as `cui`",
+    "name": "a text as `name`",
+    "definition": "a text as `definition`",
+    "codes": "lists of texts by source as `codes`",
+    **{
+        key: f"a list of texts as `{key}`"
+        for key in ("aliases", "types", "parents", "retired")
+    },
+    **{
+        key: f"lists of ascending places in `aliases`, from 0, as `{key}`"
+        for key in PLACES
+    },
+}
+
+
 def concept_to_json(concept: Concept) -> dict[str, Any]:
     """Return the fields that say something, in a fixed order.
 
@@ -68,27 +121,6 @@ def concept_to_json(concept: Concept) -> dict[str, Any]:
         if places := getattr(concept, key):
             data[key] = dict(sorted(places.items()))
     return data
-
-
-def are_places(data: Any, count: int) -> bool:
-    """Return whether something is places of names by language or source.
-
-    data (Any): Parsed JSON.
-    count (int): How many names there are.
-    RETURNS (bool): Whether each key has a list of whole numbers, from 0, ascending.
-    """
-    return (
-        isinstance(data, dict)
-        and all(
-            isinstance(places, list)
-            # a bool is an int in Python
-            and set(map(type, places)) == {int}
-            and places[0] >= 0
-            and places[-1] < count
-            and all(map(lt, places, places[1:]))
-            for places in data.values()
-        )
-    )
 
 
 def move_places(
@@ -123,63 +155,48 @@ def change_names(concept: Concept, names: Sequence[str]) -> None:
     concept.sources = move_places(concept.sources, moved)
 
 
-def concept_from_json(data: Any, path: Path, line: int) -> Concept:
-    """Check what a line of concepts.jsonl says, and make the concept of it.
+def parse_concept(line: str, path: Path, number: int) -> Concept:
+    """Parse a line of concepts.jsonl.
 
-    data (Any): The parsed line. `name` and `aliases` may each stand alone; `languages`
-        and `sources` count in `aliases` as the line has them, or 0 is a `name` alone.
-    path (Path): The file, for the error.
-    line (int): The line in it, from 1, for the error.
-    RETURNS (Concept): The concept.
-    RAISES (SapbertError): If a field is missing, unknown or of another type.
+    `name` and `aliases` may each be absent. `languages` and `sources` refer to the
+    `aliases` of the line; if there are none, 0 is the `name`.
+
+    path (Path), number (int): File and line number for the error.
+    RAISES (SapbertError): If it is not JSON, or a field is missing, unknown or invalid.
     """
 
-    def fail(expected: str, got: str) -> SapbertError:
+    def fail(expected: str) -> SapbertError:
         return SapbertError(
-            Errors.E101.format(path=path, line=line, expected=expected, got=got)
+            Errors.E101.format(path=path, line=number, expected=expected)
         )
 
-    if not isinstance(data, dict):
-        raise fail("`cui` and `name` or `aliases`", f"a {type(data).__name__}")
-    known = set(Concept.__slots__) | {"name"}
-    if unknown := sorted(set(data) - known):
-        raise fail(f"no fields but {sorted(known)}", f"the field {unknown[0]!r}")
-    cui = data.get("cui")
-    if not isinstance(cui, str) or not cui.strip():
-        raise fail("a text as `cui`", repr(type(cui).__name__))
-    for key in LISTS:
-        value = data.get(key, [])
-        if not isinstance(value, list) or any(not isinstance(v, str) for v in value):
-            raise fail(f"a list of texts as `{key}`", "something else")
-    codes = data.get("codes", {})
-    if not isinstance(codes, dict) or any(
-        not isinstance(c, list) or any(not isinstance(v, str) for v in c)
-        for c in codes.values()
-    ):
-        raise fail("lists of texts by source as `codes`", "something else")
-    for key in ("name", "definition"):
-        if not isinstance(data.get(key), (str, type(None))):
-            raise fail(f"a text as `{key}`", "something else")
-    names = [data["name"]] if data.get("name") else []
-    said = data.get("aliases") or names
-    aliases = list(dict.fromkeys([*names, *said]))
-    if not aliases or any(not alias.strip() for alias in aliases):
-        raise fail("at least one name and no empty one", "none or an empty one")
-    for key in PLACES:
-        if not are_places(data.get(key, {}), len(said)):
-            expected = f"lists of ascending places in `aliases`, from 0, as `{key}`"
-            raise fail(expected, "something else")
-    languages, sources = (data.get(key, {}) for key in PLACES)
-    if said != aliases:
+    try:
+        data = CONCEPT_LINE.validate_json(line)
+    except ValidationError as error:
+        raise fail(describe_error(error, EXPECTED)) from None
+    cui, name = data["cui"], data.get("name")
+    names = [name] if name else []
+    written = data.get("aliases") or names
+    aliases = list(dict.fromkeys([*names, *written]))
+    if not cui.strip():
+        raise fail(EXPECTED["cui"])
+    if not aliases or not all(map(str.strip, aliases)):
+        raise fail("at least one name, and no empty one")
+    languages, sources = data.get("languages", {}), data.get("sources", {})
+    for key, places in (("languages", languages), ("sources", sources)):
+        for each in places.values():
+            if each[-1] >= len(written) or not all(map(lt, each, each[1:])):
+                raise fail(EXPECTED[key])
+    if written != aliases:
         # another name comes first, or one comes twice
         where = {alias: place for place, alias in enumerate(aliases)}
-        moved = [where[alias] for alias in said]
+        moved = [where[alias] for alias in written]
         languages, sources = move_places(languages, moved), move_places(sources, moved)
     return Concept(
         cui=cui,
         aliases=aliases,
         types=data.get("types", []),
-        codes=codes,
+        codes=data.get("codes", {}),
         parents=data.get("parents", []),
         definition=data.get("definition"),
         retired=data.get("retired", []),
@@ -188,27 +205,17 @@ def concept_from_json(data: Any, path: Path, line: int) -> Concept:
     )
 
 
-def parse_concept(line: str, path: Path, number: int) -> Concept:
-    """Make a concept of a line of concepts.jsonl.
+def describe_error(error: ValidationError, expected: Mapping[str, str]) -> str:
+    """Return what was expected, from the first error of a line; never its values.
 
-    line (str): The line.
-    path (Path): The file, for the error.
-    number (int): The line in it, from 1, for the error.
-    RETURNS (Concept): The concept.
-    RAISES (SapbertError): If it is no JSON, or no concept.
+    expected (Mapping[str, str]): What is expected, by field; "" = of the line.
     """
-    try:
-        data = json.loads(line)
-        if "\\u" in line:
-            # JSON can escape half a character, and no file can hold one
-            json.dumps(data, ensure_ascii=False).encode("utf8")
-    except (ValueError, RecursionError):
-        raise SapbertError(
-            Errors.E101.format(
-                path=path, line=number, expected="valid JSON", got="something else"
-            )
-        ) from None
-    return concept_from_json(data, path, number)
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return "valid JSON"
+    if first["type"] == "extra_forbidden":
+        return f"no fields but {sorted(filter(None, expected))}"
+    return expected[str(first["loc"][0]) if first["loc"] else ""]
 
 
 def read_concepts(path: Path) -> Iterator[Concept]:

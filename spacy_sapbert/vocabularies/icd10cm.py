@@ -6,28 +6,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from .checks import count_concepts
-from .clean import clean_name, has_letter_or_digit
-from .concepts import Concept
+from ..system.xml_blocks import feed_blocks, make_parser
+from .concepts import Concept, clean_name, has_letter_or_digit
 from .merge import sort_concepts
-from .report import Report
-from .xml_blocks import feed_blocks, make_parser
+from .report import Report, clean_names, count_concepts, start_report
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")
-# the range behind the name of a chapter or block, e.g. "(A00-B99)"
+# the range after the name of a chapter or block, e.g. "(A00-B99)"
 RANGE = re.compile(r"\s*\(([A-Z][0-9A-Z]*(?:-[A-Z][0-9A-Z]*)?)\)\s*$")
 
 
 @dataclass(slots=True)
 class Node:
-    """One chapter, block or code on its way through the file.
+    """An open chapter, block or code.
 
     tag (str): One of `NODES`.
-    line (int): Where it begins.
-    code (str): Its id, once it is known.
+    line (int): Its first line.
+    code (str): Its id; empty until it is read.
     title (str): Its name.
-    inclusions (list[str]): Terms that are coded so too.
+    inclusions (list[str]): Inclusion terms: further names.
     """
 
     tag: str
@@ -38,7 +36,12 @@ class Node:
 
 
 class TabularList:
-    """What expat tells while it reads; makes concepts of it."""
+    """Handlers for expat that make a concept of each element with a code.
+
+    path (Path): The file.
+    types (list[str]): Semantic types of all concepts.
+    on_error (str), report (Report): See `read_icd10cm`.
+    """
 
     def __init__(self, path: Path, types: list[str], on_error: str, report: Report):
         self.path, self.types, self.on_error = path, types, on_error
@@ -53,58 +56,48 @@ class TabularList:
         self.parser.CharacterDataHandler = self.text.append
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Begin an element."""
+        """Handle the start of an element."""
         self.tags.append(tag)
         self.text.clear()
         if tag in NODES:
             line = self.parser.CurrentLineNumber
             code = attributes.get("id", "") if tag == "section" else ""
-            self.take_title()
+            self.split_title()
             self.nodes.append(Node(tag, line, code.strip()))
 
     def end(self, tag: str) -> None:
-        """End an element."""
+        """Handle the end of an element."""
         self.tags.pop()
         text = clean_name("".join(self.text))
         self.text.clear()
         if tag in NODES:
-            self.take_title()
+            self.split_title()
             self.make_concept(self.nodes.pop())
             return
         if not self.nodes:
             return
-        node, above = self.nodes[-1], self.tags[-1]
-        if tag == "name" and above == "diag":
+        node, parent = self.nodes[-1], self.tags[-1]
+        if tag == "name" and parent == "diag":
             node.code = text
-        elif tag == "desc" and above == node.tag:
+        elif tag == "desc" and parent == node.tag:
             node.title = text
-        elif tag == "note" and above == "inclusionTerm":
+        elif tag == "note" and parent == "inclusionTerm":
             node.inclusions.append(text)
 
-    def take_title(self) -> None:
-        """Take the range off the title of the open chapter or block.
+    def split_title(self) -> None:
+        """Split the range of codes from the title of the open chapter or block.
 
-        It is the id of a chapter, which has a number of its own kind otherwise; what is
-        below needs it before the chapter ends.
+        The range is the id of a chapter, and its children need it before it ends.
         """
         if self.nodes and self.nodes[-1].tag != "diag":
             node = self.nodes[-1]
-            found = RANGE.search(node.title)
-            if found:
+            if found := RANGE.search(node.title):
                 node.code = node.code or found[1]
                 node.title = node.title[: found.start()]
 
     def make_concept(self, node: Node) -> None:
-        """Make a concept of an element that has ended."""
+        """Make the concept of an element that has ended."""
         self.report.read(self.path.name, 1)
-        names = []
-        for name in (node.title, *node.inclusions):
-            if not has_letter_or_digit(name):
-                self.report.dropped["names without a letter or digit"] += 1
-            elif name in names:
-                self.report.dropped["repeated names"] += 1
-            else:
-                names.append(name)
         if not node.code or not has_letter_or_digit(node.title):
             if self.on_error == "fail":
                 raise SapbertError(
@@ -114,8 +107,8 @@ class TabularList:
                 )
             self.report.dropped["bad nodes"] += 1
             return
-        self.report.rows_kept += len(names)
-        above = self.nodes[-1].code if self.nodes else ""
+        names = clean_names((node.title, *node.inclusions), self.report)
+        parent = self.nodes[-1].code if self.nodes else ""
         self.made.append(
             Concept(
                 node.code,
@@ -123,17 +116,13 @@ class TabularList:
                 types=list(self.types),
                 codes={SOURCE: [node.code]},
                 # a block of one category has its code: the two become one concept
-                parents=[above] if above not in ("", node.code) else [],
+                parents=[parent] if parent not in ("", node.code) else [],
                 sources={SOURCE: list(range(len(names)))},
             )
         )
 
     def concepts(self) -> Iterator[Concept]:
-        """Read the file.
-
-        YIELDS (Concept): Below comes before above; an id may come twice.
-        RAISES (SapbertError): See `feed_blocks`.
-        """
+        """Read the file; children come before parents, and an id may come twice."""
         for _ in feed_blocks(self.parser, self.path):
             yield from self.made
             self.made.clear()
@@ -148,19 +137,18 @@ def read_icd10cm(
 ) -> Iterator[Concept]:
     """Read the tabular list: codes with their inclusion terms as further names.
 
-    Chapters and blocks are concepts too, with the range of their codes as id. Codes
-    that are made by a seventh character are not listed in the file, and not made here.
+    Chapters and blocks are concepts too; their id is the range of their codes. The file
+    does not list the codes that a seventh character makes.
 
     path (Path): The XML file, plain or `.gz`.
     type (str | None): Semantic type of all concepts.
-    on_error (str): "fail", or "skip" to count elements without code or name and go on.
+    on_error (str): "fail", or "skip" to count elements without code or name.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad element or at XML that
-        is not well-formed; if nothing is left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid element or at
+        malformed XML; if no concept is left.
     SOURCE: The files of the National Center for Health Statistics.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "icd10cm"
+    report = start_report(report, path, "icd10cm")
     tabular = TabularList(path, [type] if type else [], on_error, report)
     yield from count_concepts(sort_concepts(tabular.concepts()), report)

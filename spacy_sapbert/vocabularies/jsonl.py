@@ -1,52 +1,86 @@
-"""A vocabulary of one's own, in the form of concepts.jsonl."""
+"""JSON Lines: concepts of your own, and knowledge bases of scispaCy."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Required
 
-from ..errors import SapbertError
-from .checks import nothing_left
-from .clean import clean_name, has_letter_or_digit
-from .concepts import Concept, change_names, parse_concept
-from .good_lines import read_good_lines
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from ..errors import Errors, SapbertError
+from .concepts import (
+    Concept,
+    change_names,
+    clean_name,
+    describe_error,
+    has_letter_or_digit,
+    parse_concept,
+)
 from .merge import sort_concepts
-from .report import Report
+from .report import Report, count_concepts, read_good_lines, start_report
+
+Parser = Callable[[str, Path, int], Concept]
+
+
+class Entity(TypedDict, total=False):
+    """An entity of scispaCy.
+
+    SOURCE: scispacy.linking_utils.Entity.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+
+    concept_id: Required[str]
+    canonical_name: str | None
+    aliases: list[str] | None
+    types: list[str] | None
+    definition: str | None
+
+
+ENTITY = TypeAdapter(Entity)
+EXPECTED = {
+    "": "a JSON object",
+    "concept_id": "a text as `concept_id`",
+    "canonical_name": "a text as `canonical_name`",
+    "aliases": "a list of texts as `aliases`",
+    "types": "a list of texts as `types`",
+    "definition": "a text as `definition`",
+}
 
 
 def read_jsonl(
     path: Path, *, on_error: str = "fail", report: Report | None = None
 ) -> Iterator[Concept]:
-    """Read concepts, clean their names, and put those of the same id together.
+    """Read concepts in any order, and clean their names.
 
-    path (Path): The file, plain or `.gz`: in each line `cui`, and `name` or `aliases`.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
+    path (Path): The file, plain or `.gz`, in the form of concepts.jsonl.
+    on_error (str): "fail", or "skip" to count invalid lines and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad line; if nothing is
-        left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
+        is left.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "jsonl"
-    for concept in sort_concepts(parse_lines(path, on_error=on_error, report=report)):
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    report = start_report(report, path, "jsonl")
+    lines = parse_lines(path, parse_concept, on_error=on_error, report=report)
+    yield from count_concepts(sort_concepts(lines), report)
+
+
+def read_scispacy(
+    path: Path, *, on_error: str = "fail", report: Report | None = None
+) -> Iterator[Concept]:
+    """Read a knowledge base of scispaCy; see `read_jsonl`.
+
+    YIELDS (Concept): Each concept, sorted by id; its `canonical_name` comes first.
+    """
+    report = start_report(report, path, "scispacy")
+    lines = parse_lines(path, parse_entity, on_error=on_error, report=report)
+    yield from count_concepts(sort_concepts(lines), report)
 
 
 def parse_lines(
-    path: Path,
-    *,
-    on_error: str,
-    report: Report,
-    parse: Callable[[str, Path, int], Concept] = parse_concept,
+    path: Path, parse: Parser, *, on_error: str, report: Report
 ) -> Iterator[Concept]:
-    """Read the lines of a file; see `read_jsonl`.
-
-    parse (Callable[[str, Path, int], Concept]): Makes a concept of a line, given the
-        file and the number of the line.
-    YIELDS (Concept): One of each line that has a name.
-    """
+    """Yield the concept of each line that has a name."""
     for number, line in read_good_lines(path, on_error=on_error, report=report):
         if not line.strip():
             report.dropped["blank lines"] += 1
@@ -59,12 +93,37 @@ def parse_lines(
             report.dropped["bad lines"] += 1
             continue
         names = [clean_name(alias) for alias in concept.aliases]
-        said = [name if has_letter_or_digit(name) else "" for name in names]
-        silent = said.count("")
-        change_names(concept, said)
-        report.dropped["names without a letter or digit"] += silent
-        repeated = len(said) - silent - len(concept.aliases)
-        report.dropped["repeated names"] += repeated
+        names = [name if has_letter_or_digit(name) else "" for name in names]
+        change_names(concept, names)
+        dropped = names.count("")
+        report.dropped["names without a letter or digit"] += dropped
+        report.dropped["repeated names"] += len(names) - dropped - len(concept.aliases)
         report.rows_kept += len(concept.aliases)
         if concept.aliases:
             yield concept
+
+
+def parse_entity(line: str, path: Path, number: int) -> Concept:
+    """Parse a line of a knowledge base of scispaCy; see `parse_concept`."""
+
+    def fail(expected: str) -> SapbertError:
+        return SapbertError(
+            Errors.E117.format(path=path, line=number, expected=expected)
+        )
+
+    try:
+        data = ENTITY.validate_json(line)
+    except ValidationError as error:
+        raise fail(describe_error(error, EXPECTED)) from None
+    if not data["concept_id"].strip():
+        raise fail(EXPECTED["concept_id"])
+    name = data.get("canonical_name")
+    names = [*([name] if name else []), *(data.get("aliases") or [])]
+    if not names:
+        raise fail("`canonical_name` or `aliases`")
+    return Concept(
+        data["concept_id"],
+        list(dict.fromkeys(names)),
+        types=data.get("types") or [],
+        definition=data.get("definition") or None,
+    )

@@ -1,4 +1,4 @@
-"""Concepts put together by their ids: of one vocabulary, or of several."""
+"""Merge concepts with the same id, of one vocabulary or of several."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,17 +6,17 @@ from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 
+from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, Concept, concept_to_json
-from .temporary_db import open_scratch
 
 get_cui = attrgetter("cui")
 
 
 def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]:
-    """Read vocabularies as one, in step, so that memory does not grow with them.
+    """Merge vocabularies in constant memory.
 
-    inputs (Sequence[Iterable[Concept]]): Concepts sorted by id, as all readers give
-        them; the vocabulary whose names and definitions are preferred comes first.
+    inputs (Sequence[Iterable[Concept]]): Each sorted by id; the vocabulary whose names
+        and definitions are preferred first.
     YIELDS (Concept): Each concept once, sorted by id.
     """
     for _, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
@@ -24,14 +24,10 @@ def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]
 
 
 def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
-    """Sort concepts by id on the disk, and put those of the same id together.
-
-    concepts (Iterable[Concept]): In any order.
-    YIELDS (Concept): Each concept once, sorted by id.
-    """
-    with open_scratch() as scratch:
-        scratch.execute("CREATE TABLE concepts (cui, data)")
-        scratch.executemany(
+    """Sort concepts by id on the disk, and merge those of the same id."""
+    with open_temporary_db() as database:
+        database.execute("CREATE TABLE concepts (cui, data)")
+        database.executemany(
             "INSERT INTO concepts VALUES (?, ?)",
             (
                 (concept.cui, json.dumps(concept_to_json(concept)))
@@ -39,24 +35,23 @@ def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
             ),
         )
         # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
-        rows = scratch.execute("SELECT data FROM concepts ORDER BY cui, rowid")
+        rows = database.execute("SELECT data FROM concepts ORDER BY cui, rowid")
         stored = (load_concept(data) for (data,) in rows)
         yield from unite_vocabularies([stored])
 
 
 def load_concept(data: str) -> Concept:
-    """Make a concept of what `concept_to_json` made of it."""
+    """Load a concept that `concept_to_json` converted."""
     fields = json.loads(data)
     del fields["name"]
     return Concept(**fields)
 
 
 def unite_concepts(concepts: list[Concept]) -> Concept:
-    """Make one concept of several with the same id.
+    """Merge concepts with the same id into the first one.
 
-    concepts (list[Concept]): The first gives the preferred name, and the first that
-        has one the definition; the other fields are put together in this order.
-    RETURNS (Concept): The first one, changed in place.
+    The preferred name is that of the first concept, the definition that of the first
+    that has one; other fields are joined in this order.
     """
     united, *others = concepts
     if not others:
@@ -74,11 +69,7 @@ def unite_concepts(concepts: list[Concept]) -> Concept:
 
 
 def unite_names(concepts: Sequence[Concept]) -> None:
-    """Return a concept the names of others too, with their languages and sources.
-
-    concepts (Sequence[Concept]): The first is changed in place; its own names stay
-        where they are.
-    """
+    """Add the names of other concepts, with languages and sources, to the first one."""
     where: dict[str, int] = {}
     for concept in concepts:
         for alias in concept.aliases:

@@ -6,22 +6,20 @@ from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 
 from ..errors import Errors, SapbertError
-from .checks import nothing_left
-from .clean import clean_name, has_letter_or_digit
-from .concepts import Concept
+from ..system.xml_blocks import feed_blocks, make_parser
+from .concepts import Concept, clean_name
 from .merge import sort_concepts
-from .report import Report
-from .xml_blocks import feed_blocks, make_parser
+from .report import Report, clean_names, count_concepts, start_report
 
 PREFIX = "MESH"
 SOURCE = "MSH"  # what UMLS calls it
-# record: where its id and its heading are
+# the tags of the id and the heading of each kind of record
 RECORDS = {
     "DescriptorRecord": ("DescriptorUI", "DescriptorName"),
     "SupplementalRecord": ("SupplementalRecordUI", "SupplementalRecordName"),
 }
 ROOTS = tuple(f"{record}Set" for record in RECORDS)
-RECORD_BYTES = 1 << 22  # more is a mistake: records have some ten thousand
+RECORD_BYTES = 1 << 22  # the largest have some ten thousand
 
 
 def read_mesh(
@@ -30,29 +28,27 @@ def read_mesh(
     """Read descriptors or supplementary records, one record at a time.
 
     path (Path): The file, plain or `.gz`.
-    on_error (str): "fail", or "skip" to count bad records and go on.
+    on_error (str): "fail", or "skip" to count invalid records and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id: `MESH:` and that of the record.
-    RAISES (SapbertError): If the file is no whole MeSH; with file and line, at the
-        first bad record; if nothing is left.
+    YIELDS (Concept): Each concept, sorted by id: `MESH:` and the id of the record.
+    RAISES (SapbertError): If the file is not MeSH or truncated; with file and line, at
+        the first invalid record; if no concept is left.
     SOURCE: nlm.nih.gov/mesh/xml_data_elements.html.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "mesh"
-    cuis: dict[str, str] = {}
+    report = start_report(report, path, "mesh")
+    cuis: dict[str, str] = {}  # by tree number
     concepts = make_concepts(path, cuis, on_error=on_error, report=report)
-    for concept in sort_concepts(concepts):
-        # all records are read by now, so every tree number is known
-        above = (number.rpartition(".")[0] for number in concept.parents)
-        parents = {cuis[number] for number in above if number in cuis}
-        concept.parents = sorted(parents - {concept.cui})
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        report.counts["concepts with a definition"] += concept.definition is not None
-        report.counts["parents"] += len(concept.parents)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    # all records are read before the first sorted concept, so `cuis` is complete
+    linked = (link_parents(concept, cuis) for concept in sort_concepts(concepts))
+    yield from count_concepts(linked, report)
+
+
+def link_parents(concept: Concept, cuis: dict[str, str]) -> Concept:
+    """Replace the tree numbers in `parents` by the concepts one level up."""
+    above = (number.rpartition(".")[0] for number in concept.parents)
+    parents = {cuis[number] for number in above if number in cuis}
+    concept.parents = sorted(parents - {concept.cui})
+    return concept
 
 
 def make_concepts(
@@ -60,12 +56,8 @@ def make_concepts(
 ) -> Iterator[Concept]:
     """Make concepts of the records of a file.
 
-    path (Path): The file.
-    cuis (dict[str, str]): Filled with the id of the concept at each tree number.
-    on_error (str): See `read_mesh`.
-    report (Report): Is told what is kept and dropped.
-    YIELDS (Concept): In the order of the file, with tree numbers for parents.
-    RAISES (SapbertError): If the file or a record is not as it should be.
+    cuis (dict[str, str]): Filled with the concept at each tree number.
+    YIELDS (Concept): In the order of the file, with its tree numbers as `parents`.
     """
     for line, language, record in parse_records(path):
         report.read(path.name, 1)
@@ -87,13 +79,11 @@ def make_concepts(
 
 
 def parse_records(path: Path) -> Iterator[tuple[int, str, Element]]:
-    """Parse the records of a file, with memory for a few of them.
+    """Parse the children of the root element; memory holds a few of them.
 
-    path (Path): The file.
-    YIELDS (tuple[int, str, Element]): The line where a record begins, the language of
-        the file as in UMLS, and what stands in the root element, if it is a record or
-        not.
-    RAISES (SapbertError): If the file is missing, cut, no XML, or other XML.
+    YIELDS (tuple[int, str, Element]): The line of an element, the language of the file
+        as in UMLS, and the element.
+    RAISES (SapbertError): If the file is missing, truncated, or not MeSH in XML.
     """
     parser = make_parser(path)
     found: list[tuple[int, str, Element]] = []
@@ -141,12 +131,9 @@ def parse_records(path: Path) -> Iterator[tuple[int, str, Element]]:
 def make_concept(record: Element, language: str, report: Report) -> Concept | None:
     """Make a concept of a record.
 
-    record (Element): The record.
-    language (str): Of its names.
-    report (Report): Is told what is kept and dropped.
-    RETURNS (Concept | None): The concept, with its own tree numbers for parents;
-        None if no name is left.
-    RAISES (ValueError): With what was expected, if the record lacks it.
+    RETURNS (Concept | None): The concept, with its own tree numbers as `parents`; None
+        if no name is left.
+    RAISES (ValueError): With what was expected, if the record is invalid.
     """
     if record.tag not in RECORDS:
         raise ValueError(f"the element {' or '.join(RECORDS)}")
@@ -158,8 +145,6 @@ def make_concept(record: Element, language: str, report: Report) -> Concept | No
     for key in ("DescriptorClass", "SCRClass"):
         if (number := record.get(key)) is not None:
             report.counts[f"records of class {number}"] += 1
-    report.rows_kept += len(names)
-    places = list(range(len(names)))
     types = record.iterfind(
         "ConceptList/Concept/SemanticTypeList/SemanticType/SemanticTypeUI"
     )
@@ -171,44 +156,32 @@ def make_concept(record: Element, language: str, report: Report) -> Concept | No
         codes={SOURCE: [id]},
         parents=distinct_texts(record.iterfind("TreeNumberList/TreeNumber")),
         definition=None if note is None else text_of(note) or None,
-        languages={language: places},
-        sources={SOURCE: list(places)},
+        languages={language: list(range(len(names)))},
+        sources={SOURCE: list(range(len(names)))},
     )
 
 
 def record_names(record: Element, heading_tag: str, report: Report) -> list[str]:
-    """Choose and clean the names of a record.
+    """Return the distinct names of a record, the heading first.
 
-    record (Element): The record.
-    heading_tag (str): The element that has its heading.
-    report (Report): Is told what is dropped.
-    RETURNS (list[str]): Distinct names, the heading first.
     RAISES (ValueError): If the heading or a term is absent.
     """
     heading = text_at(record, f"{heading_tag}/String")
-    said, permuted = [heading], 0
+    names, permuted = [heading], 0
     for term in record.iterfind("ConceptList/Concept/TermList/Term"):
         name = text_at(term, "String")
         if term.get("IsPermutedTermYN") == "Y":
             permuted += 1
-        elif name != heading:
-            # the heading is a term as well, and no second name by that
-            said.append(name)
-    names = [name for name in said if has_letter_or_digit(name)]
-    distinct = list(dict.fromkeys(names))
+        elif name != heading:  # the heading is a term as well
+            names.append(name)
     report.dropped["permuted terms"] += permuted
-    report.dropped["names without a letter or digit"] += len(said) - len(names)
-    report.dropped["repeated names"] += len(names) - len(distinct)
-    return distinct
+    return clean_names(names, report)
 
 
 def text_at(element: Element, place: str) -> str:
-    """Find a text that has to be there.
+    """Return the cleaned text of the first element at a path of tags.
 
-    element (Element): Where to look.
-    place (str): Tags that lead to it.
-    RETURNS (str): The text with its white space cleaned.
-    RAISES (ValueError): If there is none, with what was expected.
+    RAISES (ValueError): With what was expected, if there is none.
     """
     found = element.find(place)
     text = "" if found is None else text_of(found)
@@ -218,10 +191,10 @@ def text_at(element: Element, place: str) -> str:
 
 
 def text_of(element: Element) -> str:
-    """RETURNS (str): All text in an element, with its white space cleaned."""
+    """Return all text in an element, cleaned."""
     return clean_name("".join(element.itertext()))
 
 
 def distinct_texts(elements: Iterator[Element]) -> list[str]:
-    """RETURNS (list[str]): The texts of elements, each once, without empty ones."""
+    """Return the distinct texts of elements, without empty ones."""
     return list(dict.fromkeys(filter(None, map(text_of, elements))))

@@ -1,19 +1,18 @@
 """Ontologies in OBO flat file format: `.obo`."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
 from .concepts import Concept
-from .good_lines import read_good_lines
-from .ontology import PREFIX, Term, make_choice, read_terms
-from .report import Report
+from .ontology import PREFIX, Term, make_choice, sort_terms
+from .report import Report, read_good_lines, start_report
 
 QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*(\w*)')
 ESCAPE = re.compile(r"\\(.)")
 ESCAPED = {"n": "\n", "t": "\t", "W": " "}
-# a comment, or modifiers in braces, behind an id
+# a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
 
 
@@ -30,43 +29,35 @@ def read_obo(
     on_error: str = "fail",
     report: Report | None = None,
 ) -> Iterator[Concept]:
-    """Read an ontology; its terms are held in memory, as ontologies fit there.
+    """Read an ontology; all its terms are in memory.
 
     path (Path): The file, plain or `.gz`.
-    ids (str): "own", or "xref" to put names under the ids of another vocabulary.
-    xref_prefix (str): Prefix of that vocabulary; also with `_CUI` behind it.
-    multi_xref (str): Terms with several of its ids: "drop" them, or give their names
-        to "all".
-    scopes (Sequence[str]): Synonyms kept: EXACT, NARROW, BROAD, RELATED; empty: all.
-    obsolete (bool): Keep obsolete terms too.
+    ids (str): "own", or "xref" to use the ids of another vocabulary.
+    xref_prefix (str): Prefix of that vocabulary, with or without `_CUI` after it.
+    multi_xref (str): For terms with several of its ids: "drop" the term, or add its
+        names to "all" of them.
+    scopes (Sequence[str]): Synonyms to keep: EXACT, NARROW, BROAD, RELATED; empty: all.
+    obsolete (bool): Keep obsolete terms.
     type (str | None): Semantic type of all concepts.
-    cui_pattern (str | None): Regular expression that an id has to match as a whole;
-        None = that of UMLS for its ids, else any.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
+    cui_pattern (str | None): Regular expression for whole ids; None = that of UMLS for
+        its ids, else any.
+    on_error (str): "fail", or "skip" to count invalid lines and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad line; if nothing is
-        left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
+        is left.
     SOURCE: OBO Flat File Format 1.4.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "obo"
+    report = start_report(report, path, "obo")
     choice = make_choice(
         ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern
     )
     terms = list(parse_obo(path, on_error=on_error, report=report))
-    yield from read_terms(terms, choice, path, report)
+    yield from sort_terms(terms, choice, report)
 
 
 def parse_obo(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
-    """Read the terms of a file; stanzas of other kinds are passed over.
-
-    path (Path): The file.
-    on_error (str): See `read_obo`.
-    report (Report): Is told of lines and bad ones.
-    YIELDS (Term): Each term that has an id.
-    RAISES (SapbertError): With file and line.
-    """
+    """Yield the terms of a file that have an id; other stanzas are skipped."""
     term: Term | None = None
     for number, line in read_good_lines(path, on_error=on_error, report=report):
         line = line.strip()
@@ -81,8 +72,7 @@ def parse_obo(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
         try:
             if not colon:
                 raise ValueError("a tag and a colon")
-            if tag in TAGS:
-                TAGS[tag](term, value.strip())
+            parse_tag(term, tag, value.strip())
         except ValueError as error:
             if on_error == "fail":
                 raise SapbertError(
@@ -93,8 +83,8 @@ def parse_obo(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
         yield term
 
 
-def bare(value: str) -> str:
-    """Take modifiers and comment off a value that is an id.
+def parse_id(value: str) -> str:
+    """Remove modifiers and comments from an id.
 
     value (str): E.g. "DOID:162 {source="x"} ! cancer".
     RETURNS (str): E.g. "DOID:162".
@@ -107,12 +97,12 @@ def bare(value: str) -> str:
 
 
 def unescape(text: str) -> str:
-    r"""Replace `\n`, `\"`, `\:` and the like by what they mean."""
+    r"""Replace `\n`, `\"`, `\:` and other escapes by their characters."""
     return ESCAPE.sub(lambda match: ESCAPED.get(match[1], match[1]), text)
 
 
-def quoted(value: str) -> "tuple[str, str]":
-    """Read a quoted text and the word behind it.
+def parse_quoted(value: str) -> tuple[str, str]:
+    """Parse a quoted text and the word after it.
 
     value (str): E.g. '"Chikungunya fever" EXACT []'.
     RETURNS (tuple[str, str]): E.g. "Chikungunya fever" and "EXACT".
@@ -124,57 +114,31 @@ def quoted(value: str) -> "tuple[str, str]":
     return unescape(match[1]), match[2].upper()
 
 
-def set_id(term: Term, value: str) -> None:
-    """Take the id of a term; it has one."""
-    if term.id:
-        raise ValueError("one id in a term")
-    term.id = bare(value)
+def parse_tag(term: Term, tag: str, value: str) -> None:
+    """Add the value of a tag to a term; unknown tags are ignored.
 
-
-def add_synonym(term: Term, value: str) -> None:
-    """Take a synonym; without a scope it is a related one."""
-    text, scope = quoted(value)
-    term.synonyms.append((scope or "RELATED", text))
-
-
-def set_name(term: Term, value: str) -> None:
-    """Take the name of a term."""
-    term.name = unescape(value)
-
-
-def set_definition(term: Term, value: str) -> None:
-    """Take the definition of a term."""
-    term.definition = quoted(value)[0] or None
-
-
-def set_obsolete(term: Term, value: str) -> None:
-    """Take whether a term is obsolete."""
-    term.obsolete = bare(value).lower() == "true"
-
-
-def add_xref(term: Term, value: str) -> None:
-    """Take a cross reference; a description may stand behind it."""
-    term.xrefs.append(bare(value.partition(' "')[0]))
-
-
-def add_to(place: str) -> Callable[[Term, str], None]:
-    """Make a function that takes an id into a list of the term."""
-
-    def add(term: Term, value: str) -> None:
-        ids: list[str] = getattr(term, place)
-        ids.append(bare(value))
-
-    return add
-
-
-TAGS: dict[str, Callable[[Term, str], None]] = {
-    "id": set_id,
-    "name": set_name,
-    "def": set_definition,
-    "synonym": add_synonym,
-    "is_a": add_to("parents"),
-    "xref": add_xref,
-    "alt_id": add_to("alternatives"),
-    "replaced_by": add_to("replaced_by"),
-    "is_obsolete": set_obsolete,
-}
+    RAISES (ValueError): With what was expected.
+    """
+    match tag:
+        case "id":
+            if term.id:
+                raise ValueError("one id in a term")
+            term.id = parse_id(value)
+        case "name":
+            term.name = unescape(value)
+        case "def":
+            term.definition = parse_quoted(value)[0] or None
+        case "synonym":
+            text, scope = parse_quoted(value)
+            term.synonyms.append((scope or "RELATED", text))
+        case "is_a":
+            term.parents.append(parse_id(value))
+        case "xref":
+            # a description in quotes may follow
+            term.xrefs.append(parse_id(value.partition(' "')[0]))
+        case "alt_id":
+            term.alternatives.append(parse_id(value))
+        case "replaced_by":
+            term.replaced_by.append(parse_id(value))
+        case "is_obsolete":
+            term.obsolete = parse_id(value).lower() == "true"

@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import Errors, SapbertError
 from ..system.reading import read_blocks
 from .concepts import Concept
-from .ontology import PREFIX, Term, make_choice, read_terms
-from .report import Report
+from .ontology import PREFIX, Term, make_choice, sort_terms
+from .report import Report, start_report
 
 SCOPE_OF = {
     "hasExactSynonym": "EXACT",
@@ -20,7 +20,7 @@ SCOPE_OF = {
 }
 ALTERNATIVE = "hasAlternativeId"
 REPLACED_BY = "IAO_0100001"
-JSON_BYTES = 1 << 32  # more is a mistake, or a gzip bomb
+JSON_BYTES = 1 << 32  # larger files are not ontologies
 
 
 def read_obographs(
@@ -36,30 +36,24 @@ def read_obographs(
     on_error: str = "fail",
     report: Report | None = None,
 ) -> Iterator[Concept]:
-    """Read an ontology; the whole file is held in memory, as JSON asks for.
+    """Read an ontology; the whole file is in memory. See `obo.read_obo`.
 
-    path (Path): The file, plain or `.gz`.
-    ids (str): See `obo.read_obo`, also for those that follow.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): If the file is no OBO Graph; with the number of the first
-        bad node; if nothing is left.
+    RAISES (SapbertError): If the file is not an OBO Graph; with the number of the first
+        invalid node; if no concept is left.
     SOURCE: OBO Graphs 0.3, github.com/geneontology/obographs.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "obographs"
+    report = start_report(report, path, "obographs")
     choice = make_choice(
         ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern
     )
     terms = list(parse_graphs(path, on_error=on_error, report=report))
-    yield from read_terms(terms, choice, path, report)
+    yield from sort_terms(terms, choice, report)
 
 
 def load_json(path: Path) -> Any:
-    """Parse a JSON file.
+    """Parse a JSON file, plain or `.gz`.
 
-    path (Path): The file, plain or `.gz`.
-    RETURNS (Any): What it says.
-    RAISES (SapbertError): If it is missing, cut, too large, or no JSON in UTF-8.
+    RAISES (SapbertError): If it is missing, truncated, too large, or not JSON in UTF-8.
     """
     blocks: list[bytes] = []
     size = 0
@@ -97,14 +91,7 @@ def load_json(path: Path) -> Any:
 
 
 def parse_graphs(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
-    """Read the terms of all graphs in a file.
-
-    path (Path): The file.
-    on_error (str): See `obo.read_obo`.
-    report (Report): Is told of nodes and bad ones.
-    YIELDS (Term): Each class.
-    RAISES (SapbertError): If the file or a node is not as it should be.
-    """
+    """Yield the classes of all graphs in a file."""
     data = load_json(path)
     graphs = data.get("graphs") if isinstance(data, dict) else None
     if not isinstance(graphs, list) or not all(isinstance(g, dict) for g in graphs):
@@ -142,18 +129,16 @@ def short_id(iri: str) -> str:
     """Shorten an IRI of an ontology.
 
     iri (str): E.g. "http://purl.obolibrary.org/obo/DOID_8718".
-    RETURNS (str): E.g. "DOID:8718"; another IRI keeps what is behind its last `/`.
+    RETURNS (str): E.g. "DOID:8718"; of another IRI the part after its last `/`.
     """
     local = iri.rpartition("/")[2].rpartition("#")[2]
     return local.replace("_", ":", 1) if ":" not in local else local
 
 
 def parse_node(node: Any) -> Term | None:
-    """Make a term of a node.
+    """Return the term of a node; None if it is not a class.
 
-    node (Any): The parsed node.
-    RETURNS (Term | None): The term; None for a node that is no class.
-    RAISES (AttributeError, KeyError, TypeError): If it is not as it should be.
+    RAISES (AttributeError, KeyError, TypeError): If the node is invalid.
     """
     id = short_id(text_of(node["id"]))
     if node.get("type") != "CLASS":
@@ -186,16 +171,14 @@ def parse_node(node: Any) -> Term | None:
 
 
 def text_of(value: Any) -> str:
-    """Check that a value is a text.
+    """Return a value that is a text.
 
-    value (Any): The value.
-    RETURNS (str): The same.
-    RAISES (TypeError): If it is none.
+    RAISES (TypeError): If it is not.
     """
     if not isinstance(value, str):
         raise TypeError
     try:
-        # JSON can escape half a character, and no file can hold one
+        # JSON can escape a lone surrogate, which UTF-8 cannot encode
         value.encode("utf8")
     except UnicodeEncodeError:
         raise TypeError from None

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from re import Pattern
 
 from ..errors import Errors, SapbertError
-from .checks import compile_pattern, nothing_left
-from .clean import clean_name, has_letter_or_digit
 from .concepts import Concept
 from .merge import sort_concepts
-from .report import Report
+from .report import Report, clean_names, compile_pattern, count_concepts
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")
@@ -21,17 +18,15 @@ CUI = r"C\d{7}"
 
 @dataclass(slots=True)
 class Term:
-    """One term, as a file of either format has it.
+    """A term of an ontology.
 
     id (str): E.g. "DOID:1816".
     name (str): May be empty.
     synonyms (list[tuple[str, str]]): Scope and text.
-    definition (str | None): Of the term.
     parents (list[str]): Ids of `is_a`.
-    xrefs (list[str]): E.g. "UMLS_CUI:C0018923".
-    alternatives (list[str]): Ids that once were other terms.
+    xrefs (list[str]): Cross references, e.g. "UMLS_CUI:C0018923".
+    alternatives (list[str]): Ids that were merged into this one.
     replaced_by (list[str]): Of an obsolete term.
-    obsolete (bool): Whether it is one.
     """
 
     id: str
@@ -67,10 +62,9 @@ def make_choice(
     type: str | None,
     cui_pattern: str | None,
 ) -> Choice:
-    """Check the options that both formats take.
+    """Check the options of both formats.
 
-    RETURNS (Choice): The options.
-    RAISES (SapbertError): If one has a value that there is not.
+    RAISES (SapbertError): If an option has an unknown value.
     """
     upper = tuple(scope.upper() for scope in scopes) or SCOPES
     for option, values, known in (
@@ -92,11 +86,9 @@ def make_choice(
 
 
 def xref_ids(term: Term, prefix: str) -> list[str]:
-    """Find a term's ids in another vocabulary.
+    """Return the distinct ids of a term in another vocabulary, without the prefix.
 
-    term (Term): The term.
     prefix (str): Of the vocabulary; `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
-    RETURNS (list[str]): The ids without the prefix, distinct.
     """
     names = {prefix.upper(), f"{prefix.upper()}_CUI"}
     parts = (xref.partition(":") for xref in term.xrefs)
@@ -105,12 +97,7 @@ def xref_ids(term: Term, prefix: str) -> list[str]:
 
 
 def choose_ids(term: Term, choice: Choice) -> list[str]:
-    """Say under which ids a term's names go.
-
-    term (Term): The term.
-    choice (Choice): The options.
-    RETURNS (list[str]): The ids, maybe none.
-    """
+    """Return the ids of the concepts that get the names of a term; may be empty."""
     own = choice.ids == "own"
     ids = [term.id] if own else xref_ids(term, choice.xref_prefix)
     if choice.pattern is None:
@@ -118,13 +105,10 @@ def choose_ids(term: Term, choice: Choice) -> list[str]:
     return [cui for cui in ids if choice.pattern.fullmatch(cui)]
 
 
-def why_not(term: Term, ids: Sequence[str], choice: Choice) -> str | None:
-    """Say by which rule a term is left out.
+def find_drop_rule(term: Term, ids: Sequence[str], choice: Choice) -> str | None:
+    """Return the rule that drops a term; None if it is kept.
 
-    term (Term): The term.
     ids (Sequence[str]): From `choose_ids`.
-    choice (Choice): The options.
-    RETURNS (str | None): The rule; None if it stays.
     """
     if term.obsolete and not choice.obsolete:
         return "obsolete terms"
@@ -138,35 +122,17 @@ def why_not(term: Term, ids: Sequence[str], choice: Choice) -> str | None:
 
 
 def term_names(term: Term, choice: Choice, report: Report) -> list[str]:
-    """Choose and clean the names of a term.
-
-    term (Term): The term.
-    choice (Choice): The options.
-    report (Report): Is told what is dropped.
-    RETURNS (list[str]): Distinct names, the term's own name first.
-    """
-    names: dict[str, None] = {}
-    for scope, text in [("", term.name), *term.synonyms]:
-        if scope and scope not in choice.scopes:
-            report.dropped["synonyms of other scopes"] += 1
-            continue
-        name = clean_name(text)
-        if not has_letter_or_digit(name):
-            report.dropped["names without a letter or digit"] += 1
-        elif name in names:
-            report.dropped["repeated names"] += 1
-        else:
-            names[name] = None
-            report.rows_kept += 1
-    return list(names)
+    """Return the distinct cleaned names of a term, its own name first."""
+    texts = [text for scope, text in term.synonyms if scope in choice.scopes]
+    dropped = len(term.synonyms) - len(texts)
+    report.dropped["synonyms of other scopes"] += dropped
+    return clean_names([term.name, *texts], report)
 
 
 def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
-    """List a term's codes by source: its own, and those of its cross references.
+    """Return the codes of a term and of its cross references, by source.
 
-    term (Term): The term.
-    ids (Sequence[str]): The ids of its concepts, which are no codes.
-    RETURNS (dict[str, list[str]]): Codes by source.
+    ids (Sequence[str]): The ids of its concepts, which are left out.
     """
     codes: dict[str, list[str]] = {}
     for reference in [term.id, *term.xrefs]:
@@ -178,25 +144,20 @@ def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
 
 
 def term_sources(term: Term, names: int) -> dict[str, list[int]]:
-    """Say where a term's names come from: the vocabulary that its id is of.
+    """Return the prefix of a term's id as the source of all its names, if it has one.
 
-    term (Term): The term.
-    names (int): How many names it has.
-    RETURNS (dict[str, list[int]]): Places of names by the prefix of the id; empty if it
-        has none.
+    names (int): Number of names.
     """
     source, _, code = term.id.partition(":")
     known = source and code and not code.startswith("//")
     return {source: list(range(names))} if known else {}
 
 
-def retired_ids(terms: Sequence[Term], choice: Choice) -> dict[str, list[str]]:
-    """Find which ids once named a term that is there.
+def find_retired_ids(terms: Sequence[Term], choice: Choice) -> dict[str, list[str]]:
+    """Return the ids that were merged into another or replaced by it.
 
-    terms (Sequence[Term]): All terms.
-    choice (Choice): The options.
-    RETURNS (dict[str, list[str]]): By the id of today; nothing for ids of another
-        vocabulary, where the ontology cannot know.
+    RETURNS (dict[str, list[str]]): Retired ids by the current id; empty if the ids are
+        those of another vocabulary.
     """
     retired: dict[str, list[str]] = {}
     if choice.ids == "own":
@@ -210,19 +171,17 @@ def retired_ids(terms: Sequence[Term], choice: Choice) -> dict[str, list[str]]:
 def make_concepts(
     terms: Sequence[Term], choice: Choice, report: Report
 ) -> Iterator[Concept]:
-    """Make concepts of terms, several of one term if so chosen.
-
-    terms (Sequence[Term]): All terms of a file.
-    choice (Choice): The options.
-    report (Report): Is told what is kept and dropped.
-    YIELDS (Concept): In the order of the terms; an id may come again.
-    """
+    """Make the concepts of all terms of a file; an id may come again."""
     chosen = {term.id: choose_ids(term, choice) for term in terms}
-    kept = {term.id for term in terms if why_not(term, chosen[term.id], choice) is None}
-    retired = retired_ids(terms, choice)
+    kept = {
+        term.id
+        for term in terms
+        if find_drop_rule(term, chosen[term.id], choice) is None
+    }
+    retired = find_retired_ids(terms, choice)
     for term in terms:
         ids = chosen[term.id]
-        rule = why_not(term, ids, choice)
+        rule = find_drop_rule(term, ids, choice)
         if rule is not None:
             report.dropped[rule] += 1
             continue
@@ -244,24 +203,12 @@ def make_concepts(
             )
 
 
-def read_terms(
-    terms: Sequence[Term], choice: Choice, path: Path, report: Report
+def sort_terms(
+    terms: Sequence[Term], choice: Choice, report: Report
 ) -> Iterator[Concept]:
-    """Make sorted concepts of the terms of a file, each id once.
+    """Make the concepts of all terms of a file, sorted by id, each once.
 
-    terms (Sequence[Term]): All terms.
-    choice (Choice): The options.
-    path (Path): The file, for the error.
-    report (Report): Is filled.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): If nothing is left.
+    RAISES (SapbertError): If no concept is left.
     """
-    for concept in sort_concepts(make_concepts(terms, choice, report)):
-        report.concepts += 1
-        report.names += len(concept.aliases)
-        report.counts["concepts with a definition"] += concept.definition is not None
-        report.counts["parents"] += len(concept.parents)
-        report.counts["retired ids"] += len(concept.retired)
-        yield concept
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+    concepts = sort_concepts(make_concepts(terms, choice, report))
+    yield from count_concepts(concepts, report)

@@ -1,22 +1,18 @@
-"""PhecodeX: a table of labels, and beside it a table of what rolls up to what."""
+"""PhecodeX: a table of labels, and beside it a table of ancestors."""
 
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from .checks import count_concepts
-from .clean import clean_name, has_letter_or_digit
 from .concepts import Concept
-from .good_lines import read_good_lines
 from .merge import sort_concepts
-from .report import Report
+from .report import Report, clean_names, count_concepts, read_good_lines, start_report
 
 LABELS = ("phenotype", "description")
 ROLLUP = ("code", "phecode_unrolled")
 SOURCE = "PHECODE"
-# behind the names of phenotypes that only ICD-10 can tell
-MARK = "*"
+MARK = "*"  # after the names of phenotypes that only ICD-10 defines
 
 
 def read_phecode(
@@ -26,90 +22,59 @@ def read_phecode(
     on_error: str = "fail",
     report: Report | None = None,
 ) -> Iterator[Concept]:
-    """Read phenotypes and, where the map lies beside the labels, their parents.
+    """Read phenotypes and their parents.
 
-    path (Path): `…_labels.csv`, plain or `.gz`; the map is `…_rollup_map.csv` beside
-        it, with the same ending.
+    path (Path): `…_labels.csv`, plain or `.gz`. Ancestors are in `…_rollup_map.csv`
+        beside it, if that exists.
     type (str | None): Semantic type of all concepts.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
+    on_error (str): "fail", or "skip" to count invalid lines and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad line; if nothing is
-        left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
+        is left.
     SOURCE: Shuey et al. (2023), Next-generation phenotyping.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "phecode"
-    above: dict[str, set[str]] = {}
+    report = start_report(report, path, "phecode")
+    ancestors: dict[str, set[str]] = {}
     rollup = path.with_name(path.name.replace("_labels", "_rollup_map"))
     if rollup != path and rollup.is_file():
-        for fields in read_table(rollup, ROLLUP, on_error=on_error, report=report):
-            above.setdefault(fields[0], set()).add(fields[1])
+        for code, other in read_table(rollup, ROLLUP, on_error=on_error, report=report):
+            ancestors.setdefault(code, set()).add(other)
     else:
         report.notes.append(f"{rollup.name} is not there: no parents.")
-    types = [type] if type else []
-    yield from count_concepts(
-        sort_concepts(
-            name_phenotypes(path, above, types, on_error=on_error, report=report)
-        ),
-        report,
-    )
-
-
-def name_phenotypes(
-    path: Path,
-    above: dict[str, set[str]],
-    types: list[str],
-    *,
-    on_error: str,
-    report: Report,
-) -> Iterator[Concept]:
-    """Read the labels; see `read_phecode`.
-
-    above (dict[str, set[str]]): All that a code rolls up to, itself included.
-    YIELDS (Concept): One of each line that has a name.
-    """
-    for code, label in read_table(path, LABELS, on_error=on_error, report=report):
-        name = clean_name(label.removesuffix(MARK))
-        if not has_letter_or_digit(name):
-            report.dropped["names without a letter or digit"] += 1
-            continue
-        report.rows_kept += 1
-        yield Concept(
+    rows = read_table(path, LABELS, on_error=on_error, report=report)
+    concepts = (
+        Concept(
             code,
-            [name],
-            types=list(types),
+            names,
+            types=[type] if type else [],
             codes={SOURCE: [code]},
-            parents=nearest(code, above),
+            parents=find_parents(code, ancestors),
             sources={SOURCE: [0]},
         )
+        for code, label in rows
+        if (names := clean_names([label.removesuffix(MARK)], report))
+    )
+    yield from count_concepts(sort_concepts(concepts), report)
 
 
-def nearest(code: str, above: dict[str, set[str]]) -> list[str]:
-    """Find the parents of a code among all that it rolls up to.
-
-    code (str): The code.
-    above (dict[str, set[str]]): All that each code rolls up to.
-    RETURNS (list[str]): Those that no other one of them rolls up to, sorted.
-    """
-    ancestors = above.get(code, set()) - {code}
+def find_parents(code: str, ancestors: dict[str, set[str]]) -> list[str]:
+    """Return the nearest ancestors of a code, sorted: those of no other ancestor."""
+    found = ancestors.get(code, set()) - {code}
     farther = {
-        other for each in ancestors for other in above.get(each, ()) if other != each
+        other for each in found for other in ancestors.get(each, ()) if other != each
     }
-    return sorted(ancestors - farther)
+    return sorted(found - farther)
 
 
 def read_table(
     path: Path, columns: Sequence[str], *, on_error: str, report: Report
 ) -> Iterator[list[str]]:
-    """Read some columns of a table whose first line names them.
+    """Read columns of a table with commas; its first line names all columns.
 
-    path (Path): A table with commas, plain or `.gz`.
-    columns (Sequence[str]): Their names; the first one is an id and may not be empty.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Report): Is told of lines and bad ones.
+    columns (Sequence[str]): The first one is an id and must not be empty.
     YIELDS (list[str]): The values of these columns.
-    RAISES (SapbertError): With file and line; if a column is not there.
+    RAISES (SapbertError): With file and line; if a column does not exist.
     """
     places: list[int] = []
     width = 0
@@ -122,8 +87,7 @@ def read_table(
         except csv.Error:
             fields = []
         if not places:
-            missing = [name for name in columns if name not in fields]
-            if missing:
+            if not set(columns) <= set(fields):
                 raise SapbertError(
                     Errors.E755.format(
                         path=path,
@@ -133,16 +97,12 @@ def read_table(
                     )
                 )
             places, width = [fields.index(name) for name in columns], len(fields)
-            continue
-        if len(fields) == width and fields[places[0]].strip():
+        elif len(fields) == width and fields[places[0]].strip():
             yield [fields[place].strip() for place in places]
         elif on_error == "fail":
+            expected = f"{width} fields between commas, and an id"
             raise SapbertError(
-                Errors.E117.format(
-                    path=path,
-                    line=number,
-                    expected=f"{width} fields between commas, and an id",
-                )
+                Errors.E117.format(path=path, line=number, expected=expected)
             )
         else:
             report.dropped["bad lines"] += 1

@@ -1,6 +1,6 @@
-"""Vocabularies of every format, each read as `Concept`s.
+"""Readers of vocabularies by format.
 
-To add a format, write one file with a function like the others', and name it here.
+To add a format, write a module with a reader and add it to `READERS`.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from .report import Report
 
 Reader = Callable[..., Iterator[Concept]]
 
-# format: module and function, and how its files are called
+# format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
     "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
     "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
@@ -31,22 +31,20 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
         "mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
     ),
-    # its files are called like ours: it has to be named
-    "scispacy": ("scispacy:read_scispacy", ()),
+    # its file names are those of jsonl, so the format has to be given
+    "scispacy": ("jsonl:read_scispacy", ()),
 }
 
 
 def guess_format(path: Path) -> str:
-    """Tell the format of a vocabulary by its name.
+    """Return the format of a file or release folder by its name.
 
-    path (Path): A file, or the folder of a release.
-    RETURNS (str): A key of `READERS`.
-    RAISES (SapbertError): If nothing is there, or no format has such names.
+    RAISES (SapbertError): If it does not exist, or no format has such names.
     """
     for name, (_, patterns) in READERS.items():
         files = [path]
         if path.is_dir():
-            # a release in a folder is named by its files
+            # a release folder: the names of its files
             files = [*path.iterdir(), *path.glob("META/*")]
             patterns = [pattern for pattern in patterns if not pattern.startswith("*")]
         if any(file.match(pattern) for file in files for pattern in patterns):
@@ -57,10 +55,8 @@ def guess_format(path: Path) -> str:
 
 
 def load_reader(format: str) -> Reader:
-    """Import the reader of a format.
+    """Import the reader of a format: of a path, `on_error`, `report` and options.
 
-    format (str): A key of `READERS`.
-    RETURNS (Reader): A function of a path, `on_error`, `report` and its own options.
     RAISES (SapbertError): If there is no such format.
     """
     if format not in READERS:
@@ -83,13 +79,13 @@ def read_vocabulary(
     """Read a vocabulary of any format.
 
     path (Path): A file, or the folder of a release.
-    format (str | None): A key of `READERS`; None = told by the name.
-    on_error (str): "fail", or "skip" to count bad rows and go on.
+    format (str | None): A key of `READERS`; None = by the name of the file.
+    on_error (str): "fail", or "skip" to count invalid rows and continue.
     report (Report | None): Filled while reading.
-    options (Any): What the reader of the format takes.
+    options (Any): Options of the reader.
     RETURNS (Iterator[Concept]): The concepts.
     RAISES (SapbertError): If the format is unknown, or has no such option; later, at
-        the first bad row.
+        the first invalid row.
     """
     reports = None if report is None else [report]
     return read_vocabularies(
@@ -109,10 +105,10 @@ def read_vocabularies(
 
     paths (Sequence[Path]): Files or release folders, the one whose names and
         definitions are preferred first.
-    format (str | None): Of all of them; None = told by the names.
-    on_error (str): "fail", or "skip" to count bad rows and go on.
+    format (str | None): Of all of them; None = by the names of the files.
+    on_error (str): "fail", or "skip" to count invalid rows and continue.
     reports (Sequence[Report] | None): One for each path, filled while reading.
-    options (Any): What the readers take; each reader gets those that it knows.
+    options (Any): Options of the readers; each reader gets its own.
     RETURNS (Iterator[Concept]): Each concept once.
     RAISES (SapbertError): If a format is unknown, or none has such an option; later,
         at the first bad row.

@@ -1,28 +1,37 @@
-"""What a reader read, kept and dropped, in numbers: nothing goes missing unsaid."""
+"""What all readers share: they clean names, and count what they keep and drop."""
 
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from wasabi import msg
+
+from ..errors import Errors, SapbertError
+from ..system.reading import decode_line, read_line_blocks
+from .concepts import Concept, clean_name, has_letter_or_digit
+
+SHOWN = 30
 
 
 @dataclass
 class Report:
     """Filled by a reader while it reads.
 
-    path (str): What was read.
-    format (str): As which format.
+    path (str): The input.
+    format (str): Its format.
     rows (dict[str, int]): Rows (lines, terms) read, by file.
-    rows_kept (int): Rows of names that passed the filters and said something.
-    names (int): Names in the concepts that were made.
-    concepts (int): Concepts that were made.
-    dropped (dict[str, int]): What was left out, by rule.
+    rows_kept (int): Rows with names that were kept.
+    names (int): Names of the concepts.
+    concepts (int): Concepts.
+    dropped (dict[str, int]): What was dropped, by rule.
     counts (dict[str, int]): What else was found, e.g. definitions.
-    notes (list[str]): What is off since a file is absent.
-    progress (Callable[[str, int], None] | None): Called with a file and how many
-        more rows of it were read.
+    notes (list[str]): What is missing because a file does not exist.
+    progress (Callable[[str, int], None] | None): Called with the name of a file and how
+        many more of its rows were read.
     """
 
     path: str = ""
@@ -37,17 +46,13 @@ class Report:
     progress: Callable[[str, int], None] | None = None
 
     def read(self, file: str, rows: int) -> None:
-        """Count rows as read.
-
-        file (str): Name of the file.
-        rows (int): How many more of its rows were read.
-        """
+        """Count rows of a file as read."""
         self.rows[file] += rows
         if self.progress is not None:
             self.progress(file, rows)
 
     def to_json(self) -> dict[str, Any]:
-        """RETURNS (dict[str, Any]): Plain JSON types, in a fixed order."""
+        """Return plain JSON types, in a fixed order."""
         return {
             "path": self.path,
             "format": self.format,
@@ -61,12 +66,108 @@ class Report:
         }
 
 
-def report_rows(report: Report) -> list[tuple[str, str]]:
-    """Put a report in the rows of a table.
+def start_report(report: Report | None, path: Path, format: str) -> Report:
+    """Return the report, or a new one, with the path and format of the input."""
+    report = Report() if report is None else report
+    report.path, report.format = str(path), format
+    return report
 
-    report (Report): The report.
-    RETURNS (list[tuple[str, str]]): What, and how many.
+
+def clean_names(texts: Iterable[str], report: Report) -> list[str]:
+    """Return the distinct names with a letter or digit, cleaned; count the others."""
+    names = [clean_name(text) for text in texts]
+    kept = [name for name in names if has_letter_or_digit(name)]
+    distinct = list(dict.fromkeys(kept))
+    report.dropped["names without a letter or digit"] += len(names) - len(kept)
+    report.dropped["repeated names"] += len(kept) - len(distinct)
+    report.rows_kept += len(distinct)
+    return distinct
+
+
+def read_good_lines(
+    path: Path,
+    *,
+    on_error: str,
+    report: Report,
+    blocks: Iterable[bytes] | None = None,
+) -> Iterator[tuple[int, str]]:
+    """Read the lines of a file, plain or `.gz`, and count them.
+
+    on_error (str): "fail", or "skip" to count lines that are not UTF-8 and continue.
+    blocks (Iterable[bytes] | None): See `read_line_blocks`.
+    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
+    RAISES (SapbertError): If the file is missing or truncated, or a line not UTF-8.
     """
+    for first, lines in read_line_blocks(path, blocks=blocks):
+        report.read(path.name, len(lines))
+        for number, line in enumerate(lines, first):
+            try:
+                text = decode_line(line, path, number)
+            except SapbertError:
+                if on_error == "fail":
+                    raise
+                report.dropped["lines that are not UTF-8"] += 1
+            else:
+                yield number, text
+
+
+def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:
+    """Count the concepts that a reader yields.
+
+    RAISES (SapbertError): At the end, with the counts of each rule, if there were none.
+    """
+    for concept in concepts:
+        report.concepts += 1
+        report.names += len(concept.aliases)
+        report.counts["concepts with a definition"] += concept.definition is not None
+        report.counts["parents"] += len(concept.parents)
+        report.counts["retired ids"] += len(concept.retired)
+        yield concept
+    if not report.concepts:
+        dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
+        raise SapbertError(
+            Errors.E106.format(path=report.path, dropped=dropped or "nothing")
+        )
+
+
+def check_known(
+    what: str, values: Iterable[str], known: Sequence[str], path: Path
+) -> None:
+    """Check that the values of a filter occur in the file.
+
+    what (str): What is filtered, e.g. "sources".
+    known (Sequence[str]): The values in the file.
+    RAISES (SapbertError): With the nearest values in the file.
+    """
+    unknown = sorted(set(values) - set(known))
+    if not unknown:
+        return
+    near = get_close_matches(unknown[0].upper(), known, 3, 0.5)
+    shown = sorted(known)[:SHOWN]
+    raise SapbertError(
+        Errors.E105.format(
+            what=what,
+            path=path,
+            unknown=", ".join(unknown),
+            hint=f" Did you mean {' or '.join(near)}?" if near else "",
+            known=", ".join(shown) + (" …" if len(known) > SHOWN else ""),
+        )
+    )
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """Compile the pattern of ids.
+
+    RAISES (SapbertError): If it is not a regular expression.
+    """
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise SapbertError(Errors.E114.format(pattern=text, reason=error)) from None
+
+
+def report_rows(report: Report) -> list[tuple[str, str]]:
+    """Return a report as rows of a table: what, and how many."""
     data = report.to_json()
     rows = [(f"read: {file}", n) for file, n in data["rows"].items()]
     rows += [(f"dropped: {rule}", n) for rule, n in data["dropped"].items()]
@@ -77,10 +178,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def print_report(report: Report) -> None:
-    """Print a report as a table, and its notes under it.
-
-    report (Report): The report.
-    """
+    """Print a report as a table, and its notes."""
     msg.divider(f"{report.path} ({report.format})")
     msg.table(report_rows(report), aligns=("l", "r"))
     for note in report.notes:

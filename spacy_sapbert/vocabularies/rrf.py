@@ -1,27 +1,25 @@
 """UMLS in Rich Release Format: MRCONSO.RRF, and the tables beside it.
 
-MRCONSO is read once from top to bottom, as the NLM ships it: sorted by concept. What is
-in the other tables comes in step with it, so that memory does not grow with the files.
+The rows of MRCONSO are sorted by concept, so it is streamed: memory holds the rows of
+one concept.
 """
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from ..errors import Errors, SapbertError
-from .checks import check_known, compile_pattern, nothing_left
-from .clean import clean_name
-from .concepts import PLACES, Concept
+from ..system.temporary_db import open_temporary_db
+from .concepts import PLACES, Concept, clean_name
 from .merge import unite_names
-from .report import Report
-from .rrf_atoms import CUI_PATTERN, Atoms, read_atoms
-from .rrf_concepts import make_concepts
-from .rrf_files import find_table
-from .rrf_filters import check_filters, make_filters, make_ranking
-from .rrf_tables import LookUp, insert, make_look_up, read_sides
-from .temporary_db import open_scratch
+from .report import Report, check_known, compile_pattern, count_concepts, start_report
+from .rrf_atoms import LAT, SAB, SUPPRESS, TTY, Atom, Filter, RowRules, read_atoms
+from .rrf_tables import LookUp, find_table, make_look_up, read_side_tables
+
+CUI_PATTERN = r"C\d{7}"
 
 
 def read_rrf(
@@ -41,195 +39,171 @@ def read_rrf(
 ) -> Iterator[Concept]:
     """Read a release of UMLS, or another vocabulary in its format.
 
-    path (Path): The folder, or the MRCONSO file in it; `.gz` and parts will do.
-    languages (Sequence[str]): Languages (LAT) kept, the preferred first; empty: all.
-    sources (Sequence[str]): Sources (SAB) kept; empty: all.
-    types (Sequence[str]): Semantic types (TUI); a concept needs one; empty: all.
-    term_types (Sequence[str]): Term types (TTY) kept; empty: all.
-    exclude_term_types (Sequence[str]): Term types left out.
-    suppressed (bool): Keep suppressed atoms, definitions and relations too.
-    source_rank (Sequence[str]): Sources, the one whose names and definitions are
-        preferred first.
-    trade_names (bool): Give a drug the names of its brands.
-    cui_pattern (str): Regular expression that an id has to match as a whole.
-    on_error (str): "fail", or "skip" to count bad rows and go on.
+    path (Path): The folder, or the MRCONSO file in it, plain, `.gz` or split.
+    languages (Sequence[str]): Languages (LAT) to keep, the preferred first; empty: all.
+    sources (Sequence[str]): Sources (SAB) to keep; empty: all.
+    types (Sequence[str]): Semantic types (TUI); keep concepts with one of them; empty:
+        all.
+    term_types (Sequence[str]): Term types (TTY) to keep; empty: all.
+    exclude_term_types (Sequence[str]): Term types to drop.
+    suppressed (bool): Keep suppressed atoms, definitions and relations.
+    source_rank (Sequence[str]): Sources whose names and definitions are preferred, the
+        best first.
+    trade_names (bool): Add the names of its brands to a drug.
+    cui_pattern (str): Regular expression for whole ids.
+    on_error (str): "fail", or "skip" to count invalid rows and continue.
     report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by its id.
-    RAISES (SapbertError): With file and line, at the first bad row; if a filter names
-        what is not there; if nothing is left.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid row; if a filter
+        has a value that is not in the file; if no concept is left.
     """
-    report = Report() if report is None else report
-    report.path, report.format = str(path), "rrf"
+    report = start_report(report, path, "rrf")
     parts = find_table(path, "MRCONSO")
     if not parts:
         raise SapbertError(Errors.E108.format(file="MRCONSO.RRF", folder=path))
     if types and not find_table(path, "MRSTY"):
         raise SapbertError(Errors.E109.format(path=parts[0]))
-    filters = make_filters(
-        languages, sources, term_types, exclude_term_types, suppressed
-    )
-    settings: dict[str, Any] = {
-        "filters": filters,
-        "ranking": make_ranking(languages, source_rank),
-        "pattern": compile_pattern(cui_pattern),
-        "on_error": on_error,
-    }
-    wanted, seen_types = set(types), set[str]()
-    with open_scratch() as scratch:
-        look_up = read_sides(
-            scratch,
+    filters = [
+        Filter("rows in other languages", LAT, languages, what="languages"),
+        Filter("rows of other sources", SAB, sources, what="sources"),
+        Filter("rows of other term types", TTY, term_types, what="term types"),
+        Filter(
+            "rows of excluded term types", TTY, exclude_term_types, False, "term types"
+        ),
+        Filter("suppressed rows", SUPPRESS, () if suppressed else ("N",)),
+    ]
+    rules = RowRules([each for each in filters if each.values], languages, source_rank)
+    pattern = compile_pattern(cui_pattern)
+    group_atoms = partial(read_atoms, parts, rules, pattern, on_error=on_error)
+    with open_temporary_db() as database:
+        look_ups = read_side_tables(
+            database,
             path,
-            sources=source_rank,
+            source_rank=source_rank,
             suppressed=suppressed,
             on_error=on_error,
             report=report,
         )
         if not trade_names:
-            look_up.pop("brands", None)
-        elif "brands" in look_up:
-            # this pass finds the names of the brands; its rows are not counted twice
-            aside = Report(progress=report.progress)
-            brands = (
-                brand
-                for atoms in read_atoms(parts, report=aside, **settings)
-                for brand in make_concepts(atoms, aside)
-            )
-            look_up["brands"] = sort_brand_names(scratch, brands)
-        for atoms in read_atoms(parts, report=report, **settings):
-            made = make_concepts(atoms, report)
-            if look_up:
-                made = add_sides(made, atoms, look_up, report)
-            if types:
-                made = keep_types(made, wanted, seen_types, report)
-            if look_up:
-                made = count_sides(made, look_up, report)
-            yield from made
-    if types:
-        check_known("types", types, sorted(seen_types), parts[0])
-    check_filters(parts, filters)
-    if not report.concepts:
-        raise SapbertError(nothing_left(report))
+            look_ups.pop("brands", None)
+        elif "brands" in look_ups:
+            # an additional pass over MRCONSO; its rows are not counted
+            uncounted = Report(progress=report.progress)
+            groups = group_atoms(report=uncounted)
+            brands = (make_concept(*group, uncounted) for group in groups)
+            look_ups["brands"] = sort_brand_names(database, brands)
+        concepts = make_concepts(group_atoms(report=report), look_ups, report)
+        if types:
+            concepts = filter_types(concepts, types, parts[0], report)
+        yield from count_concepts(check_rules(concepts, rules, parts[0]), report)
 
 
-def add_sides(
-    concepts: Iterator[Concept],
-    atoms: Atoms,
-    look_up: dict[str, LookUp],
+def make_concept(cui: str, atoms: list[Atom], report: Report) -> Concept:
+    """Make a concept of its atoms."""
+    preferred = min(atoms, key=itemgetter(0))[1]
+    places = {preferred: 0}
+    languages: dict[str, list[int]] = {}
+    sources: dict[str, list[int]] = {}
+    codes: dict[str, dict[str, None]] = {}
+    for _, name, language, source, code, _ in atoms:
+        place = places.setdefault(name, len(places))
+        languages.setdefault(language, []).append(place)
+        sources.setdefault(source, []).append(place)
+        if code:
+            codes.setdefault(source, {})[code] = None
+    if repeated := len(atoms) - len(places):
+        report.dropped["repeated names"] += repeated
+    if repeated or preferred != atoms[0][1]:
+        for grouped in (languages, sources):
+            for key, found in grouped.items():
+                grouped[key] = sorted(set(found))
+    report.rows_kept += len(atoms)
+    return Concept(
+        cui,
+        list(places),
+        codes={source: list(found) for source, found in codes.items()},
+        languages=languages,
+        sources=sources,
+    )
+
+
+def make_concepts(
+    groups: Iterator[tuple[str, list[Atom]]],
+    look_ups: dict[str, LookUp],
     report: Report,
 ) -> Iterator[Concept]:
-    """Add what the tables beside MRCONSO say.
+    """Make concepts of atoms, and add the facts of the other tables.
 
-    concepts (Iterator[Concept]): The concepts made of some atoms; changed in place.
-    atoms (Atoms): The atoms.
-    look_up (dict[str, LookUp]): See `read_sides`.
-    report (Report): Counts.
-    YIELDS (Concept): Each concept.
+    A definition belongs to an atom and is dropped with it, so that English concepts
+    have no Czech definitions. The brands of a drug stay concepts of their own.
     """
-    for place, concept in enumerate(concepts):
-        for side, find in look_up.items():
-            if found := find(concept.cui):
-                add_side(concept, side, found, atoms, place, report)
+    for cui, atoms in groups:
+        concept = make_concept(cui, atoms, report)
+        facts = {kind: look_up(cui) for kind, look_up in look_ups.items()}
+        if definitions := facts.pop("definitions", []):
+            ids = {id for *_, id in atoms} | {""}
+            texts = [text for text, id in definitions if id in ids]
+            rule = "definitions of atoms that were left out"
+            report.dropped[rule] += len(definitions) - len(texts)
+            concept.definition = next(filter(None, map(clean_name, texts)), None)
+        if brands := facts.pop("brands", []):
+            count = len(concept.aliases)
+            names = (json.loads(data) for data, _ in brands)
+            unite_names([concept, *(Concept(cui, **fields) for fields in names)])
+            report.counts["trade names"] += len(concept.aliases) - count
+        for kind, found in facts.items():
+            setattr(concept, kind, [value for value, _ in found])
+        if "types" in facts:
+            report.counts["concepts without a type"] += not concept.types
         yield concept
 
 
-def keep_types(
-    concepts: Iterator[Concept], wanted: set[str], seen: set[str], report: Report
+def filter_types(
+    concepts: Iterator[Concept], types: Sequence[str], path: Path, report: Report
 ) -> Iterator[Concept]:
-    """Leave out concepts of other types.
-
-    concepts (Iterator[Concept]): Concepts, counted as made.
-    wanted (set[str]): Types of which a concept needs one.
-    seen (set[str]): Is told all the types that there are.
-    report (Report): Counts.
-    YIELDS (Concept): Those that are left.
-    """
+    """Drop concepts of other semantic types; at the end check that the types occur."""
+    seen: set[str] = set()
     for concept in concepts:
         seen.update(concept.types)
-        if wanted.isdisjoint(concept.types):
+        if set(types).isdisjoint(concept.types):
             report.dropped["concepts of other types"] += 1
-            report.concepts -= 1
-            report.names -= len(concept.aliases)
         else:
             yield concept
+    check_known("types", types, sorted(seen), path)
 
 
-def add_side(
-    concept: Concept,
-    side: str,
-    found: list[tuple[str, ...]],
-    atoms: Atoms,
-    place: int,
-    report: Report,
-) -> None:
-    """Add what a table beside MRCONSO says of a concept.
-
-    A definition belongs to an atom, and goes with it: in an English vocabulary there
-    are no definitions of Czech atoms. The names of a drug's brands are united with its
-    own; the brands stay concepts too.
-
-    concept (Concept): The concept, changed in place.
-    side (str): "types", "parents", "retired", "definitions" or "brands".
-    found (list[tuple[str, ...]]): What it says; definitions come with their atoms.
-    atoms (Atoms): Atoms of MRCONSO, the concept's among them.
-    place (int): Which of their concepts it is.
-    report (Report): Counts.
-    """
-    if side == "definitions":
-        start, end = atoms.bounds[place : place + 2]
-        ids = {*atoms.rows[start:end].spans("AUI", "AUI"), b""}
-        texts = [text for text, atom in found if atom.encode("utf8") in ids]
-        rule = "definitions of atoms that were left out"
-        report.dropped[rule] += len(found) - len(texts)
-        cleaned = filter(None, map(clean_name, texts))
-        concept.definition = next(cleaned, None)
-    elif side == "brands":
-        own = len(concept.aliases)
-        brands = (json.loads(data) for (data,) in found)
-        unite_names([concept, *(Concept(concept.cui, **names) for names in brands)])
-        more = len(concept.aliases) - own
-        report.counts["trade names"] += more
-        report.names += more
-    else:
-        setattr(concept, side, [value for (value,) in found])
-
-
-def count_sides(
-    concepts: Iterator[Concept], sides: Collection[str], report: Report
+def check_rules(
+    concepts: Iterator[Concept], rules: RowRules, path: Path
 ) -> Iterator[Concept]:
-    """Count what came from the tables beside MRCONSO.
-
-    concepts (Iterator[Concept]): The concepts.
-    sides (Collection[str]): What there was to come.
-    report (Report): Counts.
-    YIELDS (Concept): Each concept.
-    """
-    for concept in concepts:
-        if "types" in sides:
-            report.counts["concepts without a type"] += not concept.types
-        report.counts["concepts with a definition"] += concept.definition is not None
-        report.counts["parents"] += len(concept.parents)
-        report.counts["retired ids"] += len(concept.retired)
-        yield concept
+    """Yield the concepts; at the end check that the values of the filters occur."""
+    yield from concepts
+    rules.check(path)
 
 
 def sort_brand_names(
-    scratch: sqlite3.Connection,
-    concepts: Iterator[Concept],
+    database: sqlite3.Connection, concepts: Iterator[Concept]
 ) -> LookUp:
-    """Find the names of all the brands, sorted by their ingredients.
+    """Find the names of all brands, sorted by ingredient.
 
-    scratch (sqlite3.Connection): The database, with ingredients and their brands.
-    concepts (Iterator[Concept]): The concepts, the brands among them.
-    RETURNS (LookUp): From an ingredient to the names of its brands, each brand's with
-        their languages and sources as JSON.
+    database (sqlite3.Connection): With the brands of `read_side_tables`.
+    concepts (Iterator[Concept]): All concepts, sorted.
+    RETURNS (LookUp): From an ingredient to the names of its brands: for each brand its
+        `aliases`, `languages` and `sources` as JSON.
     """
-    scratch.execute("CREATE TABLE brand_names (cui, brand, names)")
-    order = "SELECT DISTINCT value, cui FROM brands ORDER BY value, cui"
-    ingredients = make_look_up(scratch.execute(order))
+    ingredients = make_look_up(
+        database.execute(
+            "SELECT DISTINCT value, cui, '' FROM MRREL WHERE kind = 'brands' "
+            "ORDER BY value, cui"
+        )
+    )
+    database.execute("CREATE TABLE brand_names (cui, brand, names)")
     for concept in concepts:
-        if of := [ingredient for (ingredient,) in ingredients(concept.cui)]:
+        for ingredient, _ in ingredients(concept.cui):
             names = {key: getattr(concept, key) for key in ("aliases", *PLACES)}
-            brand, data = [concept.cui] * len(of), [json.dumps(names)] * len(of)
-            insert(scratch, "brand_names", of, brand, data)
-    order = "SELECT cui, names FROM brand_names ORDER BY cui, brand"
-    return make_look_up(scratch.execute(order))
+            database.execute(
+                "INSERT INTO brand_names VALUES (?, ?, ?)",
+                (ingredient, concept.cui, json.dumps(names)),
+            )
+    return make_look_up(
+        database.execute("SELECT cui, names, '' FROM brand_names ORDER BY cui, brand")
+    )

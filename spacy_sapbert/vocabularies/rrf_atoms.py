@@ -1,271 +1,149 @@
-"""Atoms of MRCONSO: which are kept, and which of a concept's is preferred."""
+"""Atoms of MRCONSO: which rows are kept, and which name of a concept is preferred."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
-from operator import lt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.reading import LINE_FEED
-from .clean import clean_name, has_letter_or_digit
-from .report import Report
-from .rrf_files import name_parts
-from .rrf_filters import Filter, Ranking, drop_rows, find_best
-from .rrf_reading import drop_undecodable, read_rows
-from .rrf_rows import BAR, Rows, key_to_text
+from .concepts import clean_name, has_letter_or_digit
+from .report import Report, check_known
+from .rrf_tables import COLUMNS, display_path, drop_undecodable, split_rows
 
-CUI_PATTERN = r"C\d{7}"
-CUIS = re.compile(rf"({CUI_PATTERN}\|)*")
-MOST_SHARED = 10_000  # texts held at once: many times what UMLS has
-NO_CODE = "NOCODE"  # what UMLS writes where a source has no codes
-SPACE = ord(" ")
-LETTERS_AND_DIGITS = np.array([chr(code).isalnum() for code in range(128)])
-# how white space beyond ASCII begins in UTF-8: U+0085, U+00A0, U+1680, U+2000 to U+206F
-# and U+3000 with its neighbours
-SPACES = np.array([0xC285, 0xC2A0, 0xE19A, 0xE280, 0xE281, 0xE380])
+NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
+CUI, LAT, TS, STT, ISPREF, AUI, SAB, TTY, CODE, STR, SUPPRESS = map(
+    COLUMNS["MRCONSO"].index,
+    (
+        "CUI",
+        "LAT",
+        "TS",
+        "STT",
+        "ISPREF",
+        "AUI",
+        "SAB",
+        "TTY",
+        "CODE",
+        "STR",
+        "SUPPRESS",
+    ),
+)
+RULE_COLUMNS = (LAT, SAB, TTY, SUPPRESS, TS, STT, ISPREF)
+rule_key = itemgetter(*RULE_COLUMNS)
+Rank = tuple[int, bool, bool, bool, int]  # the lowest rank is preferred
+# A kept row of MRCONSO: rank, cleaned name, language, source, code, AUI. Millions are
+# made, and a named tuple takes five times as long.
+Atom = tuple[Rank, str, str, str, str, str]
 
 
-class Atoms(NamedTuple):
-    """What is taken out of rows of MRCONSO.
+@dataclass(slots=True)
+class Filter:
+    """A filter of rows by one column.
 
-    rows (Rows): The rows.
-    languages (list[str]): Their languages.
-    sources (list[str]): Their sources.
-    codes (list[str]): Their codes there; empty where there is none.
-    names (list[str]): Their names, cleaned.
-    cuis (list[str]): The id of each concept.
-    bounds (list[int]): The first row of each concept, and the one after the last row.
-    best (list[int]): The row of each concept whose name is preferred.
+    rule (str): Description of the dropped rows.
+    column (int): Index of the column.
+    values (Sequence[str]): Values of the column.
+    keep (bool): Keep the rows with these values, or drop them.
+    what (str): Name of the values in errors; empty if they need not occur.
     """
 
-    rows: Rows
-    languages: list[str]
-    sources: list[str]
-    codes: list[str]
-    names: list[str]
-    cuis: list[str]
-    bounds: list[int]
-    best: list[int]
+    rule: str
+    column: int
+    values: Sequence[str]
+    keep: bool = True
+    what: str = ""
 
 
-class Shared(dict[Any, str]):
-    """Texts that come again and again, each made once to save time and memory.
+class RowRules(dict[tuple[str, ...], tuple[str, Rank]]):
+    """The rule that drops a row (or "") and the rank of its atom, by `rule_key`.
 
-    make (Callable[[Any], str]): Makes the text of a key.
+    Rows have few different keys, so each is looked up and not computed again.
+
+    filters (Sequence[Filter]): The first that drops a row counts.
+    languages (Sequence[str]), source_rank (Sequence[str]): See `read_rrf`.
     """
 
-    def __init__(self, make: Callable[[Any], str]) -> None:
+    def __init__(
+        self,
+        filters: Sequence[Filter],
+        languages: Sequence[str],
+        source_rank: Sequence[str],
+    ) -> None:
         super().__init__()
-        self.make = make
+        self.filters = filters
+        order = [] if len(languages) == 1 else languages or ["ENG"]
+        self.languages = {language: place for place, language in enumerate(order)}
+        self.sources = {source: place for place, source in enumerate(source_rank)}
 
-    def __missing__(self, key: Any) -> str:
-        if len(self) >= MOST_SHARED:
-            self.clear()
-        text = self[key] = self.make(key)
-        return text
+    def __missing__(self, key: tuple[str, ...]) -> tuple[str, Rank]:
+        row = dict(zip(RULE_COLUMNS, key, strict=True))
+        drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
+        rank = (
+            self.languages.get(row[LAT], len(self.languages)),
+            row[TS] != "P",
+            row[STT] != "PF",
+            row[ISPREF] != "Y",
+            self.sources.get(row[SAB], len(self.sources)),
+        )
+        self[key] = next(drops, ""), rank
+        return self[key]
+
+    def check(self, path: Path) -> None:
+        """Check that the values of the filters occur in the rows."""
+        for each in self.filters:
+            if each.what:
+                place = RULE_COLUMNS.index(each.column)
+                check_known(
+                    each.what, each.values, sorted({key[place] for key in self}), path
+                )
 
 
 def read_atoms(
     parts: list[Path],
-    *,
-    filters: Sequence[Filter],
-    ranking: Ranking,
+    rules: RowRules,
     pattern: re.Pattern[str],
+    *,
     on_error: str,
     report: Report,
-) -> Iterator[Atoms]:
-    """Read MRCONSO, and take out the atoms that the filters keep.
+) -> Iterator[tuple[str, list[Atom]]]:
+    """Read the atoms that the filters keep.
 
-    parts (list[Path]): The file, or its parts.
-    filters (Sequence[Filter]): The rules.
-    ranking (Ranking): Columns, and the values in them that are preferred.
-    pattern (re.Pattern[str]): What an id looks like.
-    on_error (str): "fail", or "skip".
-    report (Report): Counts the rows.
-    YIELDS (Atoms): The atoms of some concepts, sorted by their ids.
-    RAISES (SapbertError): If an id is malformed, or not greater than the one before,
-        or a row that is kept is not UTF-8.
+    YIELDS (tuple[str, list[Atom]]): The id of each concept and its atoms.
+    RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted.
     """
-    last, path = "", name_parts(parts, "MRCONSO")
-    languages, sources = Shared(key_to_text), Shared(first_line)
-    # what the filters drop is never decoded
-    blocks = read_rows(
-        parts, "MRCONSO", on_error=on_error, report=report, whole="CUI", decodable=False
-    )
-    for block in blocks:
-        rows = drop_rows(block, filters, report)
-        try:
-            atoms = take_atoms(rows, ranking, languages, sources)
-        except UnicodeDecodeError:
-            rows = drop_undecodable(rows, path, on_error, report)
-            atoms = take_atoms(rows, ranking, languages, sources)
-        report.dropped["names without a letter or digit"] += len(rows) - len(atoms.rows)
-        if not are_ids(atoms.cuis, pattern):
-            rows = drop_malformed(atoms.rows, pattern, path, on_error, report)
-            atoms = take_atoms(rows, ranking, languages, sources)
-        cuis = atoms.cuis
-        if not all(map(lt, [last, *cuis], cuis)):
-            raise SapbertError(not_sorted(atoms, last, path))
-        if not cuis:
+    path = display_path(parts, "MRCONSO")
+    handling: Any = {"on_error": on_error, "report": report}
+    last, atoms = "", list[Atom]()
+    for line, row, undecodable in split_rows(parts, "MRCONSO", **handling):
+        rule, rank = rules[rule_key(row)]
+        if rule:
+            report.dropped[rule] += 1
             continue
-        last = cuis[-1]
-        yield atoms
-        report.rows_kept += len(atoms.rows)
-
-
-def take_atoms(
-    rows: Rows, ranking: Ranking, languages: Shared, sources: Shared
-) -> Atoms:
-    """Take out what is needed of rows, and leave out names that say nothing.
-
-    rows (Rows): Rows of MRCONSO.
-    ranking (Ranking): See `read_atoms`.
-    languages (Shared): Known languages, by `Rows.keys`.
-    sources (Shared): Known sources, by lines of source and term type.
-    RETURNS (Atoms): The atoms that are left.
-    RAISES (UnicodeDecodeError): If a row is not UTF-8.
-    """
-    rows, origins, codes, names = take_names(rows)
-    if not names:
-        return Atoms(rows, [], [], [], [], [], [0], [])
-    keys = rows.keys("LAT")
-    if keys is None:
-        spoken = rows.texts("LAT")
-    elif (keys == keys[0]).all():
-        spoken = [languages[int(keys[0])]] * len(keys)
-    else:
-        spoken = list(map(languages.__getitem__, keys.tolist()))
-    starts = rows.changes("CUI")
-    return Atoms(
-        rows,
-        languages=spoken,
-        sources=list(map(sources.__getitem__, origins)),
-        codes=codes,
-        names=names,
-        cuis=rows[starts].texts("CUI"),
-        bounds=[*starts.tolist(), len(rows)],
-        best=find_best(rows, starts, ranking).tolist(),
-    )
-
-
-def first_line(text: str) -> str:
-    """Return the first line of a text."""
-    return text.partition("\n")[0]
-
-
-def take_names(rows: Rows) -> tuple[Rows, list[str], list[str], list[str]]:
-    """Take out source, term type, code and cleaned name of atoms.
-
-    rows (Rows): Rows of MRCONSO.
-    RETURNS (tuple[Rows, list[str], list[str], list[str]]): The rows whose names say
-        something; two lines of source and term type; codes; names.
-    RAISES (UnicodeDecodeError): If a row is not UTF-8.
-    """
-    if not len(rows):
-        return rows, [], [], []
-    letters = rows.letters("SAB", "STR")
-    begins, ends = rows.bounds("SAB")[0], rows.bounds("STR")[1]
-    behind = np.cumsum(ends + 1 - begins)
-    odd = find_odd_spaces(letters)
-    # no field has a line feed; the term type makes no text of its own then
-    letters[behind - 1 - ends + rows.bounds("SAB")[1]] = LINE_FEED
-    fields = str(letters.data, "utf8").split("|")
-    origins, codes, names = fields[:-1:3], fields[1::3], fields[2::3]
-    if NO_CODE in codes:
-        codes = [code if code != NO_CODE else "" for code in codes]
-    for row in set(np.searchsorted(behind, odd, "right").tolist()):
-        names[row] = clean_name(names[row])
-    firsts = letters[behind - 1 - ends + rows.bounds("STR")[0]]
-    signs = np.flatnonzero((firsts > 127) | ~LETTERS_AND_DIGITS[firsts & 127])
-    bad = [row for row in signs.tolist() if not has_letter_or_digit(names[row])]
-    if bad:
-        good = np.ones(len(rows), dtype=bool)
-        good[bad] = False
-        rows, kept = rows[good], good.tolist()
-        origins, codes, names = (
-            list(compress(column, kept)) for column in (origins, codes, names)
-        )
-    return rows, origins, codes, names
-
-
-def find_odd_spaces(letters: np.ndarray) -> np.ndarray:
-    """Find where names may be that are not clean: almost every name is.
-
-    letters (np.ndarray): Fields, each with a bar behind it, UTF-8. Shape: (letters,).
-    RETURNS (np.ndarray): Places of control characters, of white space beyond ASCII, and
-        of a second space or bar after another, int64. Shape: (found,).
-    """
-    edges = (letters == SPACE) | (letters == BAR)
-    odd = letters < SPACE
-    odd[1:] |= edges[1:] & edges[:-1]
-    found = np.flatnonzero(odd)
-    if letters.max() <= 127:
-        return found
-    # the last letter is a bar, so each of these has one behind it
-    leads = np.flatnonzero((letters == 0xC2) | (letters - 0xE1 <= 2))
-    pairs = letters[leads].astype(np.int64) << 8 | letters[leads + 1]
-    return np.concatenate((found, leads[np.isin(pairs, SPACES)]))
-
-
-def are_ids(cuis: list[str], pattern: re.Pattern[str]) -> bool:
-    """Return whether ids look like ids.
-
-    cuis (list[str]): The ids, without bars in them.
-    pattern (re.Pattern[str]): What each has to match as a whole.
-    RETURNS (bool): Whether all of them do.
-    """
-    if pattern.pattern == CUI_PATTERN:
-        # it matches no bar, so that all of them can be matched at once
-        return CUIS.fullmatch("|".join([*cuis, ""])) is not None
-    return all(map(pattern.fullmatch, cuis))
-
-
-def drop_malformed(
-    rows: Rows, pattern: re.Pattern[str], path: Path, on_error: str, report: Report
-) -> Rows:
-    """Leave out rows whose ids do not look like ids, or fail at the first.
-
-    rows (Rows): Rows of MRCONSO.
-    pattern (re.Pattern[str]): What an id looks like.
-    path (Path): The file, for the error.
-    on_error (str): "fail", or "skip" to count them.
-    report (Report): Counts them.
-    RETURNS (Rows): The other rows.
-    RAISES (SapbertError): With file and line, if they are not to be skipped.
-    """
-    cuis = rows.texts("CUI")
-    good = np.array([bool(pattern.fullmatch(cui)) for cui in cuis])
-    first = int(np.argmin(good))
-    if on_error == "fail":
-        raise SapbertError(
-            Errors.E103.format(
-                path=path,
-                line=rows.numbers[first],
-                pattern=pattern.pattern,
-                cui=cuis[first][:40],
-            )
-        )
-    report.dropped["rows with a malformed id"] += int(np.count_nonzero(~good))
-    return rows[good]
-
-
-def not_sorted(atoms: Atoms, last: str, path: Path) -> str:
-    """Say where an id is not greater than the one before.
-
-    atoms (Atoms): Atoms that are not sorted.
-    last (str): The id before them.
-    path (Path): The file.
-    RETURNS (str): The text of the error.
-    """
-    cuis = [last, *atoms.cuis]
-    place = next(n for n in range(len(cuis)) if cuis[n] >= cuis[n + 1])
-    return Errors.E104.format(
-        path=path,
-        line=atoms.rows.numbers[atoms.bounds[place]],
-        cui=cuis[place + 1][:40],
-        last=cuis[place][:40],
-    )
+        if undecodable:
+            drop_undecodable(undecodable, line, parts, "MRCONSO", **handling)
+            continue
+        name = clean_name(row[STR])
+        if not has_letter_or_digit(name):
+            report.dropped["names without a letter or digit"] += 1
+            continue
+        cui, code = row[CUI], row[CODE]
+        if cui != last or not cui:
+            if not cui or not pattern.fullmatch(cui):
+                if on_error == "fail":
+                    values = {"pattern": pattern.pattern, "cui": cui[:40]}
+                    raise SapbertError(
+                        Errors.E103.format(path=path, line=line, **values)
+                    )
+                report.dropped["rows with a malformed id"] += 1
+                continue
+            if cui < last:
+                values = {"cui": cui[:40], "last": last[:40]}
+                raise SapbertError(Errors.E104.format(path=path, line=line, **values))
+            if atoms:
+                yield last, atoms
+            last, atoms = cui, []
+        code = "" if code == NO_CODE else code
+        atoms.append((rank, name, row[LAT], row[SAB], code, row[AUI]))
+    if atoms:
+        yield last, atoms

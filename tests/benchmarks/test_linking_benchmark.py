@@ -26,7 +26,7 @@ from benchmarks.profile_pipe import main as profile_main
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from spacy_sapbert.vocabularies.scispacy import read_scispacy
+from spacy_sapbert.vocabularies.jsonl import read_scispacy
 
 app, profile_app = typer.Typer(), typer.Typer()
 app.command()(main)

@@ -69,7 +69,9 @@ def test_evaluate_backs_off_to_training_mentions(
 ) -> None:
     train, output = tmp_path / "train.txt", tmp_path / "evaluation.json"
     train.write_text("mi||C0000001\nheadache||C0000004\n", "utf8")
-    result = run(sample_kb, gold_file, "--back-off", train, "--output", output)
+    errors = tmp_path / "errors.jsonl"
+    options = ["--back-off", train, "--output", output, "--errors", errors]
+    result = run(sample_kb, gold_file, *options)
     assert result.exit_code == 0, result.output
     results = json.loads(output.read_text("utf8"))
     assert list(results["settings"]["back_off"]) == ["train.txt"]
@@ -77,6 +79,7 @@ def test_evaluate_backs_off_to_training_mentions(
     accuracy = results["files"][0]["accuracy"]["covered"]
     assert accuracy["mentions"] == 4
     assert accuracy["concepts"]["acc@1"]["strict"] == 0.75
+    assert "(training mention)" in errors.read_text("utf8")
 
 
 def test_evaluate_prints_nothing_if_quiet(sample_kb: Path, gold_file: Path) -> None:
@@ -113,9 +116,7 @@ def test_evaluate_scores_composites_in_two_ways(
     assert results["files"][0]["accuracy"]["all"]["concepts"]["acc@8"]["strict"] == 0.8
 
 
-def test_evaluate_refuses_other_composites(
-    sample_kb: Path, gold_file: Path
-) -> None:
+def test_evaluate_refuses_other_composites(sample_kb: Path, gold_file: Path) -> None:
     result = run(sample_kb, gold_file, "--composite", "half")
     assert result.exit_code == 1
     assert "released" in result.output

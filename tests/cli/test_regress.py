@@ -26,7 +26,7 @@ def cases(tmp_path):
     return path
 
 
-def test_regress_failures_are_a_table_and_exit_code_1(cases, sample_kb):
+def test_regress_prints_failures_and_exits_with_1(cases, sample_kb):
     result = run(cases, "--kb", sample_kb)
     assert result.exit_code == 1, result.output
     header, _, row, _, summary = result.stdout.splitlines()
@@ -40,7 +40,7 @@ def test_regress_failures_are_a_table_and_exit_code_1(cases, sample_kb):
     assert summary == "2 cases, 1 passed, 1 failed"
 
 
-def test_regress_sample_cases_pass_with_any_encoder(tiny_encoder, tmp_path):
+def test_regress_passes_the_sample_cases_with_any_encoder(tiny_encoder, tmp_path):
     concepts = read_vocabulary(SAMPLE, languages=("ENG", "SPA"))
     write_concepts(tmp_path / "concepts.jsonl", concepts)
     build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
@@ -49,7 +49,7 @@ def test_regress_sample_cases_pass_with_any_encoder(tiny_encoder, tmp_path):
     assert result.stdout == "7 cases, 7 passed, 0 failed\n"
 
 
-def test_regress_output_has_a_line_for_each_case(cases, sample_kb, tmp_path):
+def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     output = tmp_path / "results.jsonl"
     result = run(cases, cases, "--kb", sample_kb, "--output", output, "--quiet")
     assert (result.exit_code, result.output) == (1, "")
@@ -77,7 +77,7 @@ def test_regress_output_has_a_line_for_each_case(cases, sample_kb, tmp_path):
         ("- {mention: x, expected: C1}\n", ("--pipeline", "not_there"), "E507"),
     ],
 )
-def test_regress_what_cannot_be_used_exits_with_2(
+def test_regress_exits_with_2_if_an_input_is_unusable(
     cases, sample_kb, tmp_path, text, options, code
 ):
     cases.write_text(text)
@@ -89,5 +89,5 @@ def test_regress_what_cannot_be_used_exits_with_2(
     assert not output.exists()
 
 
-def test_regress_missing_file_exits_with_2(sample_kb, tmp_path):
+def test_regress_exits_with_2_without_the_file(sample_kb, tmp_path):
     assert run(tmp_path / "none.yaml", "--kb", sample_kb).exit_code == 2

@@ -19,13 +19,14 @@ from spacy_sapbert.encoder.name_encoder import (
     open_encoder,
     tokenize_names,
 )
-from spacy_sapbert.encoder.openvino_export import export_encoder, export_kb
+from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.copying import copy_kb
+from spacy_sapbert.kb.export import export_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import list_engines, read_manifest
+from spacy_sapbert.kb.manifest import read_manifest
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -143,17 +144,15 @@ def test_a_kb_stays_whole_and_can_be_exported_again(
     shutil.copytree(folder / "encoder", folder / "encoder" / "openvino")
     (folder / "encoder" / ".openvino.1.tmp").mkdir()
     (folder / "encoder" / ".openvino.1.tmp" / "encoder.bin").write_bytes(b"half")
-    assert list_engines(load_kb(folder).meta) == ["torch"]
+    assert load_kb(folder).manifest.engines == ["torch"]
     export_kb(folder)
     export_kb(folder)
-    after = load_kb(folder).meta
-    assert list_engines(after) == ["torch", "openvino"]
+    after = load_kb(folder).manifest
+    assert after.engines == ["torch", "openvino"]
     names = {path.name for path in (folder / "encoder").iterdir()}
     assert "openvino" in names
     assert ".openvino.1.tmp" not in names
-    assert {k: v for k, v in after.items() if k != "files"} == {
-        k: v for k, v in before.items() if k != "files"
-    }
+    assert after.model_copy(update={"files": before.files}) == before
     (folder / "encoder" / "openvino" / "encoder.bin").write_bytes(b"half")
     with pytest.raises(SapbertError, match="encoder.bin"):
         load_kb(folder)
@@ -161,7 +160,7 @@ def test_a_kb_stays_whole_and_can_be_exported_again(
 
 def test_a_copy_brings_the_export(exported_kb: Path, tmp_path: Path) -> None:
     copy_kb(load_kb(exported_kb), tmp_path / "copy")
-    assert list_engines(load_kb(tmp_path / "copy").meta) == ["torch", "openvino"]
+    assert load_kb(tmp_path / "copy").manifest.engines == ["torch", "openvino"]
 
 
 def test_a_build_with_openvino_is_like_one_with_torch(
@@ -171,8 +170,8 @@ def test_a_build_with_openvino_is_like_one_with_torch(
     built, other = load_kb(tmp_path / "kb"), load_kb(sample_kb)
     rows = np.arange(built.rows)
     assert np.allclose(built.vectors(rows), other.vectors(rows), atol=1e-5)
-    assert built.meta["encoder"]["fingerprint"] == other.meta["encoder"]["fingerprint"]
-    assert list_engines(built.meta) == ["torch", "openvino"]
+    assert built.manifest.encoder.fingerprint == other.manifest.encoder.fingerprint
+    assert built.manifest.engines == ["torch", "openvino"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ from pathlib import Path
 told = []
 watched = ("socket.connect", "socket.getaddrinfo", "os.fork", "subprocess.Popen")
 sys.addaudithook(lambda event, _: told.append(event) if event in watched else None)
-from spacy_sapbert.encoder import create_encoder, open_encoder
+from spacy_sapbert.encoder.name_encoder import create_encoder, open_encoder
 from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 folder = Path({str(folder)!r})
@@ -234,7 +233,7 @@ assert not [*Path({str(home)!r}).iterdir()]
 def test_opening_an_export_needs_no_transformers(exported_encoder: Path) -> None:
     code = f"""
 import sys
-from spacy_sapbert.encoder import create_encoder, open_encoder
+from spacy_sapbert.encoder.name_encoder import create_encoder, open_encoder
 model = create_encoder("openvino")
 open_encoder(model, {str(exported_encoder)!r})
 model.predict(["fever"])

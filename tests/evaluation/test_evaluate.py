@@ -27,10 +27,9 @@ class IncompleteIndex:
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.matrix[rows]
 
-    def search(self, vectors: np.ndarray, k: int, rows: Any = None) -> tuple:
+    def search(self, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         scores = vectors @ self.matrix.T
-        if rows is None:
-            scores[:, self.missing] = -2
+        scores[:, self.missing] = -2
         found = np.argsort(-scores, axis=1)[:, : min(k, len(self.matrix) - 1)]
         return found, np.take_along_axis(scores, found, axis=1)
 

@@ -1,18 +1,20 @@
-"""What an explanation says of what was found, and of what was not."""
-
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from spacy_sapbert.evaluation.explain import explain_mention
-from spacy_sapbert.evaluation.trace import ExactSearch, Question
+from spacy_sapbert.evaluation.expected_concept import STATES
+from spacy_sapbert.evaluation.explain import Explanation, explain_mention
+from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
 from spacy_sapbert.vocabularies.concepts import Concept
+
+FEVER = "C0000004"
 
 
 @pytest.fixture(scope="module")
@@ -25,152 +27,245 @@ def cold(cold_kb: Path) -> KnowledgeBase:
     return load_kb(cold_kb)
 
 
-def explain(kb: KnowledgeBase, question: Any, **settings: Any) -> Any:
-    if isinstance(question, str):
-        question = Question(question)
-    calls = {"expected", "exact"}
-    rest = {key: settings.pop(key) for key in calls & {*settings}}
+def explain(
+    kb: KnowledgeBase,
+    context: str | MentionContext,
+    expected: str | None = None,
+    *,
+    exact: bool = True,
+    **settings: Any,
+) -> Explanation:
+    if isinstance(context, str):
+        context = MentionContext(context)
     options = change_options(DEFAULT_OPTIONS, settings)
-    explanation = explain_mention(kb, question, options=options, **rest)
-    assert json.loads(json.dumps(explanation)) == explanation
-    return explanation
+    found = explain_mention(
+        kb, context, options=options, expected=expected, exact=exact
+    )
+    assert json.loads(json.dumps(asdict(found))) == asdict(found)
+    return found
 
 
-def test_the_link_is_that_of_the_linker(kb: KnowledgeBase) -> None:
+def locate(kb: KnowledgeBase, mention: str, cui: str, **settings: Any) -> Any:
+    found = explain(kb, mention, cui, **settings).expected
+    assert found is not None
+    assert found.state in STATES
+    return found
+
+
+def suggest(kb: KnowledgeBase, context: Any, cui: str, **settings: Any) -> str:
+    return "\n".join(explain(kb, context, cui, **settings).suggestions)
+
+
+def test_explain_mention_has_the_link_of_the_linker(kb: KnowledgeBase) -> None:
     for mention in ("pyrexia", "heart", "MI", "--"):
-        told = explain(kb, mention, k=3)
+        found = explain(kb, mention, k=3)
         (linked,) = kb.link([mention], k=3)
-        kept = [
-            {key: c[key] for key in linked.candidates[0]} for c in told["candidates"]
-        ]
-        assert (kept, told["note"]) == (linked.candidates, linked.note)
-        assert told["cui"] == (linked.candidates[0]["cui"] if kept else None)
-        margins = [candidate["margin"] for candidate in told["candidates"]]
-        assert margins == sorted(margins)
+        assert (found.candidates, found.note, found.cui) == linked
 
 
-def test_the_text_is_told_as_the_encoder_gets_it(kb: KnowledgeBase) -> None:
-    question = Question("HA", long_form="heart attack", defined="heart attack")
-    assert explain(kb, question)["looked_up"] == {
-        "text": "heart attack",
-        "long_form": "heart attack",
-        "defined": "heart attack",
-        "cut": False,
-        "wordpieces": ["heart", "attack"],
-        "unknown": 0,
-        "is_name": True,
-    }
-    told = explain(kb, "heart 熱")["looked_up"]
-    assert (told["wordpieces"], told["unknown"]) == (["heart", "[UNK]"], 1)
-    assert explain(kb, "x" * 2000)["looked_up"]["cut"]
-    nothing = explain(kb, "...")
-    assert nothing["looked_up"]["is_name"] is False
-    assert (nothing["cui"], nothing["note"], nothing["candidates"]) == (
-        *(None, "empty"),
-        [],
-    )
+def test_explain_mention_links_the_long_form(kb: KnowledgeBase) -> None:
+    context = MentionContext("HA", long_form="heart attack", defined="heart attack")
+    found = explain(kb, context)
+    assert (found.text, found.cui) == ("heart attack", "C0000001")
+    assert explain(kb, "x" * 2000).truncated
 
 
-def test_a_tie_is_told_with_all_who_are_in_it(cold: KnowledgeBase) -> None:
-    tie = explain(cold, "cold", k=1)["tie"]
-    assert tie["decided_by"] == "preferred"
-    assert [(c["cui"], c["preferred"], c["sources"]) for c in tie["concepts"]] == [
-        ("C6", True, ["C"]),
-        ("C1", False, ["B"]),
-        ("C2", False, ["A"]),
-        ("C3", False, []),
-    ]
-    assert explain(cold, "asthma")["tie"] is None
+def test_explain_mention_returns_what_breaks_a_tie(cold: KnowledgeBase) -> None:
+    context = MentionContext("cold", others=[("asthma", ""), ("cold", "")])
+    found = explain(cold, context, tie_evidence=["coherence"])
+    assert found.document == ["C4"]
+    assert (found.cui, found.candidates[0]["tie"]) == ("C3", "coherence")
 
 
-def test_coherence_counts_the_other_mentions_of_the_document(
-    cold: KnowledgeBase,
-) -> None:
-    question = Question("cold", others=[("asthma", ""), ("cold", "")])
-    told = explain(cold, question, tie_evidence=["coherence"])
-    assert told["document"] == {"mentions": 2, "concepts": ["C4"]}
-    assert (told["cui"], told["tie"]["decided_by"]) == ("C3", "coherence")
-    distances = {c["cui"]: c["distance"] for c in told["tie"]["concepts"]}
-    assert distances == {"C1": 3, "C2": 3, "C3": 1, "C6": 3}
+def test_explain_mention_returns_the_threshold(kb: KnowledgeBase) -> None:
+    assert explain(kb, "fever").threshold is None
+    found = explain(kb, "heart", threshold=1)
+    assert (found.cui, found.note, found.threshold) == (None, "below_threshold", 1)
 
 
-def test_the_threshold_is_told_with_where_it_comes_from(kb: KnowledgeBase) -> None:
-    assert explain(kb, "fever")["threshold"]["value"] is None
-    told = explain(kb, "heart", threshold=1)
-    assert (told["cui"], told["note"]) == (None, "below_threshold")
-    best = told["candidates"][0]["score"]
-    assert told["threshold"]["margin"] == pytest.approx(best - 1, abs=1e-6)
-    assert (told["threshold"]["value"], told["threshold"]["from"]) == (1, "options")
+def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> None:
+    found = explain(kb, "fever", filter={"types": ["T047"], "deny": ["C0000003"]})
+    assert (found.filtered[0].cui, found.filtered[0].filtered_by) == (FEVER, ["types"])
+    assert min(n.score for n in found.filtered) >= found.candidates[0]["score"]
+    # A name with a lower score than the first candidate was not removed from it.
+    assert explain(kb, "fever", filter={"deny": ["C0000006"]}).filtered == []
+    context = MentionContext("aspirin", label="SIGN")
+    labelled = explain(kb, context, label_types={"SIGN": ["T184"]})
+    assert labelled.filtered[0].filtered_by == ["label_types"]
 
 
-def test_what_a_filter_takes_away_is_told_with_the_field(kb: KnowledgeBase) -> None:
-    told = explain(kb, "fever", filter={"types": ["T047"], "deny": ["C0000003"]})
-    assert told["filter"]["active"] == {"types": ["T047"], "deny": 1}
-    assert [(hit["cui"], hit["by"]) for hit in told["filter"]["taken"]][0] == (
-        "C0000004",
-        ["types"],
-    )
-    scores = [hit["score"] for hit in told["filter"]["taken"]]
-    assert min(scores) >= told["candidates"][0]["score"]
-    # What is worse than what was found was not taken away.
-    told = explain(kb, "fever", filter={"deny": ["C0000006"]})
-    assert told["filter"]["taken"] == []
-    labelled = explain(
-        kb, Question("aspirin", label="SIGN"), label_types={"SIGN": ["T184"]}
-    )
-    assert labelled["filter"]["taken"][0]["by"] == ["label_types"]
+class IncompleteIndex:
+    """An index that never finds some rows."""
+
+    def __init__(self, index: Any, rows: int, missing: list[int]) -> None:
+        self.index, self.rows, self.missing = index, rows, missing
+
+    def vectors(self, rows: np.ndarray) -> Any:
+        return self.index.vectors(rows)
+
+    def search(self, vectors: np.ndarray, k: int) -> Any:
+        rows, scores = self.index.search(vectors, self.rows)
+        kept = ~np.isin(rows, self.missing)[0]
+        return rows[:, kept][:, :k], scores[:, kept][:, :k]
 
 
-def test_a_fusion_is_told_with_both_scores(cold: KnowledgeBase) -> None:
-    assert "characters" not in explain(cold, "astma")["candidates"][0]
-    told = explain(cold, "astma", fusion="weighted", ngram_weight=0.9)
-    first = told["candidates"][0]
-    assert first["cui"] == "C4"
-    fused = 0.1 * first["score"] + 0.9 * first["characters"]
-    assert first["order"] == pytest.approx(fused, abs=1e-5)
-
-
-def test_what_the_index_misses_is_found_by_comparing_all(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def incomplete_kb(sample_kb: Path) -> KnowledgeBase:
+    """A knowledge base whose index does not find fever."""
     kb = load_kb(sample_kb)
-    assert explain(kb, "pyrexia")["index"] == {"compared": True, "missed": []}
-    search = kb.contents.search
-
-    def miss_the_first(vectors: np.ndarray, k: int) -> Any:
-        rows, scores = search(vectors, k + 1)
-        return rows[:, 1:], scores[:, 1:]
-
-    monkeypatch.setattr(kb.contents, "search", miss_the_first)
-    kb.link(["pyrexia"], k=2)  # what it finds is remembered, and not taken for exact
-    told = explain(kb, "pyrexia", k=2)
-    assert [(hit["alias"], hit["score"]) for hit in told["index"]["missed"]] == [
-        ("Pyrexia", 1.0)
-    ]
-    assert explain(kb, "pyrexia", exact=False)["index"]["compared"] is False
+    rows = [entry.row for entry in kb.store.entries_of(FEVER)]
+    kb.loaded_index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore[assignment]
+    return kb
 
 
-def test_exact_search_is_the_search_of_an_exact_index(kb: KnowledgeBase) -> None:
-    vectors = kb.encode(["heart", "head pain"])
-    rows, scores = ExactSearch(kb).search(vectors, 5)
-    every = np.arange(kb.rows)
-    products = vectors @ kb.vectors(every).T
-    assert rows.shape == (2, 5)
-    for found, cosines, own in zip(rows, scores, products, strict=True):
-        np.testing.assert_allclose(cosines, np.sort(own)[::-1][:5], atol=1e-6)
-        np.testing.assert_allclose(own[found], cosines, atol=1e-6)
+def test_explain_mention_compares_the_index_with_exact_search(
+    kb: KnowledgeBase, incomplete_kb: KnowledgeBase
+) -> None:
+    assert explain(kb, "pyrexia").missed == []
+    (missed,) = explain(incomplete_kb, "pyrexia", k=1).missed or []
+    assert (missed.cui, missed.alias, missed.score) == (FEVER, "Pyrexia", 1.0)
+    assert explain(incomplete_kb, "pyrexia", exact=False).missed is None
 
 
-def test_names_that_were_added_or_removed_are_told(own_kb: Path) -> None:
+@pytest.mark.parametrize(
+    ("mention", "cui", "settings", "state"),
+    [
+        ("fever", FEVER, {}, "found"),
+        ("---", "NIL", {}, "found"),
+        ("fever", "NIL", {}, "behind"),
+        ("head", "NIL", {"threshold": 1}, "found"),
+        ("MI", "C0000002", {}, "tied"),
+        ("fever", "C0000001", {}, "behind"),
+        ("fever", FEVER, {"filter": {"types": ["T047"]}}, "filtered"),
+        ("fever", "C7777777", {}, "unknown"),
+        ("---", FEVER, {}, "not_searched"),
+        ("MI", "C0000001", {"tie_evidence": [], "ambiguous": "nil"}, "not_accepted"),
+    ],
+)
+def test_locate_expected_returns_the_state(
+    kb: KnowledgeBase, mention: str, cui: str, settings: Any, state: str
+) -> None:
+    assert locate(kb, mention, cui, **settings).state == state
+
+
+def test_locate_expected_follows_a_retired_id(kb: KnowledgeBase) -> None:
+    found = locate(kb, "heart attack", "C9999999")
+    assert (found.state, found.given) == ("found", "C9999999")
+    assert found.cui == "C0000001"
+
+
+def test_locate_expected_returns_rank_name_and_score(kb: KnowledgeBase) -> None:
+    for filter in ({}, {"types": ["T047"]}):
+        for candidate in kb.link(["heart"], k=8, filter=filter)[0].candidates[1:]:
+            found = locate(kb, "heart", candidate["cui"], k=1, filter=filter)
+            assert found.rank == candidate["rank"]
+            assert found.alias == candidate["alias"]
+            assert found.score == pytest.approx(candidate["score"], abs=1e-4)
+
+
+def test_locate_expected_returns_what_was_removed(own_kb: Path) -> None:
+    kb = remove_concepts(load_kb(own_kb), ["C0000008"])
+    found = explain(kb, "appendectomy", "C0000008")
+    assert found.expected is not None
+    assert (found.expected.state, found.expected.name) == ("removed", "Appendectomy")
+    assert "--cui C0000008 --alias Appendectomy" in found.suggestions[0]
+
+
+def test_locate_expected_finds_added_names(own_kb: Path) -> None:
+    kb = add_concepts(load_kb(own_kb), [Concept(FEVER, ["hot head"])])
+    found = locate(kb, "hot head", FEVER)
+    assert (found.alias, found.score) == ("hot head", 1.0)
+
+
+def test_locate_expected_returns_the_relation(cold: KnowledgeBase) -> None:
+    assert locate(cold, "asthma", "C9").relation == "child"
+    assert locate(cold, "lung disease", "C4").relation == "parent"
+    assert locate(cold, "asthma", "C3").relation == "sibling"
+    assert locate(cold, "asthma", "C1").relation is None
+
+
+def test_locate_expected_is_missed_if_the_index_does_not_find_it(
+    incomplete_kb: KnowledgeBase,
+) -> None:
+    found = explain(incomplete_kb, "pyrexia", FEVER)
+    assert found.expected is not None
+    assert found.expected.state == "missed"
+    assert "--backend exact" in found.suggestions[0]
+
+
+def test_suggest_nothing_for_a_right_link(kb: KnowledgeBase) -> None:
+    assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
+
+
+def test_suggest_a_command_that_adds_the_name(own_kb: Path) -> None:
     kb = load_kb(own_kb)
-    add_concepts(kb, [Concept("L1", ["Ward fever"])])
-    remove_concepts(kb, ["C0000004"], alias="Pyrexia")
-    remove_concepts(kb, ["C0000008"])
-    assert explain(kb, "ward fever")["candidates"][0]["local"] is True
-    assert explain(kb, "fever")["candidates"][0]["local"] is False
-    assert explain(kb, "fever")["removed"] == []
-    for exact in (True, False):
-        told = explain(kb, "pyrexia", exact=exact)["removed"][0]
-        assert (told["alias"], told["score"], told["whole"]) == ("Pyrexia", 1.0, False)
-        told = explain(kb, "appendectomy", exact=exact)["removed"][0]
-        assert (told["cui"], told["whole"]) == ("C0000008", True)
+    found = suggest(kb, "hot 'n cold", FEVER)
+    assert f"kb add {own_kb} --cui {FEVER} --alias 'hot '\"'\"'n cold'" in found
+    kb = add_concepts(kb, [Concept(FEVER, ["hot 'n cold"])])
+    assert suggest(kb, "hot 'n cold", FEVER) == ""
+
+
+def test_suggest_how_to_break_a_tie(cold: KnowledgeBase, kb: KnowledgeBase) -> None:
+    found = suggest(cold, "cold", "C1")
+    assert "Its types are T184, the expected ones are T070" in found
+    assert "`label_types`" in found
+    assert "`source_rank`" in found
+    assert "C0000001 --alias MI" in suggest(kb, "MI", "C0000002")
+
+
+def test_suggest_to_remove_an_equal_name_elsewhere(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    found = suggest(kb, "fever", "C0000001")
+    assert f"{FEVER} (Fever) has the name too" in found
+    assert "kb remove" in found
+    # A concept with one name can only be removed as a whole.
+    kb = add_concepts(kb, [Concept("L1", ["ward"])])
+    found = suggest(kb, "ward", "C0000001")
+    assert f"kb remove {own_kb} L1" in found
+    assert "L1 --alias" not in found
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [
+        ({"filter": {"types": ["T047"]}}, "`types`"),
+        ({"filter": {"deny": [FEVER]}}, "`deny`"),
+        ({"filter": {"allow": ["C0000001"]}}, "`allow`"),
+        ({"label_types": {"SIGN": ["T047"]}}, "`label_types`"),
+        ({"filter": {"types": ["T047"], "deny": [FEVER]}}, "`types` and `deny`"),
+    ],
+)
+def test_suggest_names_the_fields_of_the_filter(
+    kb: KnowledgeBase, settings: Any, fields: str
+) -> None:
+    context = MentionContext("fever", label="SIGN")
+    found = suggest(kb, context, FEVER, **settings)
+    assert f"Change {fields}: its types are T184." in found
+
+
+def test_suggest_names_the_threshold_and_the_note(kb: KnowledgeBase) -> None:
+    best = kb.link(["hearty"])[0].candidates[0]["cui"]
+    found = suggest(kb, "hearty", best, threshold=1)
+    assert "below_threshold: lower the `threshold` 1" in found
+    assert "--alias hearty" in found
+    found = suggest(kb, "MI", "C0000001", tie_evidence=[], ambiguous="nil")
+    assert "The note is ambiguous" in found
+
+
+def test_suggest_the_component_for_abbreviations(kb: KnowledgeBase) -> None:
+    context = MentionContext("HA", defined="heart attack")
+    first = explain(kb, context, "C0000001").suggestions[0]
+    assert first.startswith('The document defines it as "heart attack"')
+    assert "looks like an abbreviation" in suggest(kb, "HA", "C0000001")
+    assert "abbreviation" not in suggest(kb, "hand", "C0000001")
+
+
+def test_suggest_a_larger_k(kb: KnowledgeBase) -> None:
+    third = kb.link(["heart"], k=3)[0].candidates[2]["cui"]
+    assert "With `k = 3` it is the last candidate." in suggest(kb, "heart", third, k=1)
+
+
+def test_suggest_what_leaves_no_concept(kb: KnowledgeBase) -> None:
+    found = suggest(kb, "MI", "NIL", tie_evidence=[])
+    for part in ("`threshold`", "`ambiguous", "`filter.deny`"):
+        assert part in found

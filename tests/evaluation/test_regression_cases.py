@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation import regression_cases as room
+from spacy_sapbert.evaluation import regression_cases
 from spacy_sapbert.evaluation.regression_cases import KEYS, read_cases
 
 SENTINEL = "SENTINELTEXT"
@@ -22,7 +22,7 @@ def read(tmp_path):
     return read_text
 
 
-def test_cases_have_what_the_file_says(read):
+def test_read_cases_reads_each_field(read):
     first, second, third = read(
         """# a comment
 - mention: heart attack
@@ -50,7 +50,7 @@ def test_cases_have_what_the_file_says(read):
     )
 
 
-def test_cases_take_values_as_text_whatever_yaml_thinks_of_them(read):
+def test_read_cases_reads_every_value_as_text(read):
     (case,) = read("- {mention: no, expected: 10, note: null, label: 2020-01-01}")
     assert (case.mention, case.expected) == ("no", ("10",))
     assert (case.note, case.label) == ("null", "2020-01-01")
@@ -79,14 +79,14 @@ def test_cases_take_values_as_text_whatever_yaml_thinks_of_them(read):
         ("- context: '[[y]] [[z]]'\n  expected: C1\n", 1, "several"),
         ("- x\n", 1, "a text"),
         ("cases: []\n", 1, "a mapping"),
-        ("- {mention: x, expected: C1}\n---\n- x\n", 2, "one list"),
+        ("- {mention: x, expected: C1}\n---\n- x\n", 3, "one list"),
         ("- &a {mention: x, expected: C1}\n", 1, "anchors"),
         ("- mention: &a x\n  expected: *a\n", 1, "anchors"),
         ("- mention: !!python/name:os.system x\n", 1, "tags"),
         ("- !!python/object/apply:os.system [ls]\n", 1, "tags"),
     ],
 )
-def test_cases_wrong_ones_are_an_error_with_the_line(read, text, line, message):
+def test_read_cases_names_the_line_of_a_wrong_case(read, text, line, message):
     with pytest.raises(SapbertError, match="E567") as caught:
         read(text)
     assert f"cases.yaml:{line}: " in str(caught.value)
@@ -104,7 +104,7 @@ def test_cases_wrong_ones_are_an_error_with_the_line(read, text, line, message):
         ('- mention: "\\UFFFFFFFF"\n', 1),
     ],
 )
-def test_cases_no_yaml_is_an_error_with_the_line_and_without_the_text(read, text, line):
+def test_read_cases_does_not_quote_text_that_is_not_yaml(read, text, line):
     with pytest.raises(SapbertError, match="E566|E567") as caught:
         read(text)
     assert f"cases.yaml:{line}: " in str(caught.value)
@@ -112,19 +112,19 @@ def test_cases_no_yaml_is_an_error_with_the_line_and_without_the_text(read, text
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "[]\n"])
-def test_cases_none_at_all_is_an_error(read, text):
+def test_read_cases_refuses_a_file_without_cases(read, text):
     with pytest.raises(SapbertError, match="E568"):
         read(text)
 
 
-def test_cases_other_bytes_and_missing_files_are_errors(read, tmp_path):
+def test_read_cases_refuses_other_bytes_and_missing_files(read, tmp_path):
     with pytest.raises(SapbertError, match="E009.*cases.yaml:2"):
         read(b"- mention: x\n  note: \xff\n")
     with pytest.raises(SapbertError, match="E001"):
         list(read_cases(tmp_path / "none.yaml"))
 
 
-def test_cases_a_bomb_of_aliases_costs_nothing(read):
+def test_read_cases_does_not_expand_aliases(read):
     layers = ["- &a0 [x, x, x, x, x, x, x, x, x]"]
     layers += [f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     tracemalloc.start()
@@ -134,8 +134,8 @@ def test_cases_a_bomb_of_aliases_costs_nothing(read):
     tracemalloc.stop()
 
 
-def test_cases_a_large_file_is_an_error(read, monkeypatch):
-    monkeypatch.setattr(room, "MOST_BYTES", 100)
+def test_read_cases_refuses_a_large_file(read, monkeypatch):
+    monkeypatch.setattr(regression_cases, "MAX_BYTES", 100)
     with pytest.raises(SapbertError, match="E569.*100 bytes"):
         read("- {mention: x, expected: C1}\n" * 4)
 
@@ -145,7 +145,7 @@ VALUES = st.text(max_size=8) | st.lists(st.text(max_size=4), max_size=2)
 
 @given(st.text(alphabet="- :[]{}'\"&*!|>#%@,\n\tax1", max_size=40))
 @settings(deadline=None)
-def test_cases_any_text_is_cases_or_an_error_of_ours(tmp_path_factory, text):
+def test_read_cases_accepts_or_refuses_any_text(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(text)
     with suppress(SapbertError):
@@ -154,7 +154,7 @@ def test_cases_any_text_is_cases_or_an_error_of_ours(tmp_path_factory, text):
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES))
 @settings(deadline=None)
-def test_cases_any_mapping_is_a_case_or_an_error_of_ours(tmp_path_factory, data):
+def test_read_cases_accepts_or_refuses_any_mapping(tmp_path_factory, data):
     import srsly
 
     path = tmp_path_factory.getbasetemp() / "mapping.yaml"

@@ -1,10 +1,13 @@
 import io
+import json
 
 import pytest
 import spacy
 from spacy.tokens import Span
+from typer.testing import CliRunner
 
-from spacy_sapbert.formats.columns import COLUMNS
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.formats.entities import COLUMNS
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -18,7 +21,7 @@ CANDIDATE = {
     "rank": 1,
     "types": ["T109"],
     "codes": {"MSH": ["D001241"], "ATC": ["B01AC06", "A01AD05"]},
-    "tie": False,
+    "tie": None,
     "probability": None,
 }
 
@@ -86,3 +89,27 @@ def test_parquet_of_no_documents_still_has_its_columns():
 def test_parquet_without_text_has_no_column_for_it(doc):
     columns = write([(7, doc)], include_text=False).schema_arrow.names
     assert columns == [name for name in COLUMNS if name != "text"]
+
+
+def test_link_to_parquet_keeps_the_reason_of_a_tie(cold_kb, tmp_path):
+    note = tmp_path / "note.txt"
+    note.write_text("A cold, and asthma.", "utf8")
+    outputs = tmp_path / "linked.parquet", tmp_path / "linked.jsonl"
+    for output in outputs:
+        arguments = ["link", note, "--kb", cold_kb, "--output", output]
+        result = CliRunner().invoke(app, [*map(str, arguments)])
+        assert result.exit_code == 0, result.output
+    rows = pq.read_table(outputs[0]).to_pylist()
+    entities = json.loads(outputs[1].read_text("utf8"))["entities"]
+    for key in ("cui", "score", "alias", "tie"):
+        found = [[c.get(key) for c in row["candidates"]] for row in rows]
+        assert found == [[c.get(key) for c in e["candidates"]] for e in entities]
+    ties = [c["tie"] for c in rows[0]["candidates"]]
+    assert ties[0] is not None
+    assert rows[1]["candidates"][0]["tie"] is None
+
+
+def test_parquet_reads_a_tie_of_an_older_linker_as_none(doc):
+    doc.ents[0]._.candidates = [{**CANDIDATE, "tie": True}]
+    (candidate,) = write([(7, doc)]).read().to_pylist()[0]["candidates"]
+    assert candidate["tie"] is None

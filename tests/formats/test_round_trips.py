@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Span, SpanGroup
 
-from spacy_sapbert.formats.lossy import BREAKS
+from spacy_sapbert.formats.entities import BREAKS
 from spacy_sapbert.formats.registry import LIBRARIES, READERS, read_docs, write_linked
 
 NLP = spacy.blank("en")

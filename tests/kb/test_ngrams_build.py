@@ -5,7 +5,7 @@ import pytest
 
 import spacy_sapbert.kb.ngrams.build
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
+from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import FILES, fold_name, load_ngrams
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -70,13 +70,13 @@ def test_build_ngrams_holds_a_block_and_not_all_names(
     assert sizes == [10, 10, 5]
 
 
-def test_iterate_names_gives_one_alias_of_each_row(
+def test_iter_names_gives_one_alias_of_each_row(
     sample_kb: Path, few_concepts: list[Concept], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
     monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 4)
-    names = list(iterate_names(kb.store, rows))
+    names = list(iter_names(kb.store, rows))
     entries = kb.entries(range(rows))
     assert names == [entries[row][0].alias for row in range(rows)]
     aliases = {fold_name(a) for concept in few_concepts for a in concept.aliases}
@@ -88,7 +88,7 @@ def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
 ) -> None:
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
-    build_ngrams(iterate_names(kb.store, rows), tmp_path)
+    build_ngrams(iter_names(kb.store, rows), tmp_path)
     index = load_ngrams(tmp_path, rows=rows)
     mentions = ["apendectomy", "acetylsalicilic acid", "diabetis"]
     best, scores = index.search(mentions, 1)

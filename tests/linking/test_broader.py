@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.explain import explain_mention
-from spacy_sapbert.evaluation.trace import Question
+from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.formats.registry import load_writer, read_docs
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -240,33 +240,18 @@ def test_another_value_is_an_error(kb: KnowledgeBase, value: Any) -> None:
         kb.link(["fever"], broader=value)
 
 
-def explain(kb: KnowledgeBase, mention: str, expected: str, **settings: Any) -> Any:
-    options = change_options(DEFAULT_OPTIONS, {**only("F", "F1", "F2"), **settings})
-    return explain_mention(kb, Question(mention), options=options, expected=expected)
+def test_explain_mention_names_the_broader_concept(kb: KnowledgeBase) -> None:
+    def explain(mention: str, expected: str, **settings: Any) -> Any:
+        options = change_options(DEFAULT_OPTIONS, {**only("F", "F1", "F2"), **settings})
+        context = MentionContext(mention)
+        return explain_mention(kb, context, options=options, expected=expected)
 
-
-def test_an_explanation_tells_what_it_is_above(kb: KnowledgeBase) -> None:
-    told = explain(kb, "feverish", "F")
-    assert (told["cui"], told["note"]) == ("F", "broader")
-    assert {**told["broader"], "children": sorted(told["broader"]["children"])} == {
-        "cui": "F",
-        "name": "fever",
-        "children": ["F1", "F2"],
-    }
-    assert told["settings"]["broader"] is True
-    assert (told["expected"]["state"], told["mends"]) == ("found", [])
-    assert explain(kb, "feverish", "F", broader=False)["broader"] is None
-
-
-def test_an_explanation_says_how_another_concept_or_none_is_found(
-    kb: KnowledgeBase,
-) -> None:
-    nil = explain(kb, "feverish", "NIL")
-    assert [(m["what"], m["tried"]) for m in nil["mends"]] == [
-        ("Set `broader = false`.", True)
-    ]
-    assert explain(kb, "feverish", "F1")["expected"]["relation"] == "broader"
-    told = explain(kb, "acute feverx", "F1")
-    assert told["candidates"][0]["cui"] == "F1"
-    assert (told["cui"], told["expected"]["state"]) == ("F", "nil")
-    assert any("`threshold`" in m["what"] and m["tried"] for m in told["mends"])
+    found = explain("feverish", "F")
+    assert (found.cui, found.note, found.broader) == ("F", "broader", "fever")
+    assert (found.expected.state, found.suggestions) == ("found", [])
+    assert explain("feverish", "F", broader=False).broader is None
+    assert explain("feverish", "NIL").suggestions == ["Set `broader = false`."]
+    below = explain("acute feverx", "F1")
+    assert below.candidates[0]["cui"] == "F1"
+    assert (below.cui, below.expected.state) == ("F", "not_accepted")
+    assert any("`threshold`" in text for text in below.suggestions)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.fused_search import unite_searches
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.ngrams.build import build_ngrams, iterate_names
+from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import NgramIndex, load_ngrams
 from spacy_sapbert.linking.fusion import (
     FUSIONS,
@@ -29,7 +29,7 @@ def kb(sample_kb: Path) -> KnowledgeBase:
 @pytest.fixture
 def ngrams(kb: KnowledgeBase, tmp_path: Path) -> NgramIndex:
     rows = kb.manifest.counts.rows
-    build_ngrams(iterate_names(kb.store, rows), tmp_path)
+    build_ngrams(iter_names(kb.store, rows), tmp_path)
     return load_ngrams(tmp_path, rows=rows)
 
 

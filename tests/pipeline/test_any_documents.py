@@ -67,7 +67,7 @@ def folder(
     options: Any = {"ngrams": True, "threads": 1}
     build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
     kb = load_kb(folder / "kb")
-    add_concepts(
+    kb = add_concepts(
         kb,
         [Concept("L1", ["Ward fever", "WF"], types=["T184"], languages={"FIN": [0]})],
     )
@@ -90,7 +90,7 @@ def nlp(folder: Path) -> Language:
             config={"kb": str(folder), "spans_key": key, "k": 3, **attrs},
         )
         nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
-    # Nothing is remembered, so that each question is searched anew.
+    # No cache, so that each mention is searched again.
     nlp.get_pipe("sapbert_linker").kb.search_cache.size = 0
     return nlp
 
@@ -361,10 +361,10 @@ def test_a_vector_that_is_no_number_makes_its_mention_nil(
     kb = nlp.get_pipe("sapbert_linker").kb
     real = kb.embed
 
-    def embed(pieces: Any) -> np.ndarray:
-        vectors = np.array(real(pieces))
-        vectors[-1] = bad
-        return vectors
+    def embed(texts: Any) -> Any:
+        embeddings = real(texts)
+        embeddings.vectors[-1] = bad
+        return embeddings
 
     monkeypatch.setattr(kb, "embed", embed)
     doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])

@@ -41,6 +41,7 @@ class FakeKb:
     def __init__(self, names):
         self.names = names
         self.asked = []
+        self.store = self
 
     def spellings(self, forms):
         self.asked.append(forms)

@@ -3,7 +3,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.entities import describe_entities
-from spacy_sapbert.pipeline.worker_process import answer_job, pack_doc, pack_document
+from spacy_sapbert.pipeline.worker_process import pack_doc, pack_document, run_job
 
 
 def test_worker_process_sends_back_all_that_formats_write(sample_kb):
@@ -12,7 +12,7 @@ def test_worker_process_sends_back_all_that_formats_write(sample_kb):
     doc = nlp.make_doc("heart attack and fever")
     doc.spans["sc"] = [Span(doc, 0, 2, "A"), Span(doc, 0, 2, "B"), Span(doc, 3, 4)]
     packed = [pack_document(Document("n1", doc.text, doc))]
-    (data,) = answer_job(nlp, packed, [])
+    (data,) = run_job(nlp, packed, [])
     found = describe_entities(
         Doc(spacy.blank("en").vocab).from_bytes(data), spans_key="sc"
     )

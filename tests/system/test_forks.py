@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.system.forks import OwnFolder, ProcessLock
+from spacy_sapbert.system.forks import ProcessLock, TemporaryFolder
 
 needs_fork = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="this system cannot fork"
@@ -54,7 +54,7 @@ def test_forks_a_lock_that_a_thread_holds_is_open_in_the_child():
 
 @needs_fork
 def test_forks_a_folder_is_removed_by_the_process_that_made_it():
-    folder = OwnFolder("sapbert-test-")
+    folder = TemporaryFolder("sapbert-test-")
 
     def forget():
         nonlocal folder
@@ -104,8 +104,8 @@ def run_code(code: str, timeout: int = 120):
 def test_forks_torch_works_in_the_child_of_a_process_with_an_encoder():
     code = (
         TORCH
-        + "from spacy_sapbert.system.forks import guard_encoder\n"
-        + "guard_encoder()\nuse_torch()\n"
+        + "from spacy_sapbert.system.forks import make_fork_safe\n"
+        + "make_fork_safe()\nuse_torch()\n"
         + CHILD
     )
     lines, stderr = run_code(code)
@@ -116,8 +116,8 @@ def test_forks_torch_works_in_the_child_of_a_process_with_an_encoder():
 def test_forks_a_child_that_opens_the_encoder_itself_is_safe_too():
     code = (
         TORCH
-        + "from spacy_sapbert.system.forks import guard_encoder\nuse_torch()\n"
-        + CHILD.replace("    use_torch()", "    guard_encoder()\n    use_torch()")
+        + "from spacy_sapbert.system.forks import make_fork_safe\nuse_torch()\n"
+        + CHILD.replace("    use_torch()", "    make_fork_safe()\n    use_torch()")
     )
     lines, stderr = run_code(code)
     assert lines == ["1", "0 2"], stderr

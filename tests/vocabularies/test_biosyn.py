@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.biosyn import read_biosyn
-from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report
 
 NAMES = st.text(st.characters(exclude_characters="|\r\n", codec="utf8"), min_size=1)

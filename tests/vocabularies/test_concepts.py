@@ -11,8 +11,8 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,
-    concept_from_json,
     concept_to_json,
+    parse_concept,
     read_concepts,
     write_concepts,
 )
@@ -108,7 +108,7 @@ def test_places_count_in_the_aliases_of_the_line() -> None:
         "languages": {"FIN": [0], "ENG": [1, 2]},
         "sources": {"MSH": [0, 1, 3]},
     }
-    concept = concept_from_json(data, Path("x"), 1)
+    concept = parse_concept(json.dumps(data), Path("x"), 1)
     assert concept.aliases == ["Fever", "Kuume", "Heat"]
     assert concept.languages == {"ENG": [0, 2], "FIN": [1]}
     assert concept.sources == {"MSH": [1, 2]}
@@ -116,13 +116,13 @@ def test_places_count_in_the_aliases_of_the_line() -> None:
 
 def test_name_that_is_no_alias_comes_before_them() -> None:
     data = {"cui": "C1", "name": "Fever", "aliases": ["Heat"], "sources": {"X": [0]}}
-    concept = concept_from_json(data, Path("x"), 1)
+    concept = parse_concept(json.dumps(data), Path("x"), 1)
     assert (concept.aliases, concept.sources) == (["Fever", "Heat"], {"X": [1]})
 
 
 def test_place_of_a_name_without_aliases_is_0() -> None:
     data = {"cui": "C1", "name": "Fever", "languages": {"ENG": [0]}}
-    assert concept_from_json(data, Path("x"), 1).languages == {"ENG": [0]}
+    assert parse_concept(json.dumps(data), Path("x"), 1).languages == {"ENG": [0]}
 
 
 @given(concept=CONCEPTS, data=st.data())
@@ -138,7 +138,7 @@ def test_names_keep_their_places_in_any_order_of_a_line(
             group: [place for place, alias in enumerate(said) if alias in names]
             for group, names in names_by(getattr(concept, key), concept.aliases).items()
         }
-    found = concept_from_json(line, Path("x"), 1)
+    found = parse_concept(json.dumps(line), Path("x"), 1)
     assert found.name == (line["name"] or said[0])
     for key in ("languages", "sources"):
         places = getattr(found, key)
@@ -183,7 +183,7 @@ def test_bad_places_are_an_error(tmp_path: Path, key: str, value: str) -> None:
 def test_places_that_do_not_ascend_are_an_error() -> None:
     data = {"cui": "C1", "aliases": ["a", "b"], "languages": {"ENG": [1, 0]}}
     with pytest.raises(SapbertError, match="E101"):
-        concept_from_json(data, Path("x"), 1)
+        parse_concept(json.dumps(data), Path("x"), 1)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ JSON = st.recursive(
 @given(data=JSON)
 def test_any_json_gives_a_concept_or_an_error_of_ours(data: Any) -> None:
     try:
-        concept = concept_from_json(data, Path("x"), 1)
+        concept = parse_concept(json.dumps(data), Path("x"), 1)
     except SapbertError:
         return
     assert concept.aliases

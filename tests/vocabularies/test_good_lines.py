@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.good_lines import read_good_lines
 from spacy_sapbert.vocabularies.registry import read_vocabulary
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.report import Report, read_good_lines
 
 
 @pytest.fixture

@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import (
+    Concept,
+    clean_name,
+    has_letter_or_digit,
+    write_concepts,
+)
 from spacy_sapbert.vocabularies.mesh import RECORD_BYTES, read_mesh
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabularies
 from spacy_sapbert.vocabularies.report import Report

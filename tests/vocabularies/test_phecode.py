@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.phecode import nearest, read_phecode
+from spacy_sapbert.vocabularies.phecode import find_parents, read_phecode
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.report import Report
 
@@ -93,7 +93,7 @@ def test_nothing_left_is_an_error(tmp_path: Path) -> None:
 )
 def test_nearest_ends_and_is_above_whatever_the_map_says(above: Any) -> None:
     for code, ancestors in above.items():
-        assert set(nearest(code, above)) <= ancestors - {code}
+        assert set(find_parents(code, above)) <= ancestors - {code}
 
 
 def test_real_file_has_a_parent_for_each_dotted_code() -> None:

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system.reading import LINE_BYTES
-from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf import read_rrf
-from spacy_sapbert.vocabularies.rrf_files import COLUMNS
+from spacy_sapbert.vocabularies.rrf_tables import COLUMNS
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 HEART, FEVER, PAIN = "C0000001", "C0000002", "C0000003"

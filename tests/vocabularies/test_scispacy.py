@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.jsonl import read_scispacy
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.scispacy import read_scispacy
 
 FEVER = {
     "concept_id": "C0015967",
@@ -55,7 +55,7 @@ def test_canonical_name_leads_the_aliases(tmp_path: Path) -> None:
             definition="A body temperature above normal.",
         ),
     ]
-    assert report.counts["definitions"] == 1
+    assert report.counts["concepts with a definition"] == 1
     assert (report.format, report.names, report.concepts) == ("scispacy", 4, 2)
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.formats.gold import split_ids
-from spacy_sapbert.formats.offsets import NOWHERE
+from spacy_sapbert.formats.gold import NOWHERE, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
 from training.errors import Errors, SapbertError

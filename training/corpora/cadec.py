@@ -6,8 +6,7 @@ from pathlib import Path
 
 from spacy_sapbert.formats.brat import Entities, list_annotations, read_entities
 from spacy_sapbert.formats.documents import read_text
-from spacy_sapbert.formats.gold import LONGEST
-from spacy_sapbert.formats.offsets import parse_fragments, place_fragments
+from spacy_sapbert.formats.gold import LONGEST, parse_fragments, place_fragments
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
 from training.errors import Errors, SapbertError

@@ -13,9 +13,9 @@ from typing import Any
 import typer
 from wasabi import msg
 
+from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from spacy_sapbert.vocabularies.temporary_db import open_scratch
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
 from training.data.pairs import ConceptNames, NameTable, Pair, distinct_names
 from training.data.tokenized_pairs import hash_text
@@ -105,7 +105,7 @@ def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[st
         families.
     RAISES (SapbertError): If no concept has a relative in the file.
     """
-    with open_scratch() as scratch, write_atomically(path) as file:
+    with open_temporary_db() as scratch, write_atomically(path) as file:
         table = NameTable(scratch)
         hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
         lines = 0

@@ -14,8 +14,8 @@ from tqdm import tqdm
 from wasabi import msg
 
 from spacy_sapbert.system.writing import write_atomically
-from spacy_sapbert.vocabularies.checks import check_known
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.report import check_known
 from training.data.tokenized_pairs import hash_text
 from training.errors import Errors, SapbertError
 

@@ -11,15 +11,16 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf_files import find_table
-from spacy_sapbert.vocabularies.rrf_reading import read_rows
-from spacy_sapbert.vocabularies.temporary_db import open_scratch
+from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
 from training.data.pairs import NameTable, Pair
 from training.data.tokenized_pairs import hash_text
 from training.errors import Errors, SapbertError
+
+SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
 
 Relation = tuple[str, str, str]  # RELA, CUI2, CUI1
 
@@ -37,12 +38,10 @@ def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
     parts = [path] if path.is_file() else find_table(path, "MRREL")
     if not parts:
         raise SapbertError(Errors.E759.format(path=path))
-    for rows in read_rows(parts, "MRREL", on_error=on_error, report=Report()):
-        named = ~rows.equal("RELA", "")
-        rows = rows[named & rows.equal("SUPPRESS", "N", "")]
-        yield from zip(
-            rows.texts("RELA"), rows.texts("CUI2"), rows.texts("CUI1"), strict=True
-        )
+    for row in read_rows(parts, "MRREL", on_error=on_error, report=Report()):
+        one, _, _, _, other, _, _, rela, *_ = row
+        if rela and row[SUPPRESS] in ("N", ""):
+            yield rela, other, one
 
 
 def pair_relations(
@@ -61,7 +60,7 @@ def pair_relations(
     YIELDS (Pair): Both ids joined by a plus sign, and two different names, sorted by
         id. Two concepts come once, even if they have several relations.
     """
-    with open_scratch() as scratch:
+    with open_temporary_db() as scratch:
         table = NameTable(scratch)
         for _ in table.add(concepts):
             pass

@@ -19,9 +19,8 @@ from wasabi import msg
 
 from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
 from spacy_sapbert.system.writing import write_atomically
-from spacy_sapbert.vocabularies.clean import clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.good_lines import read_good_lines
-from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.tokenized_pairs import hash_text
 from training.errors import Errors, SapbertError
 

@@ -10,9 +10,9 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from spacy_sapbert.vocabularies.temporary_db import open_scratch
 from training.data.hierarchy import build_hierarchy
 from training.data.pairs import NameTable
 from training.data.relations import read_relations
@@ -170,7 +170,7 @@ def draw_pairs(
     RETURNS (list[NamePair]): By distance, then by relation.
     RAISES (SapbertError): If a file is not usable, or there is only one distance.
     """
-    with open_scratch() as scratch:
+    with open_temporary_db() as scratch:
         table = NameTable(scratch)
         hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
         held_out = read_concepts(held_out_path)

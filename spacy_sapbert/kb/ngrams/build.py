@@ -15,12 +15,12 @@ NAMES_AT_ONCE = 50_000  # whose 3-grams are sorted in memory
 
 
 class Run(NamedTuple):
-    """The 3-grams of some names that follow each other.
+    """The 3-grams of a block of names.
 
-    names (int): How many names.
+    names (int): Number of names.
     grams (np.ndarray): The distinct 3-grams, ascending. Shape: (grams,).
-    counts (np.ndarray): How often each comes. Shape: (grams,).
-    distinct (np.ndarray): In how many names each comes. Shape: (grams,).
+    counts (np.ndarray): Occurrences of each. Shape: (grams,).
+    distinct (np.ndarray): Number of names with each. Shape: (grams,).
     """
 
     names: int
@@ -29,12 +29,11 @@ class Run(NamedTuple):
     distinct: np.ndarray
 
 
-def iterate_names(store: Store, rows: int) -> Iterator[str]:
-    """Return the names that the 3-grams of a knowledge base are taken from.
+def iter_names(store: Store, rows: int) -> Iterator[str]:
+    """Yield one alias of each row: the first in the order of CUI and alias.
 
-    store (Store): Its concepts.db.
-    rows (int): How many rows its index has.
-    YIELDS (str): One alias of each row: the first in the order of CUI and alias.
+    store (Store): The concepts.db.
+    rows (int): Number of rows of the index.
     """
     for start in range(0, rows, NAMES_AT_ONCE):
         block = range(start, min(start + NAMES_AT_ONCE, rows))
@@ -45,12 +44,12 @@ def iterate_names(store: Store, rows: int) -> Iterator[str]:
 def build_ngrams(names: Iterable[str], folder: Path) -> dict[str, int]:
     """Build the inverted index in bounded memory; equal names give equal bytes.
 
-    The names are read once. Blocks of them are sorted by 3-gram and put aside on the
-    disk, and then laid one behind the other for each 3-gram.
+    The names are read once. Blocks of them are sorted by 3-gram, written to a temporary
+    file, and then merged for each 3-gram.
 
     names (Iterable[str]): The name of row 0, row 1, …
-    folder (Path): Where to write; it is made if it is not there.
-    RETURNS (dict[str, int]): How many names, distinct 3-grams and 3-grams there are.
+    folder (Path): The folder to write, created if it does not exist.
+    RETURNS (dict[str, int]): Number of `names`, `distinct` 3-grams and `ngrams`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as scratch:
@@ -60,7 +59,7 @@ def build_ngrams(names: Iterable[str], folder: Path) -> dict[str, int]:
 
 
 def mark_first(grams: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Mark where a 3-gram comes for the first time in a row.
+    """Return the mask of the first occurrence of each 3-gram in each row.
 
     grams (np.ndarray): Ascending. Shape: (n,).
     rows (np.ndarray): Ascending for each 3-gram. Shape: (n,).
@@ -75,8 +74,8 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
     """Sort the 3-grams of all names, block by block.
 
     names (Iterable[str]): The names.
-    scratch (IO[bytes]): Gets the rows of each block, sorted by 3-gram.
-    RETURNS (list[Run]): What is known of each block.
+    scratch (IO[bytes]): The rows of each block are written to it, sorted by 3-gram.
+    RETURNS (list[Run]): One for each block.
     """
     runs: list[Run] = []
     total = 0
@@ -94,11 +93,11 @@ def sort_names(names: Iterable[str], scratch: IO[bytes]) -> list[Run]:
 
 
 def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> dict[str, int]:
-    """Lay the blocks one behind the other for each 3-gram, and weigh.
+    """Merge the blocks for each 3-gram, and compute the weights.
 
     runs (list[Run]): From `sort_names`.
-    scratch (IO[bytes]): What it wrote, from the start.
-    folder (Path): Where to write.
+    scratch (IO[bytes]): The file that it wrote, at its start.
+    folder (Path): The folder to write.
     RETURNS (dict[str, int]): See `build_ngrams`.
     SOURCE: The weights are those of scikit-learn's TfidfTransformer.
     """
@@ -124,7 +123,7 @@ def write_index(runs: list[Run], scratch: IO[bytes], folder: Path) -> dict[str, 
         shift = free[place] - (run.counts.cumsum() - run.counts)
         postings[np.arange(size) + np.repeat(shift, run.counts)] = rows
         free[place] += run.counts
-        # The length of each name's vector: a 3-gram that it has twice weighs double.
+        # The length of the vector of each name; repeated 3-grams count repeatedly.
         numbers = np.repeat(place, run.counts)
         first = np.flatnonzero(mark_first(numbers, rows))
         parts = np.diff(first, append=size) * weights[numbers[first]]

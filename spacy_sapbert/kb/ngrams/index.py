@@ -1,9 +1,8 @@
 """Mentions → the names that share most character 3-grams with them, by TF-IDF.
 
-It finds what an encoder of wordpieces does not see: codes, gene symbols, misspellings.
-A name and a mention are compared by the cosine of their weighted 3-grams, which are
-those of scikit-learn's `char_wb`: each word stands between two blanks, and no 3-gram
-crosses from one word into the next.
+3-grams find codes, gene symbols and misspellings. A name and a mention are compared by
+the cosine of their weighted 3-grams, those of scikit-learn's `char_wb`: each word is
+between two blanks, and no 3-gram crosses a word boundary.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,41 +15,37 @@ import numpy as np
 from ...errors import Errors, SapbertError
 
 FOLDER = "ngrams"  # in the folder of the knowledge base
-LONGEST_TEXT = 1000  # characters that are looked at, as the encoder does
+MAX_CHARACTERS = 1000  # of a text, as for the encoder
 BLANK = ord(" ")
 BITS = 21  # of a character's number: three of them fit into 63 bits
 
-# The files, and the type of what each holds.
+# The files, and the type of the array in each.
 FILES: dict[str, str] = {
     "grams": "<i8",  # the 3-grams as numbers, ascending (grams,)
-    "starts": "<i8",  # where the rows of each begin in `rows` (grams + 1,)
-    "rows": "<i4",  # of each 3-gram ascending, a row as often as its name has it
+    "starts": "<i8",  # start of the rows of each in `rows` (grams + 1,)
+    "rows": "<i4",  # ascending for each 3-gram, once for each occurrence
     "weights": "<f4",  # inverse document frequency of each 3-gram (grams,)
-    "scales": "<f4",  # by which sums over a row become cosines (names,)
+    "scales": "<f4",  # factors from sums to cosines (names,)
 }
 
 
 def fold_name(text: str) -> str:
-    """Write a text as its 3-grams are taken: in lower case, without accents.
-
-    text (str): A name or a mention.
-    RETURNS (str): Words with single blanks between them.
-    """
-    text = text[:LONGEST_TEXT]
+    """Return a text in lower case, without accents, with single blanks."""
+    text = text[:MAX_CHARACTERS]
     if not text.isascii():
         text = normalize("NFKD", text)
         text = "".join(character for character in text if not combining(character))
-        # A lone surrogate is no text to anybody.
+        # A lone surrogate cannot be encoded.
         text = text.encode("utf8", "replace").decode("utf8")
     return " ".join(text.lower().split())
 
 
 def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Take names apart into character 3-grams.
+    """Split names into character 3-grams.
 
     names (Iterable[str]): Any texts.
     RETURNS (tuple[np.ndarray, np.ndarray]): The 3-grams as numbers, in the order of the
-        text, and the number of the name that each is of, int64. Shape: (n,) each.
+        text, and the number of the name of each, int64. Shape: (n,) each.
     """
     texts = [fold_name(name) for name in names]
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
@@ -65,14 +60,13 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_places(cosines: np.ndarray, k: int) -> np.ndarray:
-    """Find the k highest cosines above zero.
+    """Return the places of the k highest cosines above zero, the highest first.
 
     cosines (np.ndarray): Shape: (n,).
-    k (int): How many.
-    RETURNS (np.ndarray): Where they are, the highest first, equal ones in order.
-        Shape: (up to k,).
+    k (int): Number of places.
+    RETURNS (np.ndarray): Equal cosines in order of place. Shape: (up to k,).
     """
-    # Most rows share little with a mention: try without those that do.
+    # Most rows share little with a mention: try the others first.
     places = np.flatnonzero(cosines > cosines.max(initial=0) / 2)
     if len(places) < k:
         places = np.flatnonzero(cosines > 0)
@@ -84,12 +78,11 @@ def best_places(cosines: np.ndarray, k: int) -> np.ndarray:
 
 
 def load_ngrams(folder: Path, *, rows: int) -> "NgramIndex":
-    """Map an inverted index whose files have been checked.
+    """Map an inverted index whose files have been verified.
 
-    folder (Path): What `build_ngrams` wrote.
-    rows (int): How many rows the index of the knowledge base has.
-    RETURNS (NgramIndex): The inverted index.
-    RAISES (SapbertError): If there is none, or it does not belong to these rows.
+    folder (Path): From `build_ngrams`.
+    rows (int): Number of rows of the index of the knowledge base.
+    RAISES (SapbertError): If it is missing or damaged, or has other rows.
     """
     if not folder.is_dir():
         raise SapbertError(Errors.E590.format(path=folder))
@@ -97,7 +90,7 @@ def load_ngrams(folder: Path, *, rows: int) -> "NgramIndex":
     for name, kind in FILES.items():
         path = folder / f"{name}.npy"
         try:
-            # Without `view`, each slice would be a memmap of its own, which is slow.
+            # Without `view`, each slice would be a memmap, which is slow.
             array = np.lib.format.open_memmap(path, mode="r").view(np.ndarray)
         except (OSError, ValueError, TypeError, SyntaxError, TokenError) as error:
             reason = f"it cannot be read ({type(error).__name__})"
@@ -124,7 +117,7 @@ def load_ngrams(folder: Path, *, rows: int) -> "NgramIndex":
 
 
 class NgramIndex:
-    """For each 3-gram the rows whose names have it; see `FILES`."""
+    """The rows of each 3-gram; see `FILES`."""
 
     def __init__(
         self,
@@ -141,19 +134,18 @@ class NgramIndex:
         self.scales = scales
 
     def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
-        """Take a mention apart; 3-grams that no name has do not count.
+        """Yield the rows and the weight of each 3-gram of a mention.
 
-        text (str): The mention.
-        YIELDS (tuple[np.ndarray, float]): For each distinct 3-gram the rows that have
-            it, ascending and as often as they have it, and what each time adds to the
-            cosine, but for the scale of the row.
+        YIELDS (tuple[np.ndarray, float]): For each distinct 3-gram its rows, ascending,
+            once for each occurrence, and what an occurrence adds to the cosine before
+            the scale of the row.
         """
         grams, counts = np.unique(extract_ngrams([text])[0], return_counts=True)
         places = np.searchsorted(self.grams, grams)
         known = np.searchsorted(self.grams, grams, side="right") > places
         places, counts = places[known], counts[known]
         weights = self.weights[places].astype(np.float64)
-        parts = weights * counts  # of the mention's own vector, not yet of unit length
+        parts = weights * counts  # of the vector of the mention, before normalisation
         length = np.sqrt(np.square(parts).sum())
         for place, part in zip(places, parts * weights / (length or 1), strict=True):
             yield self.rows[self.starts[place] : self.starts[place + 1]], part
@@ -161,15 +153,15 @@ class NgramIndex:
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names that share most with each mention, by exact search.
+        """Find the most similar names of each mention, by exact search.
 
         texts (Sequence[str]): The mentions.
-        k (int): How many rows for each.
-        allowed (np.ndarray | None): Which rows may be found, bool; None = all.
+        k (int): Number of rows for each.
+        allowed (np.ndarray | None): Mask of the rows to search, bool; None = all.
             Shape: (rows,).
         RETURNS (tuple[np.ndarray, np.ndarray]): Rows, int64, and cosines, float32, the
-            best first, equal ones by row. Where fewer rows share a 3-gram, the rest is
-            row −1 with 0. Shape: (n, up to k) each.
+            best first, equal ones by row. If fewer rows share a 3-gram, the rest is row
+            −1 with 0. Shape: (n, up to k) each.
         RAISES (SapbertError): If `allowed` is not a mask of the rows.
         """
         scales = self.scales
@@ -199,12 +191,11 @@ class NgramIndex:
     def similarity(
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Compare mentions with some names each.
+        """Compute the cosines of mentions and some rows.
 
         texts (Sequence[str]): The mentions.
-        rows (Sequence[np.ndarray]): For each mention some rows. Shape: (m,) each.
-        RETURNS (list[np.ndarray]): Cosines, as `search` gives them, float32.
-            Shape: (m,) each.
+        rows (Sequence[np.ndarray]): Rows for each mention. Shape: (m,) each.
+        RETURNS (list[np.ndarray]): Cosines, float32. Shape: (m,) each.
         """
         results: list[np.ndarray] = []
         for text, wanted in zip(texts, rows, strict=True):
@@ -217,9 +208,9 @@ class NgramIndex:
 
 
 class NgramLayers:
-    """The inverted indices of the layers of a knowledge base, asked as one.
+    """Inverted indices searched as one.
 
-    parts (Sequence[tuple[int, NgramIndex]]): Each with the number of its row 0.
+    parts (Sequence[tuple[int, NgramIndex]]): The number of the first row of each.
     """
 
     def __init__(self, parts: Sequence[tuple[int, NgramIndex]]) -> None:
@@ -228,7 +219,7 @@ class NgramLayers:
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """See `NgramIndex.search`; up to k rows of each layer, not in order."""
+        """See `NgramIndex.search`; up to k rows of each index, not in order."""
         rows: list[np.ndarray] = []
         scores: list[np.ndarray] = []
         for first, index in self.parts:

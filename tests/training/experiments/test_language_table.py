@@ -126,7 +126,8 @@ def test_from_mentions_with_several_ids_to_the_table(
     )
     (tmp_path / "xlbel_ja.test.tsv").write_text("mention\tids\npyrexia\tC0000004\n")
     paths = [tmp_path / f"xlbel_{language}.test.tsv" for language in ("en", "ja")]
-    results, _ = evaluate_kb(load_kb(str(sample_kb)), paths, EvaluationSettings())
+    kb = load_kb(str(sample_kb))
+    results = evaluate_kb(kb, paths, EvaluationSettings()).results
     write_json(tmp_path / "results.json", results)
     command = [f"ours={tmp_path}/results.json", "--output", str(tmp_path / "table.md")]
     result = CliRunner().invoke(

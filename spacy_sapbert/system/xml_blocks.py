@@ -1,4 +1,4 @@
-"""XML in bounded memory: whole, in UTF-8, without entities of its own."""
+"""Parse XML in UTF-8 in bounded memory; entities are refused."""
 
 import zlib
 from collections.abc import Iterator
@@ -7,36 +7,32 @@ from typing import Any
 from xml.parsers import expat
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_blocks
+from .reading import read_blocks
 
 
 def make_parser(path: Path) -> Any:
-    """Make a parser that fetches no definition and replaces no entity.
+    """Return a parser of expat that loads no DTD and expands no entity.
 
-    path (Path): The file that it will be fed, for errors.
-    RETURNS (XMLParserType): Of expat; its other handlers are to be set.
+    path (Path): The file, for errors.
     """
-    # so that a declaration of the encoding does not lead to any codec of Python
+    # a declared encoding must not select a codec of Python
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
 
     def refuse_entity(*_: Any) -> None:
         raise SapbertError(Errors.E152.format(path=path, line=parser.CurrentLineNumber))
 
-    # Those that a file declares can swell to any size; those that only its definition
-    # could declare expat passes over, as if they were nothing.
+    # Declared entities can expand to any size; expat skips undeclared ones silently.
     parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse_entity
     return parser
 
 
 def feed_blocks(parser: Any, path: Path) -> Iterator[int]:
-    """Feed a file to a parser, so that what its handlers make can be passed on between.
+    """Feed a file, plain or `.gz`, to a parser of `make_parser`.
 
-    parser (XMLParserType): From `make_parser`.
-    path (Path): The file, plain or `.gz`.
-    YIELDS (int): How many bytes it got so far, after each block.
-    RAISES (SapbertError): With file and line, if the file is missing, cut or damaged,
-        not in UTF-8, or declares or uses an entity.
+    YIELDS (int): After each block, the number of bytes so far.
+    RAISES (SapbertError): With file and line, if the file is missing, truncated or
+        damaged, not in UTF-8, or declares or uses an entity.
     """
     fed = 0
     try:

@@ -1,0 +1,283 @@
+"""BioC in XML and in JSON, as PubTator Central and many corpora use it."""
+
+import gzip
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+import bioc
+from bioc import biocjson, biocxml
+from lxml import etree
+
+from ..errors import Errors, SapbertError
+from ..system.reading import check_file
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    Losses,
+    NamedDoc,
+    describe_entities,
+    warn_losses,
+)
+from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan
+
+# raised by the libraries for a file that is not BioC
+UNREADABLE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    OSError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+SOURCE = "spacy-sapbert"
+TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
+JSON_END = "]}"  # of a collection whose last field is its documents
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+LOST = "characters that XML has not replaced by \ufffd"
+
+Fail = Callable[[str], SapbertError]
+
+
+def make_collection() -> Any:
+    """Return an empty collection; without a date, so that output is reproducible."""
+    collection = bioc.BioCCollection()
+    collection.source, collection.date, collection.key = SOURCE, "", ""
+    return collection
+
+
+def make_infons(entity: dict[str, Any]) -> dict[str, str]:
+    """Return the fields of an entity as texts; lists and dicts as JSON.
+
+    Empty fields are left out, except for the type.
+    """
+    infons = {TYPE: entity["label"]}
+    named = {ID: entity["cui"]}
+    for key in ("name", "score", "probability", "types", "codes", "candidates", "note"):
+        named[key] = entity[key]
+    for key, value in named.items():
+        if isinstance(value, (list, dict)) and value:
+            infons[key] = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        elif value not in (None, [], {}):
+            infons[key] = str(value)
+    return infons
+
+
+def make_document(
+    number: Any, text: str, entities: Iterable[dict[str, Any]], *, include_text: bool
+) -> Any:
+    """Return a document with one passage; offsets are in characters."""
+    passage = bioc.BioCPassage()
+    passage.offset = 0
+    passage.text = text if include_text else ""
+    for count, entity in enumerate(entities, 1):
+        annotation = bioc.BioCAnnotation()
+        annotation.id = str(count)
+        annotation.infons = make_infons(entity)
+        annotation.text = entity["text"] if include_text else ""
+        start, end = entity["start"], entity["end"]
+        annotation.add_location(bioc.BioCLocation(start, end - start))
+        passage.add_annotation(annotation)
+    document = bioc.BioCDocument()
+    document.id = str(number)
+    document.add_passage(passage)
+    return document
+
+
+def make_documents(
+    docs: Iterable[NamedDoc],
+    *,
+    spans_key: str | None,
+    include_text: bool,
+    names: AttributeNames,
+) -> Iterator[Any]:
+    """Yield the BioC document of each linked document."""
+    for number, doc in docs:
+        entities = describe_entities(doc, spans_key=spans_key, names=names)
+        yield make_document(number, doc.text, entities, include_text=include_text)
+
+
+def write_json(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: str | None = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> None:
+    """Write a BioC collection in JSON, one document per line; see `registry.Writer`."""
+    file.write(biocjson.dumps(make_collection()).removesuffix(JSON_END).encode())
+    between = "\n"
+    for document in make_documents(
+        docs, spans_key=spans_key, include_text=include_text, names=names
+    ):
+        data = biocjson.dumps(document, ensure_ascii=False)
+        file.write(f"{between}{data}".encode())
+        between = ",\n"
+    file.write(f"\n{JSON_END}\n".encode())
+
+
+def write_xml(
+    docs: Iterable[NamedDoc],
+    file: IO[bytes],
+    *,
+    spans_key: str | None = None,
+    include_text: bool = True,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> None:
+    """Write a BioC collection in XML; see `registry.Writer`."""
+    losses: Losses = Counter()
+    writer = biocxml.BioCXMLDocumentWriter(file, encoding="UTF-8")
+    try:
+        writer.write_collection_info(make_collection())
+        for document in make_documents(
+            docs, spans_key=spans_key, include_text=include_text, names=names
+        ):
+            clean_document(document, losses)
+            writer.write_document(document)
+    finally:
+        writer.close()
+    warn_losses("biocxml", losses)
+
+
+def clean_document(document: Any, losses: Losses) -> None:
+    """Replace each character that XML cannot contain by U+FFFD; offsets stay."""
+
+    def clean(text: str) -> str:
+        plain, count = NOT_IN_XML.subn("\ufffd", text)
+        losses[LOST] += count
+        return plain
+
+    (passage,) = document.passages
+    document.id, passage.text = clean(document.id), clean(passage.text)
+    for annotation in passage.annotations:
+        annotation.text = clean(annotation.text)
+        for key, value in annotation.infons.items():
+            annotation.infons[key] = clean(value)
+
+
+def join_text(document: Any, fail: Fail, *, longest: int) -> str:
+    """Join the passages of a document at their offsets, with line feeds in the gaps.
+
+    fail (Fail): Returns the error for what was expected.
+    longest (int): Maximum number of characters.
+    RAISES (SapbertError): If passages overlap or are unordered, or it is too long.
+    """
+    pieces: list[str] = []
+    length = 0
+    for passage in document.passages:
+        for part in [passage] if passage.text else passage.sentences:
+            text = part.text or ""
+            if part.offset < length or part.offset + len(text) > longest:
+                raise fail(f"passages in order, of at most {longest} characters")
+            pieces += ["\n" * (part.offset - length), text]
+            length = part.offset + len(text)
+    return "".join(pieces)
+
+
+def list_annotations(document: Any) -> Iterator[Any]:
+    """Yield all annotations of a document, its passages and their sentences."""
+    yield from document.annotations
+    for passage in document.passages:
+        yield from passage.annotations
+        for sentence in passage.sentences:
+            yield from sentence.annotations
+
+
+def read_annotation(annotation: Any, text: str, fail: Fail) -> GoldSpan:
+    """Check an annotation against the text; one with gaps includes its gaps.
+
+    RAISES (SapbertError): If its locations do not match its text.
+    """
+    places: list[tuple[int, int]] = sorted(
+        (location.offset, location.end) for location in annotation.locations
+    )
+    if not places or any(not 0 <= start < end <= len(text) for start, end in places):
+        raise fail("annotations with locations inside the text")
+    start, end = places[0][0], max(last for _, last in places)
+    found = " ".join(text[first:last] for first, last in places)
+    if annotation.text and annotation.text.split() != found.split():
+        raise fail("annotations whose locations give their text")
+    cui, label = (str(annotation.infons.get(key) or "") for key in (ID, TYPE))
+    parts = [] if cui in NO_ID else [[cui]]
+    return GoldSpan(start, end, label, annotation.text or found, parts, 0)
+
+
+def to_gold(document: Any, fail: Fail, *, longest: int) -> GoldDocument:
+    """Convert a document; ids are the infons `identifier`, types the infons `type`."""
+    text = join_text(document, fail, longest=longest)
+    text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain
+    spans = [read_annotation(each, text, fail) for each in list_annotations(document)]
+    return GoldDocument(document.id or "", text, spans)
+
+
+def parse_json(file: IO[bytes]) -> Iterator[Any]:
+    """Yield the documents of a collection; the whole file is in memory."""
+    for document in json.load(file)["documents"]:
+        yield biocjson.fromJSON(document, "BioCDocument")
+
+
+def parse_xml(file: IO[bytes]) -> Iterator[Any]:
+    """Yield the documents of a collection; one is in memory.
+
+    The library's own reader keeps the whole file in memory, and follows its DTD.
+    """
+    options = {"resolve_entities": False, "load_dtd": False, "no_network": True}
+    for _, element in etree.iterparse(file, tag="document", **options):
+        source = etree.tostring(element, encoding="unicode", with_tail=False)
+        yield biocxml.loads(f"<collection>{source}</collection>").documents[0]
+        element.clear()
+        while element.getprevious() is not None:
+            del element.getparent()[0]
+
+
+def read_collection(
+    path: Path,
+    format: str,
+    parse: Callable[[IO[bytes]], Iterator[Any]],
+    *,
+    longest: int,
+) -> Iterator[GoldDocument]:
+    """Read a file of BioC.
+
+    path (Path): The file, plain or `.gz`.
+    format (str): Its name in errors.
+    longest (int): Maximum number of characters of a document.
+    RAISES (SapbertError): With the number of the first invalid document; its text is
+        not quoted.
+    SOURCE: Comeau et al. (2013).
+    """
+    check_file(path)
+    number = 1
+
+    def fail(expected: str) -> SapbertError:
+        values = {"path": path, "format": format, "number": number}
+        return SapbertError(Errors.E532.format(expected=expected, **values))
+
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with cast(IO[bytes], opener(path, "rb")) as file:
+            for document in parse(file):
+                yield to_gold(document, fail, longest=longest)
+                number += 1
+    except SapbertError:
+        raise
+    except UNREADABLE as error:
+        raise fail(f"no {type(error).__name__}") from None
+
+
+def read_json(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+    """Read a BioC collection in JSON; see `read_collection`."""
+    return read_collection(path, "BioC in JSON", parse_json, longest=longest)
+
+
+def read_xml(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+    """Read a BioC collection in XML; see `read_collection`."""
+    return read_collection(path, "BioC in XML", parse_xml, longest=longest)

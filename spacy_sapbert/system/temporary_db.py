@@ -1,0 +1,43 @@
+"""A temporary SQLite database, for sorting more data than memory holds."""
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import Errors, SapbertError
+
+
+@contextmanager
+def open_temporary_db() -> Iterator[sqlite3.Connection]:
+    """Open an empty database in the folder for temporary files; remove it afterwards.
+
+    RAISES (SapbertError): If the folder is full or not writable.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="sapbert-")
+    except OSError as error:
+        raise SapbertError(
+            Errors.E116.format(folder=os.environ.get("TMPDIR"), reason=error.strerror)
+        ) from error
+    try:
+        with folder as name:
+            database = sqlite3.connect(
+                Path(name) / "temporary.db", isolation_level=None
+            )
+            try:
+                # the database need not survive a crash
+                database.execute("PRAGMA journal_mode = OFF")
+                database.execute("PRAGMA synchronous = OFF")
+                database.execute("PRAGMA temp_store = FILE")
+                database.execute("PRAGMA cache_size = -65536")
+                database.execute("BEGIN")
+                yield database
+            finally:
+                database.close()
+    except sqlite3.Error as error:
+        raise SapbertError(
+            Errors.E116.format(folder=tempfile.gettempdir(), reason=error)
+        ) from error

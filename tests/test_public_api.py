@@ -1,0 +1,45 @@
+"""The public names of the package."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spacy_sapbert
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", spacy_sapbert.PUBLIC)
+def test_public_name_is_exported(name: str) -> None:
+    assert getattr(spacy_sapbert, name).__name__ == name
+    assert name in dir(spacy_sapbert)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        spacy_sapbert.nothing  # noqa: B018
+
+
+def test_import_of_the_package_is_light() -> None:
+    code = (
+        "import sys, spacy_sapbert; "
+        "print({'spacy', 'torch', 'transformers', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_docs_import_public_names_only(page: Path) -> None:
+    text = page.read_text("utf8")
+    inner = re.findall(r"(?:from|import) spacy_sapbert\.[\w.]+", text)
+    assert inner == []
+    for names in re.findall(r"from spacy_sapbert import (.+)", text):
+        for name in names.split(","):
+            assert name.strip() in spacy_sapbert.PUBLIC
