@@ -7,7 +7,7 @@ from spacy_sapbert.errors import SapbertError
 from training.assemble import assemble_command
 
 
-def test_assembled_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
+def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
     assemble_command(
         sample_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True
     )
@@ -21,7 +21,7 @@ def test_assembled_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -
     assert "8 concepts" in nlp.meta["description"]
 
 
-def test_a_damaged_kb_is_not_assembled(own_kb: Path, tmp_path: Path) -> None:
+def test_assemble_refuses_a_damaged_kb(own_kb: Path, tmp_path: Path) -> None:
     (own_kb / "concepts.db").unlink()
     with pytest.raises(SapbertError):
         assemble_command(

@@ -90,19 +90,17 @@ def dictionary(tmp_path: Path) -> Path:
         ("", ""),
     ],
 )
-def test_abbreviations_are_expanded_until_nothing_changes(
-    mention: str, expected: str
-) -> None:
+def test_expand_abbreviations_inside_long_forms(mention: str, expected: str) -> None:
     assert expand_abbreviations(mention, LONG_FORMS) == expected
 
 
 @given(st.text("ABab /,", max_size=20), st.dictionaries(*[st.text("ABab /,")] * 2))
-def test_expanding_abbreviations_comes_to_an_end(mention: str, forms: dict) -> None:
+def test_expand_abbreviations_ends(mention: str, forms: dict) -> None:
     expand_abbreviations(mention, forms)
     assert expand_abbreviations(mention, {}) == " ".join(mention.split())
 
 
-def test_long_forms_are_those_of_the_document_with_single_blanks() -> None:
+def test_preprocess_documents_uses_long_forms_of_the_document() -> None:
     text = "Familial adenomatous\npolyposis (FAP) is not Hexosaminidase  A (Hex\tA)."
     assert find_long_forms(text) == {
         "FAP": "Familial adenomatous polyposis",
@@ -110,7 +108,7 @@ def test_long_forms_are_those_of_the_document_with_single_blanks() -> None:
     }
 
 
-def test_parts_of_composites_get_the_ids_of_their_names() -> None:
+def test_order_parts_by_names() -> None:
     known = index_dictionary(CONCEPTS, {})
     names = ["ovarian cancer", "Breast-Cancer"]
     assert order_parts(names, [["D9"], ["D2"]], known) == [["D2"], ["D9"]]
@@ -121,7 +119,7 @@ def test_parts_of_composites_get_the_ids_of_their_names() -> None:
     assert order_parts(["breast cancer"] * 2, [["D1"]] * 2, known) == [["D1"], ["D1"]]
 
 
-def test_the_steps_are_done_in_order() -> None:
+def test_preprocess_documents_by_hand() -> None:
     # the abbreviation holds the composite, whose parts lose case and punctuation
     text = "Breast and Ovarian Cancer-like lesions (BOCL)"
     documents = [GoldDocument("1", text, [make_span("BOCL", ["D1"], ["D2"])])]
@@ -134,7 +132,7 @@ def test_the_steps_are_done_in_order() -> None:
     assert counts["abbreviations expanded"] == counts["composites split"] == 1
 
 
-def test_the_first_two_steps_can_be_left_out() -> None:
+def test_preprocess_documents_without_optional_steps() -> None:
     text = "Breast and Ovarian Cancer (BOC)"
     spans = [make_span("BOC", ["D1"]), make_span(text[:25], ["D1"], ["D2"])]
     documents = [GoldDocument("1", text, spans)]
@@ -147,7 +145,7 @@ def test_the_first_two_steps_can_be_left_out() -> None:
     assert document.spans[1].parts == [["D1"], ["D2"]]
 
 
-def test_parts_of_composites_may_have_the_ids_of_all() -> None:
+def test_preprocess_documents_with_all_ids_of_parts() -> None:
     spans = [make_span("Breast and Ovarian Cancer", ["D1"], ["D2", "D3"])]
     steps = Steps(part_ids="all")
     documents = [GoldDocument("1", "", spans)]
@@ -155,7 +153,7 @@ def test_parts_of_composites_may_have_the_ids_of_all() -> None:
     assert [span.parts for span in document.spans] == [[["D1", "D2", "D3"]]] * 2
 
 
-def test_mentions_that_the_dictionary_does_not_know_are_dropped() -> None:
+def test_preprocess_documents_drops_unknown_mentions() -> None:
     spans = [
         make_span("a", ["D9"]),  # retired
         make_span("b", ["D8", "D1"]),  # one of two suffices
@@ -184,7 +182,7 @@ def test_mentions_that_the_dictionary_does_not_know_are_dropped() -> None:
     }
 
 
-def test_preprocess_command_writes_what_evaluation_reads(
+def test_biosyn_mentions_can_be_read_by_evaluation(
     corpus: Path, dictionary: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "mentions.tsv"
@@ -210,7 +208,7 @@ def test_preprocess_command_writes_what_evaluation_reads(
     ]
 
 
-def test_preprocess_command_leaves_steps_out(corpus: Path, tmp_path: Path) -> None:
+def test_biosyn_mentions_without_optional_steps(corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "mentions.tsv.gz"
     done = run(
         *(corpus, "--format", "pubtator", "--output", output, "--quiet"),
@@ -230,7 +228,7 @@ def test_preprocess_command_leaves_steps_out(corpus: Path, tmp_path: Path) -> No
         (["--prefix", "MESH:", "--dictionary", "concepts.jsonl"], "E730"),
     ],
 )
-def test_preprocess_command_says_what_is_wrong(
+def test_biosyn_mentions_prints_errors(
     corpus: Path,
     dictionary: Path,
     arguments: list[str],
@@ -244,7 +242,7 @@ def test_preprocess_command_says_what_is_wrong(
     assert {path.name for path in Path().iterdir()} == {"corpus.txt", "concepts.jsonl"}
 
 
-def test_preprocessed_mentions_of_a_real_corpus(
+def test_biosyn_mentions_of_a_real_corpus(
     data_file: Callable[[str], Path],
 ) -> None:
     from spacy_sapbert.vocabularies.biosyn import read_biosyn

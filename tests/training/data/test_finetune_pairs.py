@@ -20,7 +20,7 @@ def write_mentions(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_each_mention_is_paired_with_every_other_name_of_its_concept(
+def test_pair_mentions_has_every_other_name_of_the_concept(
     tmp_path: Path,
 ) -> None:
     mentions = write_mentions(
@@ -52,7 +52,7 @@ def test_each_mention_is_paired_with_every_other_name_of_its_concept(
     assert counts["pairs"] == 7
 
 
-def test_aliases_lead_to_the_concept(tmp_path: Path) -> None:
+def test_pair_mentions_resolves_aliases(tmp_path: Path) -> None:
     mentions = write_mentions(tmp_path / "train.txt", "high temperature||OLD")
     aliases = {"OLD": "C3"}
     write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", aliases)
@@ -60,14 +60,14 @@ def test_aliases_lead_to_the_concept(tmp_path: Path) -> None:
     assert line == "C3\thigh temperature\tFever\n"
 
 
-def test_nothing_to_pair_is_an_error_and_writes_nothing(tmp_path: Path) -> None:
+def test_write_finetune_pairs_without_pairs_is_an_error(tmp_path: Path) -> None:
     mentions = write_mentions(tmp_path / "train.txt", "fever||X1")
     with pytest.raises(SapbertError, match="none of 1 is"):
         write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", {})
     assert not (tmp_path / "pairs.tsv").exists()
 
 
-def test_the_command_writes_pairs_that_training_reads(
+def test_finetune_pairs_can_be_read_by_training(
     tmp_path: Path, tiny_encoder: Path
 ) -> None:
     from transformers import AutoTokenizer

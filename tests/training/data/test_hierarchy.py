@@ -30,7 +30,7 @@ def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.nd
     return compute_distances(make(parents), labels, *args)
 
 
-def test_distances_by_hand() -> None:
+def test_compute_distances_by_hand() -> None:
     found = measure(FOREST, "abcdaef")
     # fmt: off
     assert found.tolist() == [
@@ -46,26 +46,26 @@ def test_distances_by_hand() -> None:
     # fmt: on
 
 
-def test_the_smallest_distance_counts() -> None:
+def test_compute_distances_takes_the_smallest() -> None:
     # b is a child of a and, by their common parent r, its sibling
     both = {"r": [], "a": ["r"], "b": ["a", "r"]}
     assert measure(both, "ab")[0, 1] == 1
     assert measure(both, "ab", Distances(siblings=2, parents=1))[0, 1] == 1
 
 
-def test_circles_and_own_parents_end() -> None:
+def test_compute_distances_of_cycles() -> None:
     circle = {"a": ["c"], "b": ["a"], "c": ["b", "c"]}
     assert measure(circle, "abc").tolist() == [[0, 2, 2], [2, 0, 2], [2, 2, 0]]
     assert measure({"a": ["a"], "b": ["a"]}, "ab")[0, 1] == 2
 
 
-def test_unknown_concepts_and_none_are_others() -> None:
+def test_compute_distances_of_unknown_concepts() -> None:
     assert measure(FOREST, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure({}, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure(FOREST, "").shape == (0, 0)
 
 
-def test_parents_and_children_of_a_concept() -> None:
+def test_hierarchy_has_parents_and_children() -> None:
     hierarchy = make({**FOREST, "d": ["b", "c", "b"]})
     assert set(hierarchy.parents_of(hash_text("d"))) == set(map(hash_text, "bc"))
     assert len(hierarchy.parents_of(hash_text("d"))) == 2
@@ -82,7 +82,7 @@ def test_parents_and_children_of_a_concept() -> None:
         (Distances(5, 5, 5), [0]),
     ],
 )
-def test_thresholds_are_all_distances_but_the_largest(
+def test_distances_thresholds_are_all_but_the_largest(
     distances: Distances, thresholds: list[int]
 ) -> None:
     assert distances.thresholds == thresholds
@@ -94,7 +94,7 @@ def test_thresholds_are_all_distances_but_the_largest(
     ),
     st.text("abcdefg", max_size=10),
 )
-def test_distances_equal_the_definition(
+def test_compute_distances_equals_the_definition(
     parents: dict[str, list[str]], rows: str
 ) -> None:
     above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
@@ -112,7 +112,7 @@ def test_distances_equal_the_definition(
         assert found[i, j] == expected
 
 
-def test_hierarchy_of_a_file_is_that_of_its_concepts(tmp_path: Path) -> None:
+def test_read_hierarchy_equals_build_hierarchy(tmp_path: Path) -> None:
     concepts = [Concept(cui, [cui], parents=above) for cui, above in FOREST.items()]
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, concepts)

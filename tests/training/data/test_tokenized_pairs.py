@@ -100,7 +100,7 @@ def test_corpus_tokenises_a_name_once_in_a_run_of_its_concept(corpus: Corpus) ->
     assert len(corpus.starts) == 13
 
 
-def test_corpus_forgets_names_of_a_run_without_end(
+def test_corpus_limits_the_names_kept_for_a_concept(
     pairs_path: Path, tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training.data.tokenized_pairs, "REMEMBERED_NAMES", 0)
@@ -292,7 +292,7 @@ def test_release_gives_the_memory_back_and_keeps_the_numbers(
     assert corpus.labels[:5].tolist() == before
 
 
-def test_meta_says_what_the_corpus_was_made_of(corpus: Corpus, tmp_path: Path) -> None:
+def test_build_corpus_writes_its_settings(corpus: Corpus, tmp_path: Path) -> None:
     meta = json.loads((tmp_path / "corpus" / "meta.json").read_text("utf8"))
     assert meta["made_of"]["max_length"] == 12
     assert meta["made_of"]["lowercase"] is True

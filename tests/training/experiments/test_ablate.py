@@ -27,14 +27,14 @@ GRIDS = sorted((DEFAULT_CONFIG.parent / "ablations").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
-def test_every_grid_can_be_used_and_names_each_run_once(path: Path) -> None:
+def test_read_grid_of_every_file_has_valid_runs(path: Path) -> None:
     runs = read_grid(path)
     assert len({run.folder for run in runs}) == len(runs)
     for run in runs:
         validate_run(run)
 
 
-def test_the_grid_of_losses_has_all_of_them_and_mining_on_and_off() -> None:
+def test_read_grid_of_losses_has_every_loss_and_miner() -> None:
     path = DEFAULT_CONFIG.parent / "ablations" / "losses.toml"
     configs = [
         dict(flatten_config(read_config(None, r.settings))) for r in read_grid(path)
@@ -64,7 +64,7 @@ def test_read_grid_combines_runs_and_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[other]\n", "[grid]\nx = 3\n", "[runs]\nx = 3\n", "[", '"training.x" = 1']
 )
-def test_a_file_that_is_no_grid_is_an_error(text: str, tmp_path: Path) -> None:
+def test_read_grid_of_another_file_is_an_error(text: str, tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text(text, "utf8")
     with pytest.raises(SapbertError, match="E750"):
@@ -86,7 +86,7 @@ def test_format_grid_gives_mean_and_deviation_of_seeds() -> None:
     assert "| b | 2 | 0.200 ± 0.141 /" in table
 
 
-def test_what_all_runs_say_of_the_encoder_holds_before_training() -> None:
+def test_shared_settings_are_those_of_all_runs() -> None:
     pooled = {"encoder.pooling": "mean", "training.steps": 2}
     runs = [
         Run("a", {**pooled, "encoder.max_length": 15}),
@@ -100,12 +100,12 @@ def test_what_all_runs_say_of_the_encoder_holds_before_training() -> None:
     }
 
 
-def test_runs_of_one_name_and_different_seeds_have_folders_of_their_own() -> None:
+def test_run_folder_differs_by_seed() -> None:
     folders = [Run("a, b/c", {"training.seed": seed}).folder for seed in (0, 1)]
     assert folders == ["a-b-c-seed-0", "a-b-c-seed-1"]
 
 
-def test_ablate_trains_what_is_not_there_and_writes_one_table(
+def test_ablate_trains_missing_runs_and_writes_one_table(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     grid = tmp_path / "grid.toml"

@@ -50,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     return whole, held, folder / "MRREL.RRF"
 
 
-def test_pairs_have_their_distance_and_a_held_out_concept(
+def test_pair_by_distance_has_the_distance_and_a_held_out_concept(
     files: tuple[Path, Path, Path],
 ) -> None:
     whole, held, _ = files
@@ -73,7 +73,9 @@ def test_pairs_have_their_distance_and_a_held_out_concept(
     assert set(few) <= set(pairs)
 
 
-def test_related_pairs_have_a_held_out_concept(files: tuple[Path, Path, Path]) -> None:
+def test_pair_by_relation_has_a_held_out_concept(
+    files: tuple[Path, Path, Path],
+) -> None:
     whole, held, relations = files
     pairs = [
         pair
@@ -88,7 +90,7 @@ def test_related_pairs_have_a_held_out_concept(files: tuple[Path, Path, Path]) -
     assert found == expected
 
 
-def test_cosines_are_those_of_the_encoder(tiny_encoder: Path) -> None:
+def test_compare_names_returns_the_encoder_s_cosines(tiny_encoder: Path) -> None:
     from training.encoders.embedding import embed_names
     from training.experiments.held_out_pairs import NamePair
 
@@ -98,7 +100,7 @@ def test_cosines_are_those_of_the_encoder(tiny_encoder: Path) -> None:
     assert compare_names(str(tiny_encoder), pairs) == pytest.approx(expected, abs=1e-5)
 
 
-def test_command_writes_json_and_tables(
+def test_evaluate_hierarchy_writes_json_and_tables(
     files: tuple[Path, Path, Path], tiny_encoder: Path, tmp_path: Path
 ) -> None:
 
@@ -122,7 +124,7 @@ def test_command_writes_json_and_tables(
     assert again["auc"] == result["auc"]
 
 
-def test_without_a_hierarchy_there_is_an_error(tmp_path: Path) -> None:
+def test_draw_pairs_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, [Concept("1", ["a", "b"])])
     with pytest.raises(SapbertError, match="E762"):

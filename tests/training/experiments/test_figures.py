@@ -30,7 +30,7 @@ def assert_pictures(stem: Path) -> None:
     assert "<svg" in svg
 
 
-def test_names_and_cosines_are_drawn_for_each_encoder(
+def test_figures_draws_names_and_cosines_of_each_encoder(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     encoders = ["--encoder", f"before={tiny_encoder}", "--encoder", tiny_encoder]
@@ -44,7 +44,7 @@ def test_names_and_cosines_are_drawn_for_each_encoder(
     assert (tmp_path / "c.svg").read_text("utf8") == svg
 
 
-def test_curves_are_drawn_of_logs(tmp_path: Path) -> None:
+def test_figures_draws_curves_of_logs(tmp_path: Path) -> None:
     log = tmp_path / "training.jsonl"
     entries = [{"step": n, "loss": 1 / n, "mined": 0.5} for n in range(1, 8)]
     entries[-1]["accuracy"] = 0.75
@@ -53,7 +53,7 @@ def test_curves_are_drawn_of_logs(tmp_path: Path) -> None:
     assert_pictures(tmp_path / "curves")
 
 
-def test_curves_average_over_windows_and_end_with_the_last_step() -> None:
+def test_draw_curves_averages_over_windows() -> None:
     log = [{"step": n, "loss": float(n), "mined": 0.5} for n in range(1, 6)]
     figure = draw_curves({"run": log}, window=2)
     steps, losses = figure.axes[0].lines[0].get_data()
@@ -61,7 +61,7 @@ def test_curves_average_over_windows_and_end_with_the_last_step() -> None:
     assert list(losses) == [1.5, 3.5, 5]
 
 
-def test_recalls_are_drawn_for_each_distance(tmp_path: Path) -> None:
+def test_draw_recalls_has_a_plot_for_each_distance(tmp_path: Path) -> None:
     curve = [
         {"cosine": 0.9, "precision": 1.0, "recall": 0.5},
         {"cosine": 0.1, "precision": 0.5, "recall": 1.0},
@@ -84,7 +84,7 @@ def test_recalls_are_drawn_for_each_distance(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[1]", '{"a": 1}', '{"precision_recall": 1}']
 )
-def test_another_file_is_an_error_and_nothing_is_drawn(
+def test_figures_of_another_file_is_an_error(
     tmp_path: Path, command: str, text: str
 ) -> None:
     path = tmp_path / "file"
@@ -98,7 +98,7 @@ def test_another_file_is_an_error_and_nothing_is_drawn(
     assert not (tmp_path / "out.png").exists()
 
 
-def test_choose_concepts_takes_rich_ones_and_no_others() -> None:
+def test_choose_concepts_returns_concepts_with_enough_names() -> None:
     concepts = [Concept(f"C{n}", [f"{n} {i}" for i in range(n)]) for n in range(1, 9)]
     chosen = choose_concepts(concepts, count=3, fewest=5, seed=1)
     assert len({each.cui for each in chosen}) == 3
@@ -114,7 +114,7 @@ def test_sample_batch_has_two_different_names_of_each_concept() -> None:
     assert labels.tolist() == [n for n in range(6) for _ in range(2)]
 
 
-def test_a_file_that_is_named_twice_is_an_error(tmp_path: Path) -> None:
+def test_figures_with_a_name_twice_is_an_error(tmp_path: Path) -> None:
     words = ["curves", str(tmp_path / "c"), "--log", "a=x", "--log", "a=y"]
     result = CliRunner().invoke(app, ["figures", *words])
     assert result.exit_code == 1

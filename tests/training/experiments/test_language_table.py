@@ -60,7 +60,7 @@ def test_find_language(file: str, language: str) -> None:
     assert find_language(file) == language
 
 
-def test_a_table_by_language_with_the_mean_of_languages(tmp_path: Path) -> None:
+def test_make_table_has_languages_and_their_mean(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", {ES: (0.2, 0.1, 0.2), RU: (0.4, 0.3, 0.5)})
     other = write(tmp_path / "b.json", {ES: (0.2, 0.2, 0.4), RU: (0.4, 0.5, 0.5)})
     data = make_table({"base": [one], "trained": [other]})
@@ -81,7 +81,7 @@ def test_a_table_by_language_with_the_mean_of_languages(tmp_path: Path) -> None:
     assert set(strict["p@1"].values()) == {0}
 
 
-def test_seeds_have_mean_and_deviation(tmp_path: Path) -> None:
+def test_format_table_has_mean_and_deviation_of_seeds(tmp_path: Path) -> None:
     paths = [
         write(tmp_path / f"{value}.json", {ES: (0.2, value, 0.9)})
         for value in (0.1, 0.3)
@@ -90,14 +90,14 @@ def test_seeds_have_mean_and_deviation(tmp_path: Path) -> None:
     assert "| es | 0.200 ± 0.000 | 0.200 ± 0.141 | 0.900 ± 0.000 |" in table
 
 
-def test_a_language_without_mentions_is_not_in_the_mean(tmp_path: Path) -> None:
+def test_make_table_leaves_empty_languages_out_of_the_mean(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", {ES: (0.0, None, None), RU: (0.5, 0.4, 0.6)})
     data = make_table({"a": [path]}, group="covered")
     assert data["linkers"]["a"][0]["p@1"]["mean"] == 0.4
     assert "| es | 0.000 | – | – |" in format_table(data)
 
 
-def test_what_cannot_be_compared_is_an_error(tmp_path: Path) -> None:
+def test_make_table_of_different_results_is_an_error(tmp_path: Path) -> None:
     values = {ES: (0.2, 0.1, 0.2)}
     one = write(tmp_path / "a.json", values)
     with pytest.raises(SapbertError, match="E746.*distinct"):
@@ -116,9 +116,7 @@ def test_what_cannot_be_compared_is_an_error(tmp_path: Path) -> None:
     assert "E783" in result.output
 
 
-def test_from_mentions_with_several_ids_to_the_table(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_language_table_of_evaluated_mentions(sample_kb: Path, tmp_path: Path) -> None:
     # the second of two ids is right; one id is not in the knowledge base
     (tmp_path / "xlbel_en.test.tsv").write_text(
         "mention\tids\nfever\tC7777777|C0000004\naspirin\tC0000006\nflu\tC8888888\n",

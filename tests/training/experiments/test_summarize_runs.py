@@ -51,7 +51,7 @@ def test_summarize_runs_of_one_has_no_deviation(tmp_path: Path) -> None:
     assert find(data, "lenient") == [("dev.tsv", 0.5, None)]
 
 
-def test_summarize_runs_keeps_files_apart_or_takes_them_for_one(tmp_path: Path) -> None:
+def test_summarize_runs_separates_or_joins_files(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", 0.5, file="fold-0.tsv")
     other = write(tmp_path / "b.json", 0.7, file="fold-1.tsv")
     apart = summarize_runs([one, other])
@@ -69,12 +69,12 @@ def test_summarize_runs_leaves_empty_groups_out(tmp_path: Path) -> None:
     assert summarize_runs(paths[1:])["accuracy"] == []
 
 
-def test_summarize_runs_tells_when_one_name_is_several_files(tmp_path: Path) -> None:
+def test_summarize_runs_lists_different_files_of_one_name(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{i}.json", 0.5, sha256=str(i)) for i in range(2)]
     assert summarize_runs(paths)["different_files"] == ["dev.tsv"]
 
 
-def test_summarize_runs_refuses_what_was_judged_in_another_way(tmp_path: Path) -> None:
+def test_summarize_runs_refuses_other_settings(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", 0.5, composite="parts")
     other = write(tmp_path / "b.json", 0.5, composite="released")
     with pytest.raises(SapbertError, match=r"E746.*b\.json.*a\.json.*`composite`"):
@@ -93,7 +93,7 @@ def test_read_run_refuses_other_files(tmp_path: Path, text: str) -> None:
         read_run(path)
 
 
-def test_read_run_refuses_a_group_that_was_not_judged(tmp_path: Path) -> None:
+def test_read_run_refuses_a_missing_group(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=r"E747.*'seen'"):
         read_run(write(tmp_path / "a.json", 0.5), "seen")
 

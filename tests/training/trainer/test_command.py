@@ -100,7 +100,7 @@ def unbroken(
     return folder
 
 
-def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
+def test_train_killed_at_random_steps_equals_an_unbroken_run(
     pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
@@ -111,7 +111,7 @@ def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
 
 
-def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
+def test_train_on_all_files_killed_equals_an_unbroken_run(
     pairs_file: Path,
     forest: dict[str, str],
     long_settings: dict[str, Any],
@@ -135,7 +135,7 @@ def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
     assert [json.loads(line)["step"] for line in lines] == list(range(1, 241))
 
 
-def test_training_interrupted_saves_and_says_how_to_go_on(
+def test_train_interrupted_saves_and_can_be_repeated(
     pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
@@ -156,7 +156,7 @@ def test_training_interrupted_saves_and_says_how_to_go_on(
     assert equal_weights(encoder, unbroken)
 
 
-def test_an_unknown_setting_ends_with_its_name_and_the_fix(
+def test_train_with_an_unknown_setting_names_the_nearest(
     pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
 ) -> None:
     wrong = {**small_settings, "training.optimizer.learning_rat": 1}

@@ -80,7 +80,7 @@ LOSSES: list[str] = sorted(load_registry().losses.get_all())
 
 @pytest.mark.parametrize("chunks", [1, 3, 40])
 @pytest.mark.parametrize("recompute", [False, True])
-def test_chunks_give_the_gradient_of_the_undivided_batch(
+def test_embed_batch_in_chunks_has_the_gradient_of_the_undivided_batch(
     chunks: int, recompute: bool, corpus: Corpus, make_config: MakeConfig
 ) -> None:
     more = {"training.chunks": chunks, "training.recompute": recompute}
@@ -93,7 +93,7 @@ def test_chunks_give_the_gradient_of_the_undivided_batch(
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_every_loss_goes_through_chunks(
+def test_train_step_in_chunks_works_with_every_loss(
     name: str, corpus: Corpus, make_config: MakeConfig
 ) -> None:
     more: dict[str, Any] = {
@@ -108,7 +108,7 @@ def test_every_loss_goes_through_chunks(
     assert torch.allclose(gradient, expected, atol=1e-5, rtol=1e-3)
 
 
-def test_recomputed_chunks_drop_out_the_same_units(
+def test_embed_batch_recomputes_with_the_same_dropout(
     corpus: Corpus, make_config: MakeConfig
 ) -> None:
     results = [
@@ -127,7 +127,7 @@ def test_recomputed_chunks_drop_out_the_same_units(
     assert torch.equal(after, other_after)
 
 
-def test_a_batch_that_is_no_number_moves_nothing(
+def test_train_step_with_nan_changes_no_weights(
     corpus: Corpus, make_config: MakeConfig
 ) -> None:
     settings = make_settings(make_config())
@@ -145,7 +145,7 @@ def test_a_batch_that_is_no_number_moves_nothing(
         assert torch.equal(value.nan_to_num(7), before[key].nan_to_num(7))
 
 
-def test_vectors_do_not_depend_on_the_chunks(
+def test_embed_batch_does_not_depend_on_the_chunks(
     corpus: Corpus, make_config: MakeConfig
 ) -> None:
     outputs = []

@@ -63,9 +63,7 @@ def test_permute_gives_every_number_once(total: int, seed: int, epoch: int) -> N
 
 
 @given(st.integers(1, 1 << 40), st.integers(0, 9))
-def test_permute_of_a_place_depends_on_nothing_asked_with_it(
-    total: int, seed: int
-) -> None:
+def test_permute_of_a_place_does_not_depend_on_others(total: int, seed: int) -> None:
     places = np.unique(np.array([0, total // 3, total - 1]))
     together = permute(places, total, seed=seed, epoch=0)
     alone = [
@@ -160,7 +158,7 @@ def test_prefetch_passes_an_error_on_after_the_items() -> None:
         next(ready)
 
 
-def test_prefetch_ends_its_thread_when_nobody_asks_any_more() -> None:
+def test_prefetch_ends_its_thread_when_closed() -> None:
     def names() -> list[str]:
         return [each.name for each in threading.enumerate()]
 

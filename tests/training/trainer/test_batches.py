@@ -18,7 +18,7 @@ def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
 
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
-def test_each_line_comes_once_an_epoch_and_groups_stay_together(
+def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
     files: list[Lines], make_config: MakeConfig
 ) -> None:
     settings = make(make_config, epochs=2)
@@ -42,7 +42,7 @@ def test_each_line_comes_once_an_epoch_and_groups_stay_together(
 
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
-def test_plan_batches_go_on_after_the_steps_that_are_done(
+def test_plan_batches_resumes_after_the_steps_done(
     files: list[Lines], make_config: MakeConfig
 ) -> None:
     def plain(batches: Any) -> list[Any]:
@@ -57,7 +57,9 @@ def test_plan_batches_go_on_after_the_steps_that_are_done(
     assert plain(plan_batches(files, few, done=0)) == everything[:2]
 
 
-def test_files_are_mixed_in_proportion_and_by_the_seed(make_config: MakeConfig) -> None:
+def test_plan_batches_mixes_files_in_proportion_by_the_seed(
+    make_config: MakeConfig,
+) -> None:
     files = [Lines(4000), Lines(2000)]
     settings = make(make_config, epochs=1)
     order = [file for _, file, _ in plan_batches(files, settings, done=0)]
@@ -68,7 +70,7 @@ def test_files_are_mixed_in_proportion_and_by_the_seed(make_config: MakeConfig) 
     assert order != [file for _, file, _ in plan_batches(files, other, done=0)]
 
 
-def test_a_group_larger_than_a_batch_is_a_batch(make_config: MakeConfig) -> None:
+def test_plan_batches_with_a_group_larger_than_a_batch(make_config: MakeConfig) -> None:
     settings = make(make_config, epochs=1)
     batches = [b.tolist() for _, _, b in plan_batches([Lines(12, 6)], settings, done=0)]
     assert sorted(batches) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
