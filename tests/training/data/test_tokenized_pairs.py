@@ -76,7 +76,7 @@ def test_corpus_holds_every_line_in_blocks_of_any_size(
     at_once: int,
     lowercase: bool,
 ) -> None:
-    monkeypatch.setattr(training.data.tokenized_pairs, "PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(training.data.tokenized_pairs, "PAIRS_PER_BLOCK", at_once)
     folder = tmp_path / "corpus"
     corpus = build_corpus(
         pairs_path, folder, tokenizer, max_length=12, lowercase=lowercase
@@ -103,7 +103,7 @@ def test_corpus_tokenises_a_name_once_in_a_run_of_its_concept(corpus: Corpus) ->
 def test_corpus_limits_the_names_kept_for_a_concept(
     pairs_path: Path, tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training.data.tokenized_pairs, "REMEMBERED_NAMES", 0)
+    monkeypatch.setattr(training.data.tokenized_pairs, "NAMES_KEPT", 0)
     folder = tmp_path / "corpus"
     corpus = build_corpus(pairs_path, folder, tokenizer, max_length=12, lowercase=True)
     assert_round_trip(corpus, tokenizer, lowercase=True)

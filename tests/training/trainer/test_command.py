@@ -56,7 +56,9 @@ def kill_somewhere(command: list[str], encoder: Path, *, times: int) -> None:
         deadline = time.monotonic() + 120
         # until it has come farther than the one before, and then a little more
         while time.monotonic() < deadline:
-            now = state.read_text("utf8") if state.is_file() else ""
+            now = ""
+            with suppress(FileNotFoundError):  # while the checkpoint is replaced
+                now = state.read_text("utf8")
             if now and now != before:
                 break
             time.sleep(0.005)
