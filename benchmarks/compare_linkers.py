@@ -92,11 +92,11 @@ def make_linkers(
     for name, folders in kbs.items():
         for folder in folders:
             kb = load_kb(folder)
-            kb.encode(["fever"])  # so that loading does not count as linking
-            encoder, index = kb.meta["encoder"], kb.meta["index"]
-            counts = kb.meta["counts"]["concepts"], kb.meta["counts"]["rows"]
+            kb.embed(["fever"])  # loads the encoder before the time is measured
+            encoder, index = kb.manifest.encoder, kb.manifest.index
+            counts = kb.manifest.counts.concepts, kb.manifest.counts.rows
             about = describe_linker(
-                f"{encoder['base']}, {encoder['pooling']}, {index['backend']}", *counts
+                f"{encoder.base}, {encoder.pooling}, {index.backend}", *counts
             )
             rank = kb_ranker(kb, aliases, k=k)
             yield name, Linker(rank, kb_lookup(kb), about)
