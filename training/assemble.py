@@ -33,7 +33,9 @@ def assemble_pipeline(kb: Path, *, lang: str, name: str, version: str) -> Langua
     )
     nlp.add_pipe("sapbert_abbreviations")
     nlp.add_pipe("sapbert_mentions")
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb)})
+    # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
+    config = {"kb": str(kb), "ambiguous": "nil"}
+    nlp.add_pipe("sapbert_linker", config=config)
     return nlp
 
 
