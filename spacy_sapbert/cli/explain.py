@@ -75,7 +75,7 @@ def format_expected(expected: "Expected") -> str:
             "expected": f"{expected.given}: {STATES[expected.state]}",
             "now": f"{expected.cui}; {expected.given} was retired" if retired else "",
             "name": f"{expected.name}{types}" if expected.name else "",
-            "nearest": f"{expected.alias}, {expected.score}" if expected.alias else "",
+            "nearest": expected.alias and f"{expected.alias}, {expected.score:.4f}",
             "rank": expected.rank,
             "filtered by": ", ".join(expected.filtered_by),
             "hierarchy": expected.relation
@@ -115,9 +115,9 @@ def format_explanation(found: "Explanation") -> str:
         lines["index"] = f"{len(found.missed)} concepts missed"
     columns = ("score", "CUI", "name", "alias")
     candidates = [
-        (*(c[key] for key in ("rank", "score", "cui", "name", "alias")), *more)
+        (c["rank"], f"{c['score']:.4f}", c["cui"], c["name"], c["alias"])
+        + (", ".join(c["types"]), c["tie"] or "")
         for c in found.candidates
-        for more in [(", ".join(c["types"]), c["tie"] or "")]
     ]
     filtered, missed = (
         [(n.score, n.cui, n.name, n.alias, ", ".join(n.filtered_by)) for n in names]
@@ -129,7 +129,7 @@ def format_explanation(found: "Explanation") -> str:
         format_names("filtered", (*columns, "by"), filtered),
         format_names("missed by the index", (*columns, ""), missed),
         format_expected(found.expected) if found.expected else "",
-        *(format_lines({f"{n}.": text}) for n, text in enumerate(found.suggestions, 1)),
+        format_lines({f"{n}.": text for n, text in enumerate(found.suggestions, 1)}),
     ]
     return "\n\n".join(part for part in parts if part)
 

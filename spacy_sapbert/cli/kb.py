@@ -146,7 +146,7 @@ def export(
 
     Example: spacy sapbert kb export models/kb
     """
-    from ..kb.export import export_kb
+    from ..kb.build import export_kb
 
     cosine = export_kb(kb)
     if not quiet:

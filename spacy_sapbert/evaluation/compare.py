@@ -1,11 +1,11 @@
 """Predictions of two linkers for the same gold mentions → which one is better."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import Errors, SapbertError
 from ..system.reading import file_digest, read_lines
@@ -25,6 +25,17 @@ SEED = 0
 BATCH_SIZE = 100  # resamples in memory at once
 
 Place = tuple[str, int]  # file, line
+
+
+class PredictionRow(BaseModel):
+    """One line of predictions.jsonl: a place in a gold file, and its answers."""
+
+    model_config = ConfigDict(strict=True)
+
+    file: str
+    line: int
+    cuis: list[str]
+    scores: list[float]
 
 
 class Prediction(NamedTuple):
@@ -75,23 +86,13 @@ def read_golds(
     }
 
 
-def parse_prediction(line: str) -> tuple[str, int, list[Answer]] | None:
-    """Parse one line of predictions.jsonl into file, line and answers; None if bad."""
+def parse_prediction(line: str) -> PredictionRow | None:
+    """Parse one line of predictions.jsonl; None if it is something else."""
     try:
-        row = json.loads(line)
-        file, number = row["file"], row["line"]
-        answers = [
-            Answer(place, cui, float(score))
-            for place, (cui, score) in enumerate(
-                zip(row["cuis"], row["scores"], strict=True)
-            )
-        ]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        row = PredictionRow.model_validate_json(line)
+    except ValidationError:
         return None
-    ids = [answer.cui for answer in answers]
-    if not all(isinstance(text, str) for text in (file, *ids)):
-        return None
-    return (file, number, answers) if isinstance(number, int) else None
+    return row if len(row.cuis) == len(row.scores) else None
 
 
 def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Prediction]:
@@ -103,21 +104,23 @@ def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Predict
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        parsed = parse_prediction(line)
-        if parsed is None:
+        row = parse_prediction(line)
+        if row is None:
             expected = "`file`, `line`, `cuis` and as many `scores`"
             raise SapbertError(
                 Errors.E741.format(path=path, line=number, expected=expected)
             )
-        file, gold_line, answers = parsed
-        if (file, gold_line) in predictions:
+        if (row.file, row.line) in predictions:
             raise SapbertError(
                 Errors.E742.format(
-                    path=path, line=number, file=file, gold_line=gold_line
+                    path=path, line=number, file=row.file, gold_line=row.line
                 )
             )
-        known = [a._replace(cui=aliases.get(a.cui, a.cui)) for a in answers]
-        predictions[file, gold_line] = Prediction(number, known)
+        scored = enumerate(zip(row.cuis, row.scores, strict=True))
+        answers = [
+            Answer(n, aliases.get(cui, cui), score) for n, (cui, score) in scored
+        ]
+        predictions[row.file, row.line] = Prediction(number, answers)
     return predictions
 
 

@@ -19,6 +19,7 @@ from .error_causes import is_short_form
 from .regression import MentionContext
 
 MAX_K = 1000  # the deepest ranking
+MAX_SUGGESTED_K = 50
 SLACK = 2 * 10**-SCORE_DIGITS  # by which scores of two searches may differ
 
 STATES = {
@@ -190,10 +191,12 @@ def suggest(
         states.append("behind")
     found = [SUGGESTIONS[state].format(**values) for state in states]
     if context.defined and not context.long_form:
+        (linked,) = kb.link([context.defined], labels=[context.label], options=options)
         found.insert(
             0,
             f'The document defines it as "{context.defined}", but no component uses '
-            "that. Add `sapbert_abbreviations` to the pipeline, before the linker.",
+            "that. Add `sapbert_abbreviations` to the pipeline, before the linker: its "
+            f"concept is then {linked.cui or NIL}.",
         )
     elif is_short_form(context.mention) and not context.long_form:
         found.append(
@@ -202,7 +205,7 @@ def suggest(
         )
     if kb.embed([context.text]).truncated[0]:
         found.append("It is longer than the encoder reads. Mark a shorter mention.")
-    if (expected.rank or 0) > options.k:
+    if options.k < (expected.rank or 0) <= MAX_SUGGESTED_K:
         found.append(f"With `k = {expected.rank}` it is the last candidate.")
     return found
 

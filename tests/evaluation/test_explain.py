@@ -256,6 +256,7 @@ def test_suggest_the_component_for_abbreviations(kb: KnowledgeBase) -> None:
     context = MentionContext("HA", defined="heart attack")
     first = explain(kb, context, "C0000001").suggestions[0]
     assert first.startswith('The document defines it as "heart attack"')
+    assert first.endswith("its concept is then C0000001.")
     assert "looks like an abbreviation" in suggest(kb, "HA", "C0000001")
     assert "abbreviation" not in suggest(kb, "hand", "C0000001")
 

@@ -130,8 +130,8 @@ def test_from_mentions_with_several_ids_to_the_table(
     )
     (tmp_path / "xlbel_ja.test.tsv").write_text("mention\tids\npyrexia\tC0000004\n")
     paths = [tmp_path / f"xlbel_{language}.test.tsv" for language in ("en", "ja")]
-    results, _ = evaluate_kb(load_kb(str(sample_kb)), paths, EvaluationSettings())
-    write_json(tmp_path / "results.json", results)
+    evaluation = evaluate_kb(load_kb(sample_kb), paths, EvaluationSettings())
+    write_json(tmp_path / "results.json", evaluation.results)
     command = [f"ours={tmp_path}/results.json", "--output", str(tmp_path / "table.md")]
     result = CliRunner().invoke(app, [*command, "--json", str(tmp_path / "table.json")])
     assert result.exit_code == 0, result.output
