@@ -193,7 +193,7 @@ def format_page(
         "trained on, and one concept of each pair is one of them. A column is the area "
         "under the ROC curve of the cosine for pairs at two distances: 0 one concept, "
         "1 siblings, 2 parent and child, 3 neither, and of relations against 3 "
-        "([how](hierarchies.md#how-near-the-near-ones-are)); of "
+        "([how](hierarchies.md#evaluation)); of "
         f"{len(linking['sap'])} seeds mean ± sample standard deviation. Both kinds of "
         "training have the same number of steps.",
         "",
