@@ -18,6 +18,7 @@ from ..system.reading import check_file
 from .entities import (
     ATTRIBUTE_NAMES,
     AttributeNames,
+    LinkedEntity,
     Losses,
     NamedDoc,
     describe_entities,
@@ -53,16 +54,18 @@ def make_collection() -> Any:
     return collection
 
 
-def make_infons(entity: dict[str, Any]) -> dict[str, str]:
+INFONS = ("name", "score", "probability", "types", "codes", "candidates", "note")
+
+
+def make_infons(entity: LinkedEntity) -> dict[str, str]:
     """Return the fields of an entity as texts; lists and dicts as JSON.
 
     Empty fields are left out, except for the type.
     """
     infons = {TYPE: entity["label"]}
-    named = {ID: entity["cui"]}
-    for key in ("name", "score", "probability", "types", "codes", "candidates", "note"):
-        named[key] = entity[key]
-    for key, value in named.items():
+    fields = {ID if key == "cui" else key: value for key, value in entity.items()}
+    for key in (ID, *INFONS):
+        value = fields[key]
         if isinstance(value, (list, dict)) and value:
             infons[key] = json.dumps(value, ensure_ascii=False, allow_nan=False)
         elif value not in (None, [], {}):
@@ -71,7 +74,7 @@ def make_infons(entity: dict[str, Any]) -> dict[str, str]:
 
 
 def make_document(
-    number: Any, text: str, entities: Iterable[dict[str, Any]], *, include_text: bool
+    number: Any, text: str, entities: Iterable[LinkedEntity], *, include_text: bool
 ) -> Any:
     """Return a document with one passage; offsets are in characters."""
     passage = bioc.BioCPassage()

@@ -21,11 +21,11 @@ kb = load_kb(sys.argv[1])
 if limit:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-print("ready", flush=True)
 while True:
     copy_kb(kb, Path(sys.argv[2]))
     if limit:
         break
+    print("saved", flush=True)
 """
 
 
@@ -45,10 +45,10 @@ def test_a_killed_save_leaves_a_whole_kb(
     command = [sys.executable, "-c", COPY, str(sample_kb), str(own_kb), "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout
-    process.stdout.readline()
+    assert process.stdout.readline() == b"saved\n"
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL  # it was still saving
     assert contents(own_kb) == before  # the old or the new one, which are equal
     load_kb(own_kb)
 
