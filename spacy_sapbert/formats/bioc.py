@@ -40,6 +40,7 @@ UNREADABLE = (
 )
 SOURCE = "spacy-sapbert"
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
+INFONS = ("name", "score", "probability", "types", "codes", "candidates", "note")
 JSON_END = "]}"  # of a collection whose last field is its documents
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOST = "characters that XML has not replaced by \ufffd"
@@ -52,9 +53,6 @@ def make_collection() -> Any:
     collection = bioc.BioCCollection()
     collection.source, collection.date, collection.key = SOURCE, "", ""
     return collection
-
-
-INFONS = ("name", "score", "probability", "types", "codes", "candidates", "note")
 
 
 def make_infons(entity: LinkedEntity) -> dict[str, str]:
