@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import typer
+from spacy_sapbert.kb.layers import search_rows
 from wasabi import msg
 
 from benchmarks.machine import machine_line
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.layers import search_rows
 from spacy_sapbert.linking.candidates import Hit, has_text
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import LinkOptions

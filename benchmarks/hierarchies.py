@@ -47,7 +47,7 @@ def list_vocabularies() -> Iterator[Step]:
         # Who is held out is decided by ids alone: the same ones as of all together.
         yield Step(
             f"{name}-held-out.jsonl",
-            f"python -m training.data.hold_out $OUT/{name}.jsonl $OUT/{name}-rest.jsonl "
+            f"python -m training hold-out $OUT/{name}.jsonl $OUT/{name}-rest.jsonl "
             f"$OUT/{name}-held-out.jsonl",
         )
     three = " ".join(f"$OUT/{name}.jsonl" for name in VOCABULARIES)
@@ -56,15 +56,15 @@ def list_vocabularies() -> Iterator[Step]:
     )
     yield Step(
         "trained.jsonl",
-        "python -m training.data.hold_out $OUT/three.jsonl $OUT/trained.jsonl "
+        "python -m training hold-out $OUT/three.jsonl $OUT/trained.jsonl "
         "$OUT/held-out.jsonl",
     )
     yield Step(
-        "pairs.tsv", "python -m training.data.pairs $OUT/trained.jsonl $OUT/pairs.tsv"
+        "pairs.tsv", "python -m training pairs $OUT/trained.jsonl $OUT/pairs.tsv"
     )
     yield Step(
         "families.tsv",
-        "python -m training.data.families $OUT/trained.jsonl $OUT/families.tsv",
+        "python -m training families $OUT/trained.jsonl $OUT/families.tsv",
     )
 
 
@@ -78,7 +78,7 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
         for kind, more in (("sap", ""), ("hierarchical", hierarchy)):
             yield Step(
                 f"{kind}-{seed}",
-                f"python -m training.trainer.train_encoder $OUT/pairs.tsv $OUT/{kind}-{seed} "
+                f"python -m training train $OUT/pairs.tsv $OUT/{kind}-{seed} "
                 f"{more}--encoder.base $BASE --encoder.pooling mean --training.seed "
                 f"{seed} {options}".rstrip(),
             )
@@ -96,7 +96,7 @@ def list_steps(seeds: int, options: str) -> list[Step]:
     """Return all steps in order.
 
     seeds (int): How many encoders are trained of each kind.
-    options (str): Of `training.trainer.train_encoder`.
+    options (str): Of `python -m training train`.
     RETURNS (list[Step]): From vocabularies to results.
     """
     steps = [*list_vocabularies(), *list_training(seeds, options)]
@@ -114,7 +114,7 @@ def list_steps(seeds: int, options: str) -> list[Step]:
             steps.append(
                 Step(
                     f"{name}-{run}.json",
-                    f"python -m training.experiments.evaluate_hierarchy {encoder} $OUT/{name}"
+                    f"python -m training evaluate-hierarchy {encoder} $OUT/{name}"
                     f".jsonl $OUT/{name}-held-out.jsonl $OUT/{name}-{run}.json{more}",
                 )
             )
@@ -136,7 +136,7 @@ def list_steps(seeds: int, options: str) -> list[Step]:
 def render_areas(results: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Write the results of one vocabulary down.
 
-    results (dict[str, list[dict[str, Any]]]): From `training.experiments.evaluate_hierarchy`, by
+    results (dict[str, list[dict[str, Any]]]): From `evaluate-hierarchy`, by
         kind of encoder.
     RETURNS (list[str]): Lines of Markdown.
     """
@@ -190,7 +190,7 @@ def render_page(
     """Write the page.
 
     areas (dict[str, dict[str, list[dict[str, Any]]]]): From
-        `training.experiments.evaluate_hierarchy`, by vocabulary and kind of encoder.
+        `evaluate-hierarchy`, by vocabulary and kind of encoder.
     linking (dict[str, list[Run]]): From `read_run`, by kind of encoder.
     steps (Sequence[Step]): The commands.
     options (dict[str, str]): Of the command that writes this page.
@@ -239,7 +239,7 @@ def main(
     page: Path = typer.Option(..., help="Markdown to write."),
     seeds: int = typer.Option(3, min=1, help="Encoders of each kind to train."),
     train: str = typer.Option(
-        "", help="More options of training.trainer.train_encoder."
+        "", help="More options of `python -m training train`."
     ),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers-hierarchies.md

@@ -47,27 +47,27 @@ def list_training(options: str) -> Iterator[Step]:
         )
     yield Step(
         "translations.tsv",
-        "python -m training.data.translation_pairs $DATA/crosslingual/xling-eval-en.zip "
+        "python -m training translation-pairs $DATA/crosslingual/xling-eval-en.zip "
         "--members '*train.freq.5k.en-*' --output $OUT/translations.tsv",
     )
     yield Step(
         "base",
-        "python -m training.encoders.new_encoder $OUT/all.jsonl $OUT/base --body $BASE "
+        "python -m training new-encoder $OUT/all.jsonl $OUT/base --body $BASE "
         "--translations $OUT/translations.tsv",
     )
     for name in ("english", "all"):
         yield Step(
             f"{name}-pairs.tsv",
-            f"python -m training.data.pairs $OUT/{name}.jsonl $OUT/{name}-pairs.tsv",
+            f"python -m training pairs $OUT/{name}.jsonl $OUT/{name}-pairs.tsv",
         )
         yield Step(
             name,
-            f"python -m training.trainer.train_encoder $OUT/{name}-pairs.tsv $OUT/{name} "
+            f"python -m training train $OUT/{name}-pairs.tsv $OUT/{name} "
             f"--encoder.base $OUT/base --encoder.pooling mean {options}".rstrip(),
         )
     yield Step(
         "translated",
-        "python -m training.trainer.train_encoder $OUT/translations.tsv $OUT/translated "
+        "python -m training train $OUT/translations.tsv $OUT/translated "
         "--config training/configs/translations.cfg --encoder.base $OUT/all "
         "--encoder.pooling mean",
     )
@@ -76,7 +76,7 @@ def list_training(options: str) -> Iterator[Step]:
 def list_steps(options: str) -> list[Step]:
     """Return all steps in order.
 
-    options (str): Of `training.trainer.train_encoder`.
+    options (str): Of `python -m training train`.
     RETURNS (list[Step]): From vocabulary to results.
     """
     steps = list(list_training(options))
@@ -189,7 +189,7 @@ def main(
     out: Path = typer.Option(..., help="Folder for all that is made."),
     page: Path = typer.Option(..., help="Markdown to write."),
     train: str = typer.Option(
-        "", help="More options of training.trainer.train_encoder."
+        "", help="More options of `python -m training train`."
     ),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers-languages.md

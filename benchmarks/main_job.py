@@ -89,7 +89,7 @@ def main(
     )
     step(
         "pairs",
-        ["-m", "training.data.pairs", str(concepts), str(pairs), "--quiet"],
+        ["-m", "training", "pairs", str(concepts), str(pairs), "--quiet"],
         lambda: f"{sum(1 for _ in read_lines(pairs)):,} pairs",
     )
     step(

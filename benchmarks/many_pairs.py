@@ -63,7 +63,8 @@ def main(
                     file.write(line.encode("utf8"))
         command = [
             "-m",
-            "training.trainer.train_encoder",
+            "training",
+            "train",
             str(path),
             str(target),
             "--quiet",

@@ -22,15 +22,14 @@ from torch.nn.functional import normalize
 from wasabi import msg
 
 from benchmarks.machine import machine_line
-from training.data.batches import shuffled_batches
+from training.data.shuffling import shuffled_batches
 from training.data.tokenized_pairs import build_corpus
 from training.losses import schedules  # noqa: F401 (registers)
 from training.losses.miners import mine_hard_pairs
 from training.losses.multi_similarity import multi_similarity_loss
-from training.trainer.config import read_config
-from training.trainer.settings import make_settings
-from training.trainer.setup import make_parts
-from training.trainer.step import best_precision, collate_batch, train_step
+from training.trainer.batches import collate_batch
+from training.trainer.settings import make_settings, read_config
+from training.trainer.step import find_precision, make_state, train_step
 
 
 def random_vectors(rows: int, width: int) -> tuple[Tensor, Tensor]:
@@ -112,16 +111,16 @@ def measure_step(
         "training.precision": precision,
     }
     settings = make_settings(read_config(None, overrides))
-    tokenizer, parts = make_parts(settings, "cpu", 0)
+    tokenizer, parts = make_state(settings, "cpu", 0)
     with tempfile.TemporaryDirectory() as folder:
         corpus = build_corpus(
             pairs, Path(folder) / "corpus", tokenizer, max_length=25, lowercase=True
         )
-        size, seconds = settings.batch_size, []
+        size, seconds = settings.training.batch_size, []
         for number in range(repeats + 1):
             batches = shuffled_batches(len(corpus), size=size, seed=0, epoch=number)
             batch = collate_batch(corpus, next(batches), settings)
-            seconds.append(train_step(*parts, batch, settings).seconds)
+            seconds.append(train_step(parts, batch, settings).seconds)
     return statistics.median(seconds[1:])
 
 
@@ -136,7 +135,7 @@ def main(
     """encoder + pairs.tsv -> table"""
     msg.text(machine_line())
     threads = threads or torch.get_num_threads()
-    precision = best_precision("cpu")
+    precision = find_precision("cpu")
     rows: list[tuple[str, ...]] = []
     alone = multiprocessing.get_context("spawn")
     for names in (512, 1024, 2048):

@@ -250,7 +250,7 @@ def main(
     page: Path = typer.Option(..., help="Markdown to write."),
     seeds: int = typer.Option(3, min=1, help="Encoders to train."),
     train: str = typer.Option(
-        "", help="More options of training.trainer.train_encoder."
+        "", help="More options of `python -m training train`."
     ),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers.md

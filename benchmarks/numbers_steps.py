@@ -9,7 +9,7 @@ ALIASES = "--aliases $DATA/mesh-rrf/aliases.tsv.gz"
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Return the steps from a vocabulary to an encoder for each seed, one fine-tuned."""
+    """Yield the steps from a vocabulary to one encoder a seed, one fine-tuned."""
     yield Step(
         "mesh.jsonl",
         "spacy sapbert concepts $DATA/mesh-rrf --output $OUT/mesh.jsonl "
@@ -17,24 +17,24 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
     )
     yield Step(
         "mesh-pairs.tsv",
-        "python -m training.data.pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv",
+        "python -m training pairs $OUT/mesh.jsonl $OUT/mesh-pairs.tsv",
     )
     train = " ".join(f"$DATA/eval/{name}.train.tsv.gz" for name in CORPORA)
     yield Step(
         "train-pairs.tsv",
-        f"python -m training.data.finetune_pairs {train} --concepts $OUT/mesh.jsonl "
+        f"python -m training finetune-pairs {train} --concepts $OUT/mesh.jsonl "
         f"{ALIASES} --output $OUT/train-pairs.tsv",
     )
     for seed in range(seeds):
         yield Step(
             f"trained-{seed}",
-            f"python -m training.trainer.train_encoder $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
+            f"python -m training train $OUT/mesh-pairs.tsv $OUT/trained-{seed} "
             f"--encoder.base $BASE --encoder.pooling mean --training.seed {seed} "
             f"{options}".rstrip(),
         )
     yield Step(
         "fine-tuned-0",
-        "python -m training.trainer.train_encoder $OUT/train-pairs.tsv $OUT/fine-tuned-0 "
+        "python -m training train $OUT/train-pairs.tsv $OUT/fine-tuned-0 "
         "--config training/configs/finetune_scientific.cfg --encoder.base "
         "$OUT/trained-0 --encoder.pooling mean",
     )
@@ -86,7 +86,7 @@ def list_medic(seeds: int) -> Iterator[Step]:
     )
     yield Step(
         "medic.jsonl",
-        "python -m training.corpora.biosyn_names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
+        "python -m training biosyn-names $OUT/medic-raw.jsonl $OUT/medic.jsonl",
     )
     texts = {
         "ncbi-train": "NCBItrainset_corpus",
@@ -97,7 +97,8 @@ def list_medic(seeds: int) -> Iterator[Step]:
     for name, file in texts.items():
         yield Step(
             f"{name}.tsv",
-            f"python -m training.corpora.biosyn_mentions $DATA/eval-text/{file}.txt.gz --format "
+            "python -m training biosyn-mentions "
+            f"$DATA/eval-text/{file}.txt.gz --format "
             f"pubtator --drop-prefix OMIM: --dictionary $OUT/medic.jsonl --output "
             f"$OUT/{name}.tsv",
         )
@@ -107,7 +108,7 @@ def list_medic(seeds: int) -> Iterator[Step]:
     for name in ("ncbi", "bc5cdr"):
         yield Step(
             f"medic-{name}.jsonl",
-            f"python -m training.data.add_mentions $OUT/medic.jsonl "
+            f"python -m training add-mentions $OUT/medic.jsonl "
             f"$OUT/{name}-train.tsv --output $OUT/medic-{name}.jsonl",
         )
         dev, seen = f"$OUT/{name}-dev.tsv", f"--seen $OUT/{name}-train.tsv"
@@ -118,7 +119,7 @@ def list_steps(seeds: int, options: str) -> list[Step]:
     """Return all steps in order.
 
     seeds (int): How many encoders are trained.
-    options (str): Of `training.trainer.train_encoder`.
+    options (str): Of `python -m training train`.
     RETURNS (list[Step]): From vocabularies to comparisons.
     """
     dev = [f"$DATA/eval/{name}.dev.tsv.gz" for name in CORPORA]

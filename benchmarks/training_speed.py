@@ -27,16 +27,22 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.system.writing import write_json
-from training.data.batches import pad_names, prefetch, shuffled_batches
+from training.data.prefetch import prefetch
+from training.data.shuffling import shuffled_batches
 from training.data.tokenized_pairs import Corpus, build_corpus
+from training.encoders.embedding import DTYPES, autocast
 from training.losses import miners as mining  # noqa: F401
 from training.losses import multi_similarity as losses  # noqa: F401 (registers)
 from training.losses import schedules  # noqa: F401
-from training.trainer.config import read_config
+from training.trainer.batches import Source, iter_batches, pad_names
 from training.trainer.distributed import ALONE
-from training.trainer.settings import TrainingSettings, make_settings
-from training.trainer.setup import Parts, Source, collated_batches, make_parts
-from training.trainer.step import DTYPES, autocast, best_precision, train_step
+from training.trainer.settings import TrainingSettings, make_settings, read_config
+from training.trainer.step import (
+    TrainingState,
+    find_precision,
+    make_state,
+    train_step,
+)
 
 ALL_PAIRS = 11_800_000  # of UMLS 2020AA
 LONGEST = 25
@@ -85,24 +91,22 @@ def wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def ours(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
+def ours(parts: TrainingState, corpus: Corpus, settings: TrainingSettings) -> Step:
     """Train as the project does."""
     pin = parts.model.device.type == "cuda"
     sources = [Source("pairs", Path("pairs.tsv"), corpus)]
-    batches = prefetch(
-        collated_batches(sources, settings, done=0, ranks=ALONE, pin=pin)
-    )
+    batches = prefetch(iter_batches(sources, settings, done=0, ranks=ALONE, pin=pin))
 
     def step() -> tuple[int, int]:
         _, _, batch = next(batches)
-        train_step(*parts, batch, settings)
+        train_step(parts, batch, settings)
         wordpieces = sum(int(mask.sum()) for _, mask in batch.chunks)
         return len(batch.labels), wordpieces
 
     return step
 
 
-def plain(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
+def plain(parts: TrainingState, corpus: Corpus, settings: TrainingSettings) -> Step:
     """Train as a plain loop does: pad to 25, mine and compare with the library."""
     from pytorch_metric_learning.losses import MultiSimilarityLoss
     from pytorch_metric_learning.miners import TripletMarginMiner
@@ -116,7 +120,7 @@ def plain(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
         epoch = 0
         while True:
             yield from shuffled_batches(
-                len(corpus), size=settings.batch_size, seed=0, epoch=epoch
+                len(corpus), size=settings.training.batch_size, seed=0, epoch=epoch
             )
             epoch += 1
 
@@ -130,9 +134,9 @@ def plain(parts: Parts, corpus: Corpus, settings: TrainingSettings) -> Step:
             for array in pad_names(corpus, names, multiple_of=LONGEST)
         )
         labels = torch.from_numpy(np.tile(corpus.labels[batch], 2)).to(device)
-        with autocast(device.type, settings.precision):
+        with autocast(device.type, settings.training.precision):
             states = model(input_ids=ids, attention_mask=mask).last_hidden_state
-        vectors = POOLINGS[settings.pooling](states.float(), mask)
+        vectors = POOLINGS[settings.encoder.pooling](states.float(), mask)
         vectors = functional.normalize(vectors, dim=1)
         loss = loss_function(vectors, labels, miner(vectors, labels))
         scaler.scale(loss).backward()
@@ -194,7 +198,7 @@ def measure_encoder(
         settings = make_settings(
             read_config(None, {**overrides, "training.compile": compiled})
         )
-        _, parts = make_parts(settings, device, 0)
+        _, parts = make_state(settings, device, 0)
         found[kind] = measure(
             maker(parts, corpus, settings), device, steps=steps, warm=warm
         )
@@ -246,7 +250,7 @@ def main(
     """pairs.tsv + encoders -> table"""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    precision = best_precision(device)
+    precision = find_precision(device)
     size = matrix or (8192 if device == "cuda" else 1024)
     peak = measure_peak(device, precision, size)
     rows: list[tuple] = []

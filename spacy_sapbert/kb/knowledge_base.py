@@ -3,10 +3,11 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..encoder.name_encoder import Embeddings
 from ..errors import Errors, SapbertError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
@@ -17,13 +18,19 @@ from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
 from .cache import LruCache
 from .filtering import FilterResult, resolve_filter
-from .indexes.layered import LayeredIndex, search_among
-from .indexes.registry import Index, load_index
+from .indexes.layered import search_among
+from .indexes.registry import Index
 from .installed import find_kb
+from .loading import (
+    add_overlay_index,
+    find_overlay,
+    load_all_ngrams,
+    load_base_index,
+    load_encoder,
+)
 from .manifest import OVERLAY_FORMAT, Manifest, read_manifest, verify_files
 from .mention_search import link_broader, load_concept_info, search_mentions
-from .ngrams.index import FOLDER as NGRAMS_FOLDER
-from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
+from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
 from .store import Store, name_key
 
@@ -33,21 +40,6 @@ if TYPE_CHECKING:
 FILTER_CACHE = 16  # filters
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
-
-
-class Embeddings(NamedTuple):
-    """Embedded texts.
-
-    vectors (np.ndarray): Unit vectors in float32, zero for texts that the encoder
-        cannot read. Shape: (n, width).
-    truncated (np.ndarray): Texts longer than the maximum of the encoder, bool.
-        Shape: (n,).
-    readable (np.ndarray): Texts with a token that the encoder has, bool. Shape: (n,).
-    """
-
-    vectors: np.ndarray
-    truncated: np.ndarray
-    readable: np.ndarray
 
 
 def load_kb(
@@ -118,8 +110,7 @@ class KnowledgeBase:
     @property
     def overlay_folder(self) -> Path | None:
         """Folder of the overlay, if there is one."""
-        overlay = self.manifest.overlay
-        return None if overlay is None else self.folder / overlay.folder
+        return find_overlay(self.folder, self.manifest)
 
     @property
     def rows(self) -> int:
@@ -132,61 +123,22 @@ class KnowledgeBase:
         """The encoder, loaded when first used."""
         with self.lock:
             if self.loaded_encoder is None:
-                self.loaded_encoder = self.load_encoder()
+                self.loaded_encoder = load_encoder(
+                    self.folder, self.manifest, self.given_encoder
+                )
         return self.loaded_encoder
-
-    def load_encoder(self) -> "NameModel":
-        """Load the encoder of the folder.
-
-        RAISES (SapbertError): If its vectors are not as wide as those of the index, or
-            the engine cannot run it.
-        """
-        from ..encoder.huggingface import EncoderSettings
-        from ..encoder.name_encoder import create_encoder, open_encoder
-
-        model = self.given_encoder or create_encoder()
-        record = self.manifest.encoder
-        settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
-        engine, _, _ = model.attrs["run"]
-        if engine not in self.manifest.engines:
-            raise SapbertError(Errors.E222.format(path=self.folder / "encoder"))
-        open_encoder(model, self.folder / "encoder", settings=settings)
-        if model.get_dim("nO") != record.width:
-            raise SapbertError(
-                Errors.E307.format(got=model.get_dim("nO"), width=record.width)
-            )
-        return model
 
     @property
     def index(self) -> Index:
         """The index, loaded when first used."""
         with self.lock:
             if self.loaded_index is None:
-                self.loaded_index = self.load_index()
+                if self.loaded_base is None:
+                    self.loaded_base = load_base_index(self.folder, self.manifest)
+                self.loaded_index = add_overlay_index(
+                    self.loaded_base, self.folder, self.manifest
+                )
         return self.loaded_index
-
-    def load_index(self) -> Index:
-        """Load the index of the folder and, if there is one, of the overlay."""
-        record, width = self.manifest.index, self.manifest.encoder.width
-        rows, overlay = self.manifest.counts.rows, self.manifest.overlay
-        if self.loaded_base is None:
-            self.loaded_base = load_index(
-                self.folder,
-                backend=record.backend,
-                settings=record.settings,
-                rows=rows,
-                width=width,
-            )
-        if self.overlay_folder is None or not overlay or not overlay.rows:
-            return self.loaded_base
-        added = load_index(
-            self.overlay_folder,
-            backend="exact",
-            settings={},
-            rows=overlay.rows,
-            width=width,
-        )
-        return LayeredIndex([(0, self.loaded_base), (rows, added)])
 
     @property
     def ngrams(self) -> NgramIndex | NgramLayers:
@@ -194,17 +146,9 @@ class KnowledgeBase:
 
         RAISES (SapbertError): If the knowledge base was built without them.
         """
-        if not self.manifest.ngrams:
-            raise SapbertError(Errors.E340)
         with self.lock:
             if self.loaded_ngrams is None:
-                rows, overlay = self.manifest.counts.rows, self.manifest.overlay
-                base = load_ngrams(self.folder / NGRAMS_FOLDER, rows=rows)
-                self.loaded_ngrams = base
-                if self.overlay_folder is not None and overlay and overlay.rows:
-                    folder = self.overlay_folder / NGRAMS_FOLDER
-                    added = load_ngrams(folder, rows=overlay.rows)
-                    self.loaded_ngrams = NgramLayers([(0, base), (rows, added)])
+                self.loaded_ngrams = load_all_ngrams(self.folder, self.manifest)
         return self.loaded_ngrams
 
     def embed(self, texts: Sequence[str]) -> Embeddings:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import hierarchies, languages
 from benchmarks.steps import Step
-from training.experiments.evaluate_hierarchy import judge_encoder
+from training.experiments.evaluate_hierarchy import score_encoder
 from training.experiments.held_out_pairs import NamePair
 from training.experiments.summarize_runs import Key, Run
 
@@ -68,7 +68,7 @@ def test_the_page_of_hierarchies_has_areas_and_accuracies(tiny_encoder: Path) ->
         NamePair("3", "fever", "hip"),
         NamePair("isa", "fever", "symptom"),
     ]
-    result = json.loads(json.dumps(judge_encoder(str(tiny_encoder), pairs)))
+    result = json.loads(json.dumps(score_encoder(str(tiny_encoder), pairs)))
     without = {**result, "auc": {**result["auc"], "0-1": None}}
     del without["relatedness"]
     runs = {"base": [result], "sap": [result] * 2, "hierarchical": [result] * 2}

@@ -34,7 +34,7 @@ def test_a_step_runs_once_and_ends_the_whole_if_it_fails(
     places = {"DATA": str(concepts_file.parent), "OUT": str(tmp_path)}
     step = Step(
         "pairs.tsv",
-        f"python -m training.data.pairs $DATA/{concepts_file.name} $OUT/pairs.tsv --quiet",
+        f"python -m training pairs $DATA/{concepts_file.name} $OUT/pairs.tsv --quiet",
     )
     run_step(step, places, tmp_path)
     made = (tmp_path / "pairs.tsv").stat().st_mtime_ns
@@ -42,7 +42,7 @@ def test_a_step_runs_once_and_ends_the_whole_if_it_fails(
     assert (tmp_path / "pairs.tsv").stat().st_mtime_ns == made
     with pytest.raises(typer.Exit):
         run_step(
-            Step("x", "python -m training.data.pairs $DATA/none $OUT/x"),
+            Step("x", "python -m training pairs $DATA/none $OUT/x"),
             places,
             tmp_path,
         )

@@ -22,9 +22,8 @@ from spacy_sapbert.encoder.name_encoder import (
 from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.build import build_kb, export_kb
 from spacy_sapbert.kb.copying import copy_kb
-from spacy_sapbert.kb.export import export_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.manifest import read_manifest
 

@@ -20,13 +20,11 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.encoders.embedding import embed_texts
 from training.encoders.new_encoder import make_encoder
 from training.losses import miners as mining  # noqa: F401
 from training.losses import multi_similarity as losses  # noqa: F401 (registers)
 from training.losses import schedules  # noqa: F401
-from training.trainer.config import read_config
-from training.trainer.settings import make_settings
-from training.trainer.validation import embed_texts
 
 NAMES = {
     "C1": "Fever 发热 発熱 ไข้ حمى חום 열 лихорадка πυρετός ज्वर",
@@ -251,7 +249,7 @@ def test_a_cased_xlm_roberta_links_and_keeps_case(
     states = model(**inputs).last_hidden_state[0].mean(0).detach().numpy()
     np.testing.assert_allclose(alone[0], states / np.linalg.norm(states), atol=1e-5)
     # and as training runs it, which hands vectors of pieces to the encoder
-    pooled = {"encoder.pooling": "mean", "training.precision": "float32"}
-    settings = make_settings(read_config(None, pooled))
-    trained = embed_texts(model, tokenizer, names, settings).numpy()
+    trained = embed_texts(
+        model, tokenizer, names, pooling="mean", max_length=25
+    ).numpy()
     np.testing.assert_allclose(trained, alone, atol=1e-5)

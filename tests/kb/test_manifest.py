@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.cli.kb import describe_manifest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.manifest import (
     Calibration,
-    describe_manifest,
     read_manifest,
     write_calibration,
 )

@@ -100,7 +100,7 @@ def test_a_mention_under_the_threshold_has_a_parent_of_its_candidates(
     assert (plain.note, plain.cui) == ("below_threshold", None)
     assert (linked.note, linked.cui) == ("broader", "F")
     assert linked.candidates == plain.candidates
-    assert linked.counted == []
+    assert linked.accepted == []
     assert kb[linked.cui].name == "fever"
 
 
@@ -155,9 +155,10 @@ def test_what_was_added_is_above_and_what_was_removed_is_not(
     import shutil
 
     kb = load_kb(shutil.copytree(folder, tmp_path / "kb"))
-    add_concepts(kb, [Concept("L", ["organ"]), Concept("H", ["it"], parents=["L"])])
+    added = [Concept("L", ["organ"]), Concept("H", ["it"], parents=["L"])]
+    kb = add_concepts(kb, added)
     assert kb.link(["feverish"], **only("H", "L"))[0].cui == "L"
-    remove_concepts(kb, ["F"])
+    kb = remove_concepts(kb, ["F"])
     settings: Any = {**BROADER, "filter": {"allow": ["F1", "F2", "F"]}}
     assert kb.link(["feverish"], **settings)[0].note == "below_threshold"
 

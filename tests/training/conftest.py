@@ -9,11 +9,8 @@ from confection import Config
 
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.data.families import write_families
-from training.losses import miners as mining  # noqa: F401
-from training.losses import multi_similarity as losses  # noqa: F401 (registers)
-from training.losses import other_losses, schedules  # noqa: F401
-from training.trainer.config import read_config
 from training.trainer.run import train
+from training.trainer.settings import read_config
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 

@@ -3,11 +3,14 @@ from pathlib import Path
 import pytest
 import spacy
 
-from training.assemble import main
+from spacy_sapbert.errors import SapbertError
+from training.assemble import assemble_command
 
 
-def test_assembled_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
-    main(sample_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True)
+def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
+    assemble_command(
+        sample_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True
+    )
     nlp = spacy.load(tmp_path / "pipeline")
     doc = nlp("She had a heart attack, then fever.")
     assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [
@@ -18,9 +21,10 @@ def test_assembled_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -
     assert "8 concepts" in nlp.meta["description"]
 
 
-def test_a_damaged_kb_is_not_assembled(own_kb: Path, tmp_path: Path) -> None:
+def test_assemble_refuses_a_damaged_kb(own_kb: Path, tmp_path: Path) -> None:
     (own_kb / "concepts.db").unlink()
-    with pytest.raises(SystemExit) as caught:
-        main(own_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True)
-    assert caught.value.code == 1
+    with pytest.raises(SapbertError):
+        assemble_command(
+            own_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True
+        )
     assert not (tmp_path / "pipeline").exists()

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import NOWHERE, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 SPLITS = ("train", "validation", "test")
 FOLDS = range(10)
@@ -15,14 +15,7 @@ FIELDS = 3
 
 
 def choose_file(path: Path, *, fold: int, split: str) -> Path:
-    """Name the file of a fold.
-
-    path (Path): The folder of all folds; or a file, which is taken as it is.
-    fold (int): 0 to 9.
-    split (str): One of `SPLITS`.
-    RETURNS (Path): The file.
-    RAISES (SapbertError): If there is no such fold or split.
-    """
+    """Return the file of a fold in a folder; a file is returned as it is."""
     if fold not in FOLDS:
         raise SapbertError(
             Errors.E605.format(setting="fold", known=list(FOLDS), value=fold)
@@ -37,11 +30,11 @@ def choose_file(path: Path, *, fold: int, split: str) -> Path:
 def read_askapatient(
     path: Path, *, fold: int = 0, split: str = "test"
 ) -> Iterator[GoldDocument]:
-    """Read lines of an id, the name of the concept and a mention, parted by tabs.
+    """Read lines of an id, the name of the concept and a mention, separated by tabs.
 
     path (Path): The folder with `AskAPatient.fold-0.train.txt` and the like, or one of
         these files.
-    fold (int): 0 to 9; figures are the mean of all.
+    fold (int): 0 to 9; published results are the mean of all.
     split (str): "train", "validation" or "test".
     YIELDS (GoldDocument): Each line, without text; its id is the number of the line.
     RAISES (SapbertError): If there is no such fold; with file and line, at the first

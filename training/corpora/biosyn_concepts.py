@@ -1,24 +1,19 @@
-"""BioSyn's processed folders: one `.concept` file for each document, without text."""
+"""BioSyn's preprocessed folders: a `.concept` file for each document, without text."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import BARS
 from spacy_sapbert.formats.gold import NOWHERE, parse_offsets, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 FIELDS = 5
 
 
 def list_concept_files(path: Path) -> list[Path]:
-    """List the files of a corpus.
-
-    path (Path): A folder, or one file.
-    RETURNS (list[Path]): Its `.concept` files, sorted.
-    RAISES (SapbertError): If a folder has none.
-    """
+    """Return the `.concept` files of a folder, sorted; a file is returned alone."""
     if not path.is_dir():
         return [path]
     files = sorted(path.glob("*.concept"))
@@ -35,10 +30,7 @@ def read_line(
     bars_join_parts: bool,
     split_composites: bool,
 ) -> Iterator[GoldSpan]:
-    """Read a line of a `.concept` file; see `read_biosyn_concepts`.
-
-    YIELDS (GoldSpan): The mention, or each part of it.
-    """
+    """Parse a line of a `.concept` file, and yield the mention or each part of it."""
     fields = line.split(BARS)
     if len(fields) != FIELDS:
         raise SapbertError(
@@ -70,14 +62,14 @@ def read_biosyn_concepts(
 ) -> Iterator[GoldDocument]:
     """Read lines `pmid||start|end||type||mention||ids`.
 
-    Mentions are as BioSyn's pre-processing left them: lower case, without punctuation,
-    abbreviations expanded. The offsets are those in the text before that.
+    BioSyn has preprocessed the mentions: lower case, without punctuation, abbreviations
+    expanded. The offsets are those in the original text.
 
     path (Path): A folder of `.concept` files, or one file.
     bars_join_parts (bool): `A|B` means A and B. BioSyn takes either.
-    split_composites (bool): Give each part of `breast cancer|ovarian cancer` alone if
-        there are as many ids; a part has no offsets. Else it is one mention with bars.
-    YIELDS (GoldDocument): Each file, also without a mention; its id is the file's name.
+    split_composites (bool): Yield each part of `breast cancer|ovarian cancer` without
+        offsets, if there are as many ids. Otherwise it is one mention with bars.
+    YIELDS (GoldDocument): Each file, also without a mention, with its name as id.
     RAISES (SapbertError): With file and line, at the first bad line.
     SOURCE: Sung et al. (2020), `preprocess.py` and the data released with it.
     """

@@ -1,18 +1,15 @@
-"""annotated corpus → mentions.tsv, pre-processed as BioSyn does it."""
+"""Annotated corpus → mentions.tsv, preprocessed as by BioSyn."""
 
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import (
-    NamedTuple,
-)
+from typing import NamedTuple
 
 import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
     group_aliases,
@@ -26,6 +23,7 @@ from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
 from training.corpora.composites import split_composite
 from training.corpora.convert import TABLE_SUFFIXES, write_table
 from training.corpora.registry import FORMATS, GoldDocument, GoldSpan, read_corpus
+from training.errors import Errors, SapbertError
 
 MOST_ROUNDS = 3  # long forms with short forms in them
 PART_IDS = ("own", "all")
@@ -41,16 +39,16 @@ COUNTED = (
     "not in the dictionary, dropped",
 )
 
-Covers = Callable[[str], frozenset[str]]
+FindConcepts = Callable[[str], frozenset[str]]
 Parts = list[list[str]]
 
 
 class Steps(NamedTuple):
-    """How the steps are done that may be left out.
+    """Optional steps.
 
-    abbreviations (bool): Expand what the document defines.
-    composites (bool): Split what means several concepts.
-    part_ids (str): Of a part of a composite: "own", or "all" = those of all parts.
+    abbreviations (bool): Expand abbreviations that the document defines.
+    composites (bool): Split mentions of several concepts.
+    part_ids (str): Ids of a part of a composite: "own", or "all" = those of all parts.
     """
 
     abbreviations: bool = True
@@ -61,28 +59,28 @@ class Steps(NamedTuple):
 ALL_STEPS = Steps()
 
 
-class Known(NamedTuple):
-    """What the dictionary has.
+class KnownConcepts(NamedTuple):
+    """Look-ups in the dictionary.
 
-    covers (Covers): Gives the concepts that an id means.
-    named (Covers): Gives the concepts that have a name, which is pre-processed.
+    by_id (FindConcepts): The concepts of an id.
+    by_name (FindConcepts): The concepts with a preprocessed name.
     """
 
-    covers: Covers
-    named: Covers
+    by_id: FindConcepts
+    by_name: FindConcepts
 
 
 def expand_abbreviations(
     mention: str, long_forms: dict[str, str], *, within: tuple[str, ...] = ()
 ) -> str:
-    """Put long forms for short ones, also in the long forms.
+    """Replace short forms by long forms, also inside the long forms.
 
     mention (str): The mention.
     long_forms (dict[str, str]): From `find_long_forms`.
-    within (tuple[str, ...]): The short forms that this text stands for. They are not
-        expanded again, so that two that stand for each other come to an end.
-    RETURNS (str): With long forms for each token, or two, that equal a short form, also
-        between `/` and before commas. Single blanks.
+    within (tuple[str, ...]): Short forms that are being expanded. They are not expanded
+        again, so the recursion ends.
+    RETURNS (str): With the long form of each token, or two, that equals a short form,
+        also around `/` and before commas. Single blanks.
     """
 
     def expand(token: str) -> str:
@@ -103,48 +101,45 @@ def expand_abbreviations(
             expanded = expand(token)
             if expanded != token:
                 break
-        else:  # "DMD/BMD" may be a short form as a whole, and was tried first
+        else:  # "DMD/BMD" can be a short form as a whole, which was tried first
             expanded = "/".join(map(expand, token.split("/")))
         done.append(expanded)
         del tokens[:size]
     return " ".join(done)
 
 
-def know_dictionary(concepts: Iterable[Concept], aliases: dict[str, str]) -> Known:
-    """Remember the ids and names of a dictionary.
-
-    concepts (Iterable[Concept]): Pre-processed or not.
-    aliases (dict[str, str]): Ids that another one stands for.
-    RETURNS (Known): What it has; of several aliases the one that stands for them.
-    """
+def index_dictionary(
+    concepts: Iterable[Concept], aliases: dict[str, str]
+) -> KnownConcepts:
+    """Build look-ups of the ids and preprocessed names of a dictionary."""
     dictionary = read_dictionary(preprocess_concepts(concepts, Counter()))
     groups = group_aliases(aliases)
 
-    def covers(cui: str) -> frozenset[str]:
+    def by_id(cui: str) -> frozenset[str]:
         return find_concepts(cui, dictionary.lookup, aliases, groups)
 
-    def named(name: str) -> frozenset[str]:
+    def by_name(name: str) -> frozenset[str]:
         row = dictionary.names.get(name)
         cuis = [] if row is None else dictionary.cuis[row]
         return frozenset(aliases.get(cui, cui) for cui in cuis)
 
-    return Known(covers, named)
+    return KnownConcepts(by_id, by_name)
 
 
-def order_parts(names: list[str], parts: Parts, known: Known) -> Parts:
-    """Return the parts of a composite their ids, which may be annotated in another order.
+def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
+    """Assign ids to the parts of a composite; they can be annotated in another order.
 
     names (list[str]): The parts of the mention, in order.
     parts (Parts): As many lists of ids.
-    known (Known): The dictionary.
-    RETURNS (Parts): Those of each name: the first whose concept bears that very name;
-        what is left goes to the other names in order.
+    known (KnownConcepts): The dictionary.
+    RETURNS (Parts): The ids of each name: first those of a concept with exactly that
+        name; the other names get the remaining ids in order.
     """
     left = list(parts)
     found: list[list[str] | None] = []
     for name in names:
-        named = known.named(preprocess_name(name))
-        own = (part for part in left if any(named & known.covers(c) for c in part))
+        named = known.by_name(preprocess_name(name))
+        own = (part for part in left if any(named & known.by_id(c) for c in part))
         found.append(next(own, None))
         if found[-1] is not None:
             left.remove(found[-1])
@@ -152,16 +147,12 @@ def order_parts(names: list[str], parts: Parts, known: Known) -> Parts:
 
 
 def split_span(
-    span: GoldSpan, steps: Steps, known: Known | None, counts: Counter[str]
+    span: GoldSpan, steps: Steps, known: KnownConcepts | None, counts: Counter[str]
 ) -> list[GoldSpan]:
-    """Split a composite, if it has as many parts as it has concepts.
+    """Split a composite if it has as many parts as concepts.
 
-    span (GoldSpan): A mention.
-    steps (Steps): How it is done.
-    known (Known | None): The dictionary.
-    counts (Counter[str]): Is added to.
-    RETURNS (list[GoldSpan]): A mention of each part, at the place of the whole, or the
-        mention alone.
+    RETURNS (list[GoldSpan]): A mention for each part, with the offsets of the whole; or
+        the mention alone.
     """
     if not steps.composites or len(span.parts) < 2:
         return [span]
@@ -181,20 +172,13 @@ def split_span(
     ]
 
 
-def is_kept(span: GoldSpan, known: Known | None, counts: Counter[str]) -> bool:
-    """Return whether a mention is asked for at all.
-
-    span (GoldSpan): A pre-processed mention.
-    known (Known | None): The dictionary; None = ids do not matter.
-    counts (Counter[str]): Is added to.
-    RETURNS (bool): Whether something is left of it, and each of its parts has an id
-        that the dictionary has.
-    """
+def is_kept(span: GoldSpan, known: KnownConcepts | None, counts: Counter[str]) -> bool:
+    """Return whether a preprocessed mention has text, and ids that are known."""
     if not span.mention:
         counts["of punctuation only, dropped"] += 1
     elif known and not span.parts:
         counts["without an id, dropped"] += 1
-    elif known and not all(any(map(known.covers, part)) for part in span.parts):
+    elif known and not all(any(map(known.by_id, part)) for part in span.parts):
         counts["not in the dictionary, dropped"] += 1
     else:
         return True
@@ -205,15 +189,16 @@ def preprocess_documents(
     documents: Iterable[GoldDocument],
     counts: Counter[str],
     steps: Steps = ALL_STEPS,
-    known: Known | None = None,
+    known: KnownConcepts | None = None,
 ) -> Iterator[GoldDocument]:
-    """Pre-process the mentions of a corpus.
+    """Preprocess the mentions of a corpus.
 
     documents (Iterable[GoldDocument]): From `read_corpus`.
-    counts (Counter[str]): Is added to.
-    steps (Steps): How it is done.
-    known (Known | None): The dictionary; None = no mention is dropped for its ids.
-    YIELDS (GoldDocument): With other mentions; their offsets are those of the text.
+    counts (Counter[str]): Updated.
+    steps (Steps): Optional steps.
+    known (KnownConcepts | None): The dictionary; None = no mention is dropped for its
+        ids.
+    YIELDS (GoldDocument): With changed mentions; their offsets stay those of the text.
     SOURCE: Sung et al. (2020).
     """
     counts.update(dict.fromkeys(COUNTED, 0))
@@ -234,7 +219,7 @@ def preprocess_documents(
         yield document._replace(spans=kept)
 
 
-def main(
+def biosyn_mentions_command(
     corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
     format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
     output: Path = typer.Option(..., help="mentions.tsv or mentions.tsv.gz to write."),
@@ -245,10 +230,10 @@ def main(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     prefix: str = typer.Option(
-        "", help="Put before ids without a colon, e.g. MESH:", show_default=False
+        "", help="Add to ids without a colon, e.g. MESH:", show_default=False
     ),
     drop_prefix: str = typer.Option(
-        "", help="Taken from ids that have it, e.g. UMLS:", show_default=False
+        "", help="Remove from ids, e.g. UMLS:", show_default=False
     ),
     bars_join_parts: bool | None = typer.Option(
         None,
@@ -262,40 +247,31 @@ def main(
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """annotated corpus -> mentions.tsv, pre-processed
-
-    Example: python -m training.corpora.biosyn_mentions corpus/NCBIdevelopset_corpus.txt
+    """Example: python -m training biosyn-mentions corpus/NCBIdevelopset_corpus.txt
     --format pubtator --dictionary corpus/ncbi/concepts.jsonl --output
     corpus/ncbi/dev.tsv
     """
-    given = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
+    options = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
     counts: Counter[str] = Counter()
-    try:
-        if part_ids not in PART_IDS:
-            raise SapbertError(
-                Errors.E605.format(setting="part-ids", known=PART_IDS, value=part_ids)
-            )
-        if not output.name.endswith(TABLE_SUFFIXES):
-            raise SapbertError(
-                Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
-            )
-        ids = read_aliases(aliases) if aliases else {}
-        known = know_dictionary(read_concepts(dictionary), ids) if dictionary else None
-        documents = read_corpus(
-            corpus, format, prefix=prefix, drop_prefix=drop_prefix, **given
+    if part_ids not in PART_IDS:
+        raise SapbertError(
+            Errors.E605.format(setting="part-ids", known=PART_IDS, value=part_ids)
         )
-        bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
-        steps = Steps(abbreviations, composites, part_ids)
-        with write_atomically(output) as file:
-            write_table(preprocess_documents(bar, counts, steps, known), file, counts)
-            if not counts["written"]:
-                raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    if not output.name.endswith(TABLE_SUFFIXES):
+        raise SapbertError(
+            Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
+        )
+    ids = read_aliases(aliases) if aliases else {}
+    known = index_dictionary(read_concepts(dictionary), ids) if dictionary else None
+    documents = read_corpus(
+        corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
+    )
+    bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+    steps = Steps(abbreviations, composites, part_ids)
+    with write_atomically(output) as file:
+        write_table(preprocess_documents(bar, counts, steps, known), file, counts)
+        if not counts["written"]:
+            raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
     if not quiet:
         msg.table([(key, f"{count:,}") for key, count in counts.items()])
         msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,4 +1,4 @@
-"""concepts.jsonl → concepts.jsonl with the names that BioSyn's pre-processing makes."""
+"""concepts.jsonl → concepts.jsonl with names preprocessed as by BioSyn."""
 
 import re
 import string
@@ -12,13 +12,13 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,
     read_concepts,
     write_concepts,
 )
+from training.errors import Errors, SapbertError
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
 COUNTED = (
@@ -31,33 +31,20 @@ COUNTED = (
 )
 
 
-def remove_punctuation(text: str) -> str:
-    """Put a blank for each run of blanks and ASCII punctuation.
-
-    text (str): Any text.
-    RETURNS (str): Without blanks at the ends; empty if nothing is left.
-    """
-    return " ".join(filter(None, BETWEEN_WORDS.split(text)))
-
-
 def preprocess_name(name: str) -> str:
-    """Do what is done to names of a dictionary and, at the end, to mentions.
-
-    name (str): A name or a mention.
-    RETURNS (str): In lower case, without punctuation.
-    """
-    return remove_punctuation(name.lower())
+    """Return a name or mention in lower case, with blanks for ASCII punctuation."""
+    return " ".join(filter(None, BETWEEN_WORDS.split(name.lower())))
 
 
 def preprocess_concepts(
     concepts: Iterable[Concept], counts: Counter[str]
 ) -> Iterator[Concept]:
-    """Pre-process the names of a dictionary.
+    """Preprocess the names of a dictionary.
 
     concepts (Iterable[Concept]): The concepts.
-    counts (Counter[str]): Is added to.
-    YIELDS (Concept): With the distinct names in their order; not if there is none.
-    RAISES (SapbertError): At the end, if there was no name at all.
+    counts (Counter[str]): Updated.
+    YIELDS (Concept): Each concept that has names left, with distinct names in order.
+    RAISES (SapbertError): At the end, if no concept has a name left.
     """
     counts.update(dict.fromkeys(COUNTED, 0))
     for concept in concepts:
@@ -79,30 +66,21 @@ def preprocess_concepts(
         raise SapbertError(Errors.E731.format(concepts=counts["concepts"]))
 
 
-def main(
+def biosyn_names_command(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     output: Path = typer.Argument(..., help="concepts.jsonl to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl -> concepts.jsonl with pre-processed names
-
-    Example: python -m training.corpora.biosyn_names assets/medic.jsonl
+    """Example: python -m training biosyn-names assets/medic.jsonl
     corpus/ncbi/concepts.jsonl
     """
     counts: Counter[str] = Counter()
-    try:
-        bar = tqdm(
-            read_concepts(concepts),
-            unit=" concepts",
-            disable=quiet or not sys.stderr.isatty(),
-        )
-        write_concepts(output, preprocess_concepts(bar, counts))
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    bar = tqdm(
+        read_concepts(concepts),
+        unit=" concepts",
+        disable=quiet or not sys.stderr.isatty(),
+    )
+    write_concepts(output, preprocess_concepts(bar, counts))
     if not quiet:
         msg.table([(key, f"{count:,}") for key, count in counts.items()])
         msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

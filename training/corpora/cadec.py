@@ -1,15 +1,15 @@
-"""CADEC as CSIRO releases it: the folders `text`, `original` and `sct`."""
+"""CADEC as released by CSIRO: the folders `text`, `original` and `sct`."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.brat import Entities, list_annotations, read_entities
 from spacy_sapbert.formats.documents import read_text
 from spacy_sapbert.formats.gold import LONGEST, parse_fragments, place_fragments
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 EXPECTED = "`TT1`, `id | name | start end`, the mention"
 NO_CONCEPT = "CONCEPT_LESS"
@@ -19,15 +19,14 @@ JOINT = re.compile(r"or\b|\+", re.IGNORECASE)
 
 
 def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
-    """Read which concepts a mention means.
+    """Parse the concepts of a mention.
 
     path (Path): The file, for the error.
     number (int): The line, for the error.
     field (str): `id | name |`, or several, with `or` between alternatives and `+`
         between parts; or `CONCEPT_LESS`.
-    RETURNS (list[list[str]]): The ids of each part, `or` within a part; empty if there
-        is none.
-    RAISES (SapbertError): If it has another form.
+    RETURNS (list[list[str]]): Alternative ids of each part; empty without a concept.
+    RAISES (SapbertError): If the field has another form.
     """
     if field.strip(" |").upper() == NO_CONCEPT:
         return []
@@ -80,13 +79,13 @@ def read_cadec(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
     `original/X.ann` has brat's lines `T1`, `ADR 9 19`, mention. `sct/X.ann` has for T1
     `TT1`, `271782001 | Drowsy | 9 19`, mention: ids of SNOMED CT, of the Australian
     Medicines Terminology for drugs, or `CONCEPT_LESS`. Several concepts are joined by
-    `or` or `+`. The type of a mention is from `original`, what else there is from
-    `sct`. The custom folds that others made of CADEC have another layout.
+    `or` or `+`. The type of a mention is from `original`, everything else from
+    `sct`. The custom folds of CADEC have another layout.
 
     path (Path): The folder with `text`, `original` and `sct`.
-    longest (int): Characters of a post at the most.
-    YIELDS (GoldDocument): Each file of `original`; a mention that `sct` does not have
-        is one without an id, with its line in `original`.
+    longest (int): Characters of a post at most.
+    YIELDS (GoldDocument): Each file of `original`; a mention that is not in `sct` has
+        no id.
     RAISES (SapbertError): With file and line, at the first bad line, and where the
         offsets do not give the mention.
     SOURCE: Karimi et al. (2015).

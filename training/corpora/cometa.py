@@ -4,10 +4,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import NOWHERE, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
 TERM = "Term"
@@ -17,15 +17,15 @@ ID = "ID"
 def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]:
     """Read a file of a split, e.g. `splits/stratified_general/dev.csv`.
 
-    The columns are found by their names: an unnamed one, `ID`, `Term`, `General SNOMED
+    The columns have these names: an unnamed one, `ID`, `Term`, `General SNOMED
     ID`, `General SNOMED Label`, `Specific SNOMED ID`, `Specific SNOMED Label` and
-    `Example`, with tabs between them. The example is not kept: nothing says where in
-    it the term is.
+    `Example`, with tabs between them. The example is not read: the
+    position of the term in it is not given.
 
     path (Path): The file, plain or `.gz`.
-    level (str): Which ids: "general", what the term means anywhere, as the published
-        figures count; "specific", what it means in its example.
-    YIELDS (GoldDocument): Each row, without text; its id is that of the row.
+    level (str): "general" ids for the meaning of the term in any context, as in the
+        published results; "specific" ids for its meaning in the example.
+    YIELDS (GoldDocument): Each row, without text.
     RAISES (SapbertError): With file and line, at the first bad row.
     SOURCE: Basaldella et al. (2020).
     """

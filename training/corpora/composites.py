@@ -1,4 +1,4 @@
-"""Mentions of several concepts, "breast and ovarian cancer", split into their parts."""
+"""Mentions of several concepts, "breast and ovarian cancer" → their parts."""
 
 import re
 
@@ -14,21 +14,17 @@ Shared = tuple[Words, list[Words], Words]  # words before all items, items, word
 
 
 def find_preposition(words: Words) -> int:
-    """Find the last preposition that has a word on either side.
-
-    words (Words): Of an item.
-    RETURNS (int): Its place; 0 if there is none.
-    """
+    """Return the place of the last preposition between other words; 0 without one."""
     places = range(1, len(words) - 1)
     return max((n for n in places if words[n].lower() in PREPOSITIONS), default=0)
 
 
 def share_after_preposition(items: list[Words], place: int) -> Shared:
-    """Share what stands before the first item: "cancer of the breast and ovary".
+    """Share the words before the first item: "cancer of the breast and ovary".
 
     items (list[Words]): The items.
-    place (int): Of the preposition in the first item.
-    RETURNS (Shared): What is shared, with "the", and what is not, without "both".
+    place (int): Place of the preposition in the first item.
+    RETURNS (Shared): The shared words, with "the", and the items, without "both".
     """
     begin, rest = items[0][: place + 1], items[0][place + 1 :]
     items = [
@@ -44,10 +40,8 @@ def share_after_preposition(items: list[Words], place: int) -> Shared:
 def share_head(items: list[Words]) -> Shared:
     """Share the last word of the last item: "breast and soft tissue tumors".
 
-    Of proper names all that follows the last: "Duchenne and Becker muscular dystrophy".
-
-    items (list[Words]): The items; the last has two words or more.
-    RETURNS (Shared): What is shared and what is not.
+    If the items are proper names, share all words after the last: "Duchenne and Becker
+    muscular dystrophy". The last item has at least two words.
     """
     *others, last = items
     size = len(last) - 1
@@ -58,11 +52,7 @@ def share_head(items: list[Words]) -> Shared:
 
 
 def share_words(items: list[Words]) -> Shared:
-    """Find the words that all items of a composite share.
-
-    items (list[Words]): What stands between the separators.
-    RETURNS (Shared): What is shared and what is not.
-    """
+    """Find the shared words of the items of a composite; see `split_composite`."""
     first, last = items[0], items[-1]
     before, after = find_preposition(first), find_preposition(last)
     if before and after:
@@ -80,25 +70,25 @@ def share_words(items: list[Words]) -> Shared:
 
 
 def split_composite(mention: str, count: int) -> list[str]:
-    """Split a mention of several concepts, each part with the words that all share.
+    """Split a mention of several concepts, and add the shared words to each part.
 
-    Items are what stands between commas, "and", "or", "and/or" and "/". There must be
-    as many as concepts. The first of these rules that fits tells what they share:
+    Items are separated by commas, "and", "or", "and/or" and "/". There must be as many
+    as concepts. The first rule that matches decides which words they share:
 
-    1. Each has a preposition: nothing.
-    2. The first has one: all up to it, "cancer of the breast and ovary".
-    3. The last has one: all from it on, and what the others say without that,
-       "benign and malignant tumors of the skin".
+    1. All have a preposition: none.
+    2. The first has one: all words up to it, "cancer of the breast and ovary".
+    3. The last has one: all words from it on, and those of these rules for
+       the items without them, "benign and malignant tumors of the skin".
     4. The last is one word: all words of the first but one, "cleft lip and palate".
-    5. The first ends and the last begins with a number or a single letter: what is
+    5. The first ends and the last begins with a number or a single letter: the words
        around them, "type 1 and 2 diabetes".
-    6. All are proper names: what follows the last, "Duchenne and Becker muscular
+    6. All are proper names: the words after the last, "Duchenne and Becker muscular
        dystrophy".
-    7. The last word of the last, "breast and ovarian cancer".
+    7. Otherwise the last word of the last, "breast and ovarian cancer".
 
     mention (str): The mention.
-    count (int): How many concepts it means.
-    RETURNS (list[str]): As many parts; the mention alone if it cannot be split so.
+    count (int): Number of concepts.
+    RETURNS (list[str]): As many parts; the mention alone if no split is possible.
     SOURCE: After D'Souza and Ng (2015), and Sung et al. (2020), appendix.
     """
     items = [item.strip() for item in SEPARATOR.split(" ".join(mention.split()))]
@@ -107,7 +97,7 @@ def split_composite(mention: str, count: int) -> list[str]:
         return [mention]
     begin, rest, end = share_words([item.split() for item in items])
     return [
-        # "acute renal failure and hepatic failure": it has the word already
+        # "acute renal failure and hepatic failure" has the shared word already
         " ".join([*begin, *item, *(end if item[-len(end) :] != end else [])])
         for item in rest
     ]

@@ -1,4 +1,4 @@
-"""annotated corpus → mentions.tsv, or DocBin of gold Docs."""
+"""Annotated corpus → mentions.tsv, or DocBin of gold Docs."""
 
 import sys
 from collections import Counter
@@ -10,10 +10,10 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import choose_kb_id
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
+from training.errors import Errors, SapbertError
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -27,11 +27,7 @@ BLANKS = str.maketrans("\t\n\r", "   ")
 
 
 def keep_linked(document: GoldDocument) -> GoldDocument:
-    """Leave out what a linker cannot get right as one entity.
-
-    document (GoldDocument): A document.
-    RETURNS (GoldDocument): The same with the mentions of one concept alone.
-    """
+    """Return a document with only the mentions of exactly one concept."""
     spans = [span for span in document.spans if len(span.parts) == 1]
     return document._replace(spans=spans)
 
@@ -39,12 +35,11 @@ def keep_linked(document: GoldDocument) -> GoldDocument:
 def count_mentions(
     documents: Iterable[GoldDocument], counts: Counter[str], *, linked_only: bool
 ) -> Iterator[GoldDocument]:
-    """Count what passes by.
+    """Count documents and mentions, and yield the documents.
 
     documents (Iterable[GoldDocument]): From `read_corpus`.
-    counts (Counter[str]): Is added to.
+    counts (Counter[str]): Updated.
     linked_only (bool): Leave out mentions without an id, and composites.
-    YIELDS (GoldDocument): What is to be written.
     """
     for document in documents:
         parts = [span.parts for span in document.spans]
@@ -59,23 +54,14 @@ def count_mentions(
 
 
 def format_ids(parts: list[list[str]]) -> str:
-    """Write ids as `spacy_sapbert.evaluation.gold_mentions` reads them.
-
-    parts (list[list[str]]): As in `GoldSpan`.
-    RETURNS (str): `A|B+C` = A or B, and C; empty if there is none.
-    """
+    """Format ids for mentions.tsv: `A|B+C` = A or B, and C."""
     return "+".join("|".join(part) for part in parts)
 
 
 def write_table(
     documents: Iterable[GoldDocument], file: IO[bytes], counts: Counter[str]
 ) -> None:
-    """Write mentions.tsv.
-
-    documents (Iterable[GoldDocument]): The documents.
-    file (IO[bytes]): The file. Tabs and line ends in a mention become blanks.
-    counts (Counter[str]): Is added to.
-    """
+    """Write mentions.tsv, with blanks for tabs and line ends in a mention."""
     file.write("\t".join(COLUMNS).encode() + b"\n")
     for document in documents:
         for span in document.spans:
@@ -90,14 +76,14 @@ def write_table(
 def make_doc(
     nlp: "Language", document: GoldDocument, counts: Counter[str], *, label: str
 ) -> "Doc":
-    """Make a Doc of a text and its mentions.
+    """Make a Doc with the mentions of a text as entities.
 
-    nlp (Language): Its tokenizer is used.
-    document (GoldDocument): With a text.
-    counts (Counter[str]): Is added to.
-    label (str): Of entities without a type.
-    RETURNS (Doc): With the mentions as entities: widened to whole tokens, and of those
-        that overlap the longest.
+    Mentions are widened to whole tokens; of overlapping ones the longest is kept.
+
+    nlp (Language): Provides the tokenizer.
+    document (GoldDocument): A document with text.
+    counts (Counter[str]): Updated.
+    label (str): Label of entities without a type.
     """
     from spacy.util import filter_spans
 
@@ -127,13 +113,7 @@ def make_doc(
 def make_mention_docs(
     nlp: "Language", document: GoldDocument, *, label: str
 ) -> "Iterator[Doc]":
-    """Make a Doc of each mention where there is no text around it.
-
-    nlp (Language): Its tokenizer is used.
-    document (GoldDocument): Without a text.
-    label (str): Of entities without a type.
-    YIELDS (Doc): A mention alone, all of it one entity.
-    """
+    """Yield a Doc of each mention of a document without text, with it as entity."""
     from spacy.tokens import Span
 
     for gold in document.spans:
@@ -150,7 +130,7 @@ def make_docs(
     *,
     label: str = LABEL,
 ) -> "Iterator[Doc]":
-    """Make Docs of all documents; see `make_doc` and `make_mention_docs`."""
+    """Yield the Docs of all documents; see `make_doc` and `make_mention_docs`."""
     for document in documents:
         if document.text:
             yield make_doc(nlp, document, counts, label=label)
@@ -166,14 +146,14 @@ def write_docs(
     lang: str = "en",
     label: str = LABEL,
 ) -> None:
-    """Write a DocBin, which `spacy benchmark accuracy` reads.
+    """Write a DocBin, e.g. for `spacy benchmark accuracy`.
 
     documents (Iterable[GoldDocument]): The documents.
     file (IO[bytes]): The file.
-    counts (Counter[str]): Is added to.
+    counts (Counter[str]): Updated.
     lang (str): Language of the tokenizer.
-    label (str): Of entities without a type.
-    RAISES (SapbertError): If spaCy has no such language, or lacks a package for it.
+    label (str): Label of entities without a type.
+    RAISES (SapbertError): If spaCy has no such language, or needs a package for it.
     """
     import spacy
     from spacy.tokens import DocBin
@@ -199,15 +179,15 @@ def convert_corpus(
     label: str = LABEL,
     linked_only: bool = False,
 ) -> Counter[str]:
-    """Write a corpus in the form that the output's name tells.
+    """Write a corpus in the format of the output's ending.
 
     documents (Iterable[GoldDocument]): From `read_corpus`.
     output (Path): mentions.tsv, mentions.tsv.gz, or docs.spacy.
     lang (str): Language of the tokenizer, for Docs.
-    label (str): Of entities without a type, for Docs.
+    label (str): Label of entities without a type, for Docs.
     linked_only (bool): Leave out mentions without an id, and composites.
-    RETURNS (Counter[str]): What there was, in order.
-    RAISES (SapbertError): If the name tells neither; if a document cannot be read.
+    RETURNS (Counter[str]): Counts, in order.
+    RAISES (SapbertError): If the ending is another; if a document cannot be read.
     """
     if not output.name.endswith((*TABLE_SUFFIXES, DOCS_SUFFIX)):
         known = ", ".join((*TABLE_SUFFIXES, DOCS_SUFFIX))
@@ -222,17 +202,17 @@ def convert_corpus(
     return counts
 
 
-def main(
+def convert_command(
     corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
     format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
     output: Path = typer.Option(
         ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
     ),
     prefix: str = typer.Option(
-        "", help="Put before ids without a colon, e.g. MESH:", show_default=False
+        "", help="Add to ids without a colon, e.g. MESH:", show_default=False
     ),
     drop_prefix: str = typer.Option(
-        "", help="Taken from ids that have it, e.g. UMLS:", show_default=False
+        "", help="Remove from ids, e.g. UMLS:", show_default=False
     ),
     bars_join_parts: bool | None = typer.Option(
         None,
@@ -261,12 +241,10 @@ def main(
     label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """annotated corpus -> mentions.tsv or docs.spacy
-
-    Example: python -m training.corpora.convert corpus/NCBIdevelopset_corpus.txt --format
+    """Example: python -m training convert corpus/NCBIdevelopset_corpus.txt --format
     pubtator --prefix MESH: --output corpus/ncbi/dev.tsv
 
-    Example: python -m training.corpora.convert corpus/medmentions.txt.gz --format pubtator
+    Example: python -m training convert corpus/medmentions.txt.gz --format pubtator
     --drop-prefix UMLS: --linked-only --output corpus/medmentions.spacy
     """
     given = {
@@ -278,20 +256,13 @@ def main(
         "split": split,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    try:
-        documents = read_corpus(
-            corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
-        )
-        bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
-        counts = convert_corpus(
-            bar, output, lang=lang, label=label, linked_only=linked_only
-        )
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    documents = read_corpus(
+        corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
+    )
+    bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+    counts = convert_corpus(
+        bar, output, lang=lang, label=label, linked_only=linked_only
+    )
     if not quiet:
         msg.table([(key, f"{count:,}") for key, count in counts.items()])
         msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,7 @@
-"""Annotated corpora of every format, each read as `GoldDocument`s.
+"""Readers of annotated corpora; each yields `GoldDocument`s.
 
-To add a format, write one file with a function like the others', and name it here.
-Those that the package reads too are in `spacy_sapbert.formats`.
+A new format is one file with a reader like the others, and one line here. Formats that
+the installed package reads, too, are in `spacy_sapbert.formats`.
 """
 
 import inspect
@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]
 
@@ -32,12 +32,7 @@ Reader = Callable[..., Iterator[GoldDocument]]
 
 
 def load_reader(format: str) -> Reader:
-    """Import the reader of a format.
-
-    format (str): A key of `FORMATS`.
-    RETURNS (Reader): A function of a path and its own options.
-    RAISES (SapbertError): If there is no such format.
-    """
+    """Import the reader of a format, a key of `FORMATS`."""
     if format not in FORMATS:
         raise SapbertError(Errors.E710.format(known=", ".join(FORMATS), format=format))
     module, _, name = FORMATS[format].partition(":")
@@ -46,13 +41,7 @@ def load_reader(format: str) -> Reader:
 
 
 def change_prefix(cui: str, *, prefix: str, drop_prefix: str) -> str:
-    """Write an id as the vocabulary has it.
-
-    cui (str): As the corpus has it.
-    prefix (str): Put before an id that has none.
-    drop_prefix (str): Taken away first.
-    RETURNS (str): The id.
-    """
+    """Return an id without one prefix, and with another if it has no colon."""
     cui = cui.removeprefix(drop_prefix)
     return cui if ":" in cui else f"{prefix}{cui}"
 
@@ -60,10 +49,9 @@ def change_prefix(cui: str, *, prefix: str, drop_prefix: str) -> str:
 def finish_documents(
     path: Path, documents: Iterable[GoldDocument], *, prefix: str, drop_prefix: str
 ) -> Iterator[GoldDocument]:
-    """Return all ids their prefix; see `read_corpus`.
+    """Yield documents with changed prefixes of all ids.
 
-    YIELDS (GoldDocument): Each document.
-    RAISES (SapbertError): If the last is through and none had a mention.
+    RAISES (SapbertError): At the end, if no document has a mention.
     """
     seen = False
     for document in documents:
@@ -90,11 +78,11 @@ def read_corpus(
 ) -> Iterator[GoldDocument]:
     """Read a corpus of any format.
 
-    path (Path): A file or a folder, as the format has it; files may be `.gz`.
+    path (Path): A file or a folder, as the format has it; files can be `.gz`.
     format (str): A key of `FORMATS`.
-    prefix (str): Put before ids without a colon, e.g. "MESH:".
-    drop_prefix (str): Taken from the ids that begin with it, e.g. "UMLS:".
-    options (Any): What the reader of the format takes.
+    prefix (str): Added to ids without a colon, e.g. "MESH:".
+    drop_prefix (str): Removed from ids, e.g. "UMLS:".
+    options (Any): Options of the format.
     RETURNS (Iterator[GoldDocument]): The documents.
     RAISES (SapbertError): If the format is unknown, or has no such option; later, with
         file and line, at the first bad line; at the end, if there was no mention.

@@ -3,25 +3,25 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_header, split_row
 from spacy_sapbert.formats.gold import parse_offsets, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 
 def read_tsv(
     path: Path, *, bars_join_parts: bool = False, language: str | None = None
 ) -> Iterator[GoldDocument]:
-    """Read whatever `read_mentions` reads, with offsets and types where it has them.
+    """Read the tables of `read_mentions`, with offsets and types if present.
 
     path (Path): A table with a header that has at least `mention` and `ids`, or lines
         `mention||id`; plain or `.gz`.
     bars_join_parts (bool): See `split_ids`.
     language (str | None): Only mentions that have it as `lang`; None = all.
-    YIELDS (GoldDocument): Lines that follow each other with the same `doc`.
-    RAISES (SapbertError): With file and line, at the first bad line; if no mention is
-        in the language.
+    YIELDS (GoldDocument): Consecutive lines with the same `doc`.
+    RAISES (SapbertError): With file and line, at the first bad line; if no mention has
+        the language.
     """
     columns: list[str] | None = None
     document: GoldDocument | None = None

@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import BARS, looks_like_ids
 from spacy_sapbert.formats.gold import NOWHERE, place_mention, split_ids
 from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError
 
 OPEN, CLOSE = "<tgt>", "</tgt>"
 
 
 def read_xlbel(path: Path) -> Iterator[GoldDocument]:
-    """Read mentions of Wikipedia, one a line, with the sentence if the file has it.
+    """Read mentions from Wikipedia, one on a line, with their sentences if present.
 
     path (Path): The file, plain or `.gz`. Several ids with `|` between them are
         alternatives. In a context the mention is between `<tgt>` and `</tgt>`, which
-        are taken away.
+        are removed.
     YIELDS (GoldDocument): Each line; its id is the number of the line.
     RAISES (SapbertError): With file and line, at the first bad line.
     SOURCE: Liu et al. (2021), Learning Domain-Specialised Representations for

@@ -9,7 +9,6 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     fold_text,
     read_aliases,
@@ -17,6 +16,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
 )
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.finetune_pairs import find_ids, group_mentions
+from training.errors import Errors, SapbertError
 
 
 def add_mentions(
@@ -49,7 +49,7 @@ def add_mentions(
         raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
 
 
-def main(
+def add_mentions_command(
     concepts: Path = typer.Argument(..., help="concepts.jsonl."),
     mentions: list[Path] = typer.Argument(
         ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
@@ -60,30 +60,21 @@ def main(
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl + mentions.tsv -> concepts.jsonl, with the mentions as names
+    """Some published results use such a vocabulary. Never add mentions of a test set.
 
-    Some published results use such a vocabulary. Never add mentions of a test set.
-
-    Example: python -m training.data.add_mentions corpus/ncbi/concepts.jsonl
+    Example: python -m training add-mentions corpus/ncbi/concepts.jsonl
     corpus/ncbi/train.tsv --output corpus/ncbi/concepts-with-train.jsonl
     """
     counts: dict[str, int] = Counter()
-    try:
-        known = read_aliases(aliases) if aliases else {}
-        golds = (gold for path in mentions for gold in read_mentions(path))
-        grouped = group_mentions(golds, known, counts)
-        bar = tqdm(
-            read_concepts(concepts),
-            unit=" concepts",
-            disable=quiet or not sys.stderr.isatty(),
-        )
-        write_concepts(output, add_mentions(bar, grouped, known, counts))
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    known = read_aliases(aliases) if aliases else {}
+    golds = (gold for path in mentions for gold in read_mentions(path))
+    grouped = group_mentions(golds, known, counts)
+    bar = tqdm(
+        read_concepts(concepts),
+        unit=" concepts",
+        disable=quiet or not sys.stderr.isatty(),
+    )
+    write_concepts(output, add_mentions(bar, grouped, known, counts))
     if not quiet:
         msg.table([(key, f"{count:,}") for key, count in counts.items()])
         msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,8 +1,8 @@
 """concepts.jsonl → families.tsv: concepts and their relatives, two names of each.
 
-Among concepts drawn at random hardly two are related. So a concept with parents or
-children, the anchor, is written together with a sibling and a parent or child of it;
-in a batch of such families every distance occurs. A line is like one of pairs.tsv.
+Hardly any two concepts of a random batch are related. So each concept with parents or
+children, the anchor, is written with a sibling and with a parent or child; a batch of
+such families has every distance. A line has the format of pairs.tsv.
 """
 
 import random
@@ -13,95 +13,85 @@ from typing import Any
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.hierarchy import FAMILY, Hierarchy, make_hierarchy
-from training.data.names_by_concept import Named, NamedConcepts
-from training.data.pairs import Pair, distinct_names
+from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
+from training.data.pairs import ConceptNames, NameTable, Pair, distinct_names
 from training.data.tokenized_pairs import hash_text
+from training.errors import Errors, SapbertError
 
 
 def draw_one(
-    labels: Sequence[Any], named: NamedConcepts, chance: random.Random
-) -> Named | None:
-    """Draw one of some concepts; those that are not there are passed over.
-
-    labels (Sequence[int]): Hashes of their ids; few, or nearly all there.
-    named (NamedConcepts): Names of those that are there.
-    chance (random.Random): Decides which.
-    RETURNS (Named | None): A concept; None if none is there.
-    """
-    start = chance.randrange(len(labels)) if len(labels) else 0
+    labels: Sequence[Any], table: NameTable, rng: random.Random
+) -> ConceptNames | None:
+    """Draw one of the concepts with these hashes of ids that are in the table."""
+    start = rng.randrange(len(labels)) if len(labels) else 0
     for number in range(len(labels)):
-        found = named.look_up("label", labels[(start + number) % len(labels)])
+        found = table.find("label", labels[(start + number) % len(labels)])
         if found is not None:
             return found
     return None
 
 
 def draw_sibling(
-    label: int, hierarchy: Hierarchy, named: NamedConcepts, chance: random.Random
-) -> Named | None:
-    """Draw a sibling of a concept; see `draw_one`."""
+    label: int, hierarchy: Hierarchy, table: NameTable, rng: random.Random
+) -> ConceptNames | None:
+    """Draw a sibling of the concept with this hash; None if there is none."""
     parents = list(hierarchy.parents_of(label))
-    chance.shuffle(parents)
+    rng.shuffle(parents)
     for parent in parents:
         children = hierarchy.children_of(parent)
-        found = draw_one(children[children != label], named, chance)
+        found = draw_one(children[children != label], table, rng)
         if found is not None:
             return found
     return None
 
 
 def draw_family(
-    concept: Concept, hierarchy: Hierarchy, named: NamedConcepts, *, seed: int
-) -> list[Named]:
+    concept: Concept, hierarchy: Hierarchy, table: NameTable, *, seed: int
+) -> list[ConceptNames]:
     """Draw the relatives of a concept.
 
     concept (Concept): The anchor.
     hierarchy (Hierarchy): The hierarchy.
-    named (NamedConcepts): All concepts.
-    seed (int): Together with the CUI it decides which.
-    RETURNS (list[Named]): Anchor, sibling, and a parent or child. Where there is no
-        sibling another parent or child stands for it, and for what is still missing
-        any other concept. Empty if the anchor has no relative.
+    table (NameTable): All concepts.
+    seed (int): Seed of the draw, with the CUI.
+    RETURNS (list[ConceptNames]): Anchor, sibling, and a parent or child, two names of
+        each. Another parent or child replaces a missing sibling, and a random concept
+        whatever is still missing. Empty if the anchor has no relative.
     """
-    # Seeded by a text, not by a hash of it: the same for any PYTHONHASHSEED.
-    chance = random.Random(f"{seed} {concept.cui}")
+    # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
+    rng = random.Random(f"{seed} {concept.cui}")
     label = hash_text(concept.cui)
-    sibling = draw_sibling(label, hierarchy, named, chance)
+    sibling = draw_sibling(label, hierarchy, table, rng)
     near = [*hierarchy.parents_of(label), *hierarchy.children_of(label)]
     relatives = [] if sibling is None else [sibling]
     while len(relatives) < FAMILY - 1:
         known = {hash_text(cui) for cui, _ in relatives}
         near = [each for each in near if each not in known]
-        found = draw_one(near, named, chance)
+        found = draw_one(near, table, rng)
         if found is None:
             break
         relatives.append(found)
     if not relatives:
         return []
     while len(relatives) < FAMILY - 1:
-        other = named.look_up("rowid", chance.randint(1, named.count))
+        other = table.find("rowid", rng.randint(1, table.count))
         if other is not None and other[0] != concept.cui:
             relatives.append(other)
     return [
-        (cui, chance.sample(names, 2) if len(names) > 1 else names * 2)
+        (cui, rng.sample(names, 2) if len(names) > 1 else names * 2)
         for cui, names in [(concept.cui, distinct_names(concept)), *relatives]
     ]
 
 
-def make_families(
-    concepts_path: Path, hierarchy: Hierarchy, named: NamedConcepts, *, seed: int
+def iter_families(
+    concepts_path: Path, hierarchy: Hierarchy, table: NameTable, *, seed: int
 ) -> Iterator[Pair]:
-    """Draw the families of all anchors; see `draw_family`.
-
-    YIELDS (Pair): The lines, each family's together, the anchor's first.
-    """
+    """Yield the lines of all families, the anchor's first in each."""
     for concept in read_concepts(concepts_path):
-        for cui, (one, other) in draw_family(concept, hierarchy, named, seed=seed):
+        for cui, (one, other) in draw_family(concept, hierarchy, table, seed=seed):
             yield cui, one, other
 
 
@@ -110,45 +100,39 @@ def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[st
 
     concepts_path (Path): concepts.jsonl with parents; it is read twice.
     path (Path): families.tsv, or families.tsv.gz.
-    seed (int): Which relatives and names.
-    RETURNS (dict[str, int]): How many concepts, steps from child to parent, and
-        families there were.
-    RAISES (SapbertError): If no concept has a parent that is there, or a sibling.
+    seed (int): Seed of relatives and names.
+    RETURNS (dict[str, int]): Number of concepts, of steps from child to parent, and of
+        families.
+    RAISES (SapbertError): If no concept has a relative in the file.
     """
     with open_temporary_db() as scratch, write_atomically(path) as file:
-        named = NamedConcepts(scratch)
-        hierarchy = make_hierarchy(named.add(read_concepts(concepts_path)))
+        table = NameTable(scratch)
+        hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
         lines = 0
-        for pair in make_families(concepts_path, hierarchy, named, seed=seed):
+        for pair in iter_families(concepts_path, hierarchy, table, seed=seed):
             file.write("\t".join(pair).encode("utf8") + b"\n")
             lines += 1
         if not lines:
             raise SapbertError(Errors.E756.format(path=concepts_path))
         return {
-            "concepts": named.count,
+            "concepts": table.count,
             "steps": len(hierarchy.children),
             "families": lines // FAMILY,
         }
 
 
-def main(
+def families_command(
     concepts_path: Path = typer.Argument(
         ..., metavar="CONCEPTS", help="concepts.jsonl"
     ),
     families_path: Path = typer.Argument(
         ..., metavar="FAMILIES", help="families.tsv to write"
     ),
-    seed: int = typer.Option(0, help="Which relatives and names."),
+    seed: int = typer.Option(0, help="Seed of relatives and names."),
     quiet: bool = typer.Option(False, help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl -> families.tsv
-
-    Example: python -m training.data.families assets/concepts.jsonl corpus/families.tsv
-    """
-    try:
-        counts = write_families(concepts_path, families_path, seed=seed)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    """Example: python -m training families assets/concepts.jsonl corpus/families.tsv"""
+    counts = write_families(concepts_path, families_path, seed=seed)
     if not quiet:
         msg.table(
             [
@@ -158,7 +142,3 @@ def main(
             ]
         )
         msg.good(f"Wrote {families_path}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -9,7 +9,6 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     GoldMention,
     fold_text,
@@ -19,17 +18,18 @@ from spacy_sapbert.evaluation.gold_mentions import (
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.pairs import Pair, distinct_names
+from training.errors import Errors, SapbertError
 
 
 def group_mentions(
     golds: Iterable[GoldMention], aliases: dict[str, str], counts: dict[str, int]
 ) -> dict[str, dict[str, str]]:
-    """Put the distinct mentions of each concept together.
+    """Group the distinct mentions of a training set by concept.
 
-    golds (Iterable[GoldMention]): Those of a training set. Of several ids that would be
-        right each counts; what means several concepts at once is left out.
-    aliases (dict[str, str]): Ids that another one stands for.
-    counts (dict[str, int]): Counts what is read and left out.
+    golds (Iterable[GoldMention]): The mentions. Each of several alternative ids counts;
+        mentions of several concepts at once are left out.
+    aliases (dict[str, str]): Alias ids → ids.
+    counts (dict[str, int]): Counts of mentions read and left out; updated.
     RETURNS (dict[str, dict[str, str]]): By id, the first spelling of each folded text.
     """
     grouped: dict[str, dict[str, str]] = defaultdict(dict)
@@ -47,12 +47,11 @@ def group_mentions(
 def find_ids(
     concept: Concept, mentions: dict[str, dict[str, str]], aliases: dict[str, str]
 ) -> list[str]:
-    """Find the ids with which mentions of a concept were annotated.
+    """Return the ids of a concept, retired ones included, that mentions have, sorted.
 
     concept (Concept): The concept.
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): Ids that another one stands for.
-    RETURNS (list[str]): Sorted.
+    aliases (dict[str, str]): Alias ids → ids.
     """
     ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
     return sorted(ids & mentions.keys())
@@ -64,12 +63,12 @@ def pair_mentions(
     aliases: dict[str, str],
     found: set[str],
 ) -> Iterator[Pair]:
-    """Pair each mention with every name of its concept that differs from it.
+    """Pair each mention with every different name of its concept.
 
     concepts (Iterable[Concept]): The dictionary.
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): Ids that another one stands for.
-    found (set[str]): Gets the ids of mentions that the dictionary has.
+    aliases (dict[str, str]): Alias ids → ids.
+    found (set[str]): Ids of mentions that are in the dictionary; updated.
     YIELDS (Pair): The concept, the mention and the name.
     SOURCE: Liu et al. (2021), §4.1, fine-tuning.
     """
@@ -96,9 +95,9 @@ def write_finetune_pairs(
     mentions_paths (Iterable[Path]): Files of training mentions, never those of a test.
     concepts (Iterable[Concept]): The dictionary.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    aliases (dict[str, str]): Ids that another one stands for.
-    RETURNS (dict[str, int]): How many mentions, concepts and pairs there were.
-    RAISES (SapbertError): If a file is not usable, or nothing can be paired.
+    aliases (dict[str, str]): Alias ids → ids.
+    RETURNS (dict[str, int]): Number of mentions, ids and pairs.
+    RAISES (SapbertError): If a file is not usable, or there are no pairs.
     """
     counts = {"mentions": 0, "composite or without an id": 0}
     golds = (gold for each in mentions_paths for gold in read_mentions(each))
@@ -111,17 +110,16 @@ def write_finetune_pairs(
             pairs += 1
         if not pairs:
             raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
-    texts = sum(len(texts) for texts in mentions.values())
     return {
         **counts,
-        "distinct mentions and ids": texts,
+        "distinct mentions and ids": sum(len(texts) for texts in mentions.values()),
         "ids": len(mentions),
         "ids that the dictionary has": len(found),
         "pairs": pairs,
     }
 
 
-def main(
+def finetune_pairs_command(
     mentions: list[Path] = typer.Argument(
         ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
     ),
@@ -132,27 +130,18 @@ def main(
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """mentions.tsv + concepts.jsonl -> pairs.tsv
-
-    Example: python -m training.data.finetune_pairs corpus/ncbi/train.tsv --concepts
+    """Example: python -m training finetune-pairs corpus/ncbi/train.tsv --concepts
     corpus/ncbi/concepts.jsonl --output corpus/ncbi/pairs.tsv, and then python -m
-    training.trainer.train_encoder corpus/ncbi/pairs.tsv models/ncbi --encoder.base
+    training train corpus/ncbi/pairs.tsv models/ncbi --encoder.base
     models/encoder --config training/configs/finetune_scientific.cfg
     """
-    try:
-        known = read_aliases(aliases) if aliases else {}
-        bar = tqdm(
-            read_concepts(concepts),
-            unit=" concepts",
-            disable=quiet or not sys.stderr.isatty(),
-        )
-        counts = write_finetune_pairs(mentions, bar, output, known)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    known = read_aliases(aliases) if aliases else {}
+    bar = tqdm(
+        read_concepts(concepts),
+        unit=" concepts",
+        disable=quiet or not sys.stderr.isatty(),
+    )
+    counts = write_finetune_pairs(mentions, bar, output, known)
     if not quiet:
         msg.table([(key, f"{count:,}") for key, count in counts.items()])
         msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,7 @@
-"""Who stands directly above whom, and from that the distance between two concepts.
+"""The parents of all concepts, and the distance between two concepts.
 
-Distances are looked up for the concepts of a batch, from direct parents alone. No path
-is ever followed, so that several parents and circles need no care.
+Distances depend only on direct parents. No path is followed, so several parents and
+cycles need no special case.
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ import numpy as np
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.tokenized_pairs import hash_text
 
-FAMILY = 3  # lines of families.tsv: an anchor, a sibling, a parent or child
+FAMILY = 3  # lines of a family: an anchor, a sibling, a parent or child
 
 
 class Distances(NamedTuple):
-    """How far two concepts are apart; names of one concept have 0.
+    """Distances of two concepts; names of one concept have distance 0.
 
-    siblings (int): They share a parent.
-    parents (int): One is a parent of the other.
-    others (int): Neither.
+    siblings (int): If they share a parent.
+    parents (int): If one is a parent of the other.
+    others (int): Otherwise.
     """
 
     siblings: int = 1
@@ -30,24 +30,23 @@ class Distances(NamedTuple):
 
     @property
     def thresholds(self) -> list[int]:
-        """Every distance that has a farther one, 0 first."""
+        """Return all distances but the largest, 0 first."""
         return sorted({0, *self} - {max(0, *self)})
 
 
-USUAL = Distances()
+DEFAULT_DISTANCES = Distances()
 
 
 class Hierarchy(NamedTuple):
-    """All steps from a child to a parent, once by child and once by parent.
+    """All steps from a child to a parent, sorted by child and sorted by parent.
 
-    Concepts are known by the hash of their ids, as in a corpus. A parent need not be a
-    concept itself: its children are siblings all the same.
+    Concepts are hashes of their ids. The children of a parent that is no concept itself
+    are siblings, too. All arrays are int64 of the shape (steps,).
 
-    children (np.ndarray): Ascending, int64. Shape: (steps,).
-    parents (np.ndarray): The parent of each of them, int64. Shape: (steps,).
-    parents_first (np.ndarray): The parents again, ascending, int64. Shape: (steps,).
-    children_next (np.ndarray): The child of each, ascending for each, int64. Shape:
-        (steps,).
+    children (np.ndarray): The children, ascending.
+    parents (np.ndarray): The parent of each.
+    parents_first (np.ndarray): The parents, ascending.
+    children_next (np.ndarray): The child of each.
     """
 
     children: np.ndarray
@@ -56,32 +55,22 @@ class Hierarchy(NamedTuple):
     children_next: np.ndarray
 
     def parents_of(self, label: int) -> np.ndarray:
-        """Return the hashes of a concept's parents, ascending. Shape: (parents,)."""
-        return cut(self.children, self.parents, label)
+        """Return the hashes of a concept's parents, ascending."""
+        return find_values(self.children, self.parents, label)
 
     def children_of(self, label: int) -> np.ndarray:
-        """Return the hashes of a concept's children, ascending. Shape: (children,)."""
-        return cut(self.parents_first, self.children_next, label)
+        """Return the hashes of a concept's children, ascending."""
+        return find_values(self.parents_first, self.children_next, label)
 
 
-def cut(keys: np.ndarray, values: np.ndarray, key: int) -> np.ndarray:
-    """Return the values that stand beside a key.
-
-    keys (np.ndarray): Ascending. Shape: (n,).
-    values (np.ndarray): Shape: (n,).
-    key (int): The key.
-    RETURNS (np.ndarray): A part of the values.
-    """
+def find_values(keys: np.ndarray, values: np.ndarray, key: int) -> np.ndarray:
+    """Return the values of a key; the keys are ascending. Shape: (n,) each."""
     first = np.searchsorted(keys, key, side="left")
     return values[first : np.searchsorted(keys, key, side="right")]
 
 
-def make_hierarchy(concepts: Iterable[Concept]) -> Hierarchy:
-    """Take the parents of all concepts; a concept is no parent of itself.
-
-    concepts (Iterable[Concept]): The concepts, in any order.
-    RETURNS (Hierarchy): The hierarchy, 32 bytes a step.
-    """
+def build_hierarchy(concepts: Iterable[Concept]) -> Hierarchy:
+    """Build the hierarchy of concepts in any order; it needs 32 bytes a step."""
     steps = np.fromiter(
         (
             step
@@ -98,23 +87,18 @@ def make_hierarchy(concepts: Iterable[Concept]) -> Hierarchy:
 
 
 def read_hierarchy(path: Path) -> Hierarchy:
-    """Read the parents in concepts.jsonl.
-
-    path (Path): The file.
-    RETURNS (Hierarchy): The hierarchy.
-    RAISES (SapbertError): If the file is not usable.
-    """
-    return make_hierarchy(read_concepts(path))
+    """Read the parents in concepts.jsonl."""
+    return build_hierarchy(read_concepts(path))
 
 
 def find_steps(
     hierarchy: Hierarchy, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Look up the parents of some concepts.
+    """Find the parents of some concepts.
 
     hierarchy (Hierarchy): The hierarchy.
     labels (np.ndarray): Hashes of concepts. Shape: (m,).
-    RETURNS (tuple[np.ndarray, np.ndarray]): Which of the concepts, and the hash of a
+    RETURNS (tuple[np.ndarray, np.ndarray]): Number of a concept, and the hash of a
         parent of it, int64. Shape: (steps,) each.
     """
     first = np.searchsorted(hierarchy.children, labels, side="left")
@@ -125,19 +109,19 @@ def find_steps(
     return rows, hierarchy.parents[first[rows] + within]
 
 
-def measure_distances(
-    hierarchy: Hierarchy, labels: np.ndarray, distances: Distances = USUAL
+def compute_distances(
+    hierarchy: Hierarchy,
+    labels: np.ndarray,
+    distances: Distances = DEFAULT_DISTANCES,
 ) -> np.ndarray:
-    """Measure how far the concepts of a batch are apart.
+    """Compute the distances between the concepts of a batch.
 
-    Where two concepts are siblings and also parent and child, in a circle or by a
-    second parent, the smaller of the two distances counts.
+    If two concepts are siblings and also parent and child, the smaller distance counts.
 
     hierarchy (Hierarchy): The hierarchy.
     labels (np.ndarray): Hash of each row's concept, int64. Shape: (n,).
-    distances (Distances): What each relation counts.
-    RETURNS (np.ndarray): 0 in the diagonal and between rows of one concept; int64.
-        Shape: (n, n).
+    distances (Distances): The distance of each relation.
+    RETURNS (np.ndarray): int64; 0 between rows of one concept. Shape: (n, n).
     SOURCE: HiPrBERT (2023).
     """
     known, places = np.unique(labels, return_inverse=True)  # (m,), (n,)
@@ -150,7 +134,7 @@ def measure_distances(
     shared, numbers, counts = np.unique(
         parents, return_inverse=True, return_counts=True
     )
-    # only parents that two rows have make siblings
+    # only a parent of two rows makes siblings
     kept = counts[numbers] > 1
     has = np.zeros((len(known), len(shared)), dtype=np.float32)
     has[rows[kept], numbers[kept]] = 1

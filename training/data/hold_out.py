@@ -1,4 +1,4 @@
-"""concepts.jsonl → what is trained on, and what is kept for judging, by concepts."""
+"""concepts.jsonl → concepts to train on, and concepts held out for evaluation."""
 
 import random
 from collections.abc import Iterator
@@ -8,29 +8,23 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.tokenized_pairs import hash_text
+from training.errors import Errors, SapbertError
 
 
 def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
-    """Decide whether a concept is kept for judging; no other concept matters.
-
-    cui (str): Its id.
-    share (float): Of all concepts, 0 to 1.
-    seed (int): Which ones.
-    RETURNS (bool): Whether it is.
-    """
-    # Seeded by a text, not by a hash of it: the same for any PYTHONHASHSEED.
+    """Return whether a concept is held out; it depends on its id and the seed only."""
+    # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
     return random.Random(f"{seed} {cui}").random() < share
 
 
 def without_names(concept: Concept, names: set[int]) -> Concept | None:
-    """Take names away from a concept.
+    """Return a concept without some names.
 
     concept (Concept): The concept.
     names (set[int]): Hashes of names in lower case.
-    RETURNS (Concept | None): With the others, in order; None if none is left.
+    RETURNS (Concept | None): The concept with its other names; None if none is left.
     """
     kept = [
         place
@@ -57,28 +51,27 @@ def without_names(concept: Concept, names: set[int]) -> Concept | None:
 def hold_out(
     concepts_path: Path, trained: Path, held_out: Path, *, share: float, seed: int = 0
 ) -> dict[str, int]:
-    """Part a vocabulary.
+    """Split a vocabulary by concepts.
 
     concepts_path (Path): concepts.jsonl; it is read several times.
-    trained (Path): concepts.jsonl of what is trained on, without the names, up to case,
-        that a held-out concept has too. Parents that are held out are still named there
-        by their ids.
-    held_out (Path): concepts.jsonl of the others.
-    share (float): Of the others, 0 to 1.
-    seed (int): Which ones.
-    RETURNS (dict[str, int]): How many concepts are trained on, held out, and in neither
-        file, as no name was left.
-    RAISES (SapbertError): If a file is not usable, or either would be empty.
+    trained (Path): concepts.jsonl to train on, without names that a held-out concept
+        has, too, up to case. Held-out parents keep their ids there.
+    held_out (Path): concepts.jsonl of the held-out concepts.
+    share (float): Share that is held out, 0 to 1.
+    seed (int): Seed of the split.
+    RETURNS (dict[str, int]): Number of concepts to train on, held out, and left out
+        because all their names are held out (`nameless`).
+    RAISES (SapbertError): If a file is not usable, or one part would be empty.
     """
-    own: set[int] = set()  # hashes of the names that are held out
+    own: set[int] = set()  # hashes of held-out names
     total = held = 0
 
-    def list_held_out() -> Iterator[Concept]:
+    def iter_held_out() -> Iterator[Concept]:
         for concept in read_concepts(concepts_path):
             if is_held_out(concept.cui, share=share, seed=seed):
                 yield concept
 
-    def list_trained() -> Iterator[Concept]:
+    def iter_trained() -> Iterator[Concept]:
         for concept in read_concepts(concepts_path):
             if not is_held_out(concept.cui, share=share, seed=seed):
                 left = without_names(concept, own)
@@ -90,14 +83,14 @@ def hold_out(
         if is_held_out(concept.cui, share=share, seed=seed):
             held += 1
             own.update(hash_text(alias.lower()) for alias in concept.aliases)
-    if not held or next(list_trained(), None) is None:
+    if not held or next(iter_trained(), None) is None:
         raise SapbertError(Errors.E761.format(share=share, total=total))
-    count = write_concepts(trained, list_trained())
-    write_concepts(held_out, list_held_out())
+    count = write_concepts(trained, iter_trained())
+    write_concepts(held_out, iter_held_out())
     return {"trained": count, "held_out": held, "nameless": total - held - count}
 
 
-def main(
+def hold_out_command(
     concepts_path: Path = typer.Argument(
         ..., metavar="CONCEPTS", help="concepts.jsonl"
     ),
@@ -105,27 +98,18 @@ def main(
         ..., metavar="TRAINED", help="concepts.jsonl to train on, to write"
     ),
     held_out: Path = typer.Argument(
-        ..., metavar="HELD_OUT", help="concepts.jsonl to judge with, to write"
+        ..., metavar="HELD_OUT", help="concepts.jsonl for evaluation, to write"
     ),
     share: float = typer.Option(0.1, min=0, max=1, help="Share that is held out."),
-    seed: int = typer.Option(0, help="Which concepts."),
+    seed: int = typer.Option(0, help="Seed of the split."),
     quiet: bool = typer.Option(False, help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl -> trained.jsonl + held_out.jsonl
-
-    Example: python -m training.data.hold_out corpus/concepts.jsonl corpus/trained.jsonl
+    """Example: python -m training hold-out corpus/concepts.jsonl corpus/trained.jsonl
     corpus/held_out.jsonl --share 0.1
     """
-    try:
-        counts = hold_out(concepts_path, trained, held_out, share=share, seed=seed)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    counts = hold_out(concepts_path, trained, held_out, share=share, seed=seed)
     if not quiet:
         msg.good(f"Wrote {counts['trained']:,} concepts to {trained}")
         msg.good(f"Wrote {counts['held_out']:,} concepts to {held_out}")
         if counts["nameless"]:
             msg.info(f"{counts['nameless']:,} concepts have held-out names only.")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,9 @@
-"""concepts.jsonl → pairs.tsv: two names of one concept a line, with the concept."""
+"""concepts.jsonl → pairs.tsv: on each line a concept and two of its names."""
 
+import json
 import math
 import random
+import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
@@ -11,20 +13,18 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
+from training.data.tokenized_pairs import hash_text
+from training.errors import Errors, SapbertError
 
-Pair = tuple[str, str, str]  # cui, one name, another name
+Pair = tuple[str, str, str]  # CUI, one name, another name
+ConceptNames = tuple[str, list[str]]  # CUI and names
 
 
 def distinct_names(concept: Concept) -> list[str]:
-    """Return a concept's names that differ in more than case and white space, sorted.
-
-    concept (Concept): The concept.
-    RETURNS (list[str]): The first spelling of each.
-    """
+    """Return the names that differ in more than case and white space, sorted."""
     names: dict[str, str] = {}
     for alias in concept.aliases:
         name = " ".join(alias.split())
@@ -32,17 +32,46 @@ def distinct_names(concept: Concept) -> list[str]:
     return [names[key] for key in sorted(names)]
 
 
-def keep_languages(
+class NameTable:
+    """The names of all concepts in a temporary database.
+
+    scratch (sqlite3.Connection): An empty database.
+    """
+
+    def __init__(self, scratch: sqlite3.Connection) -> None:
+        self.scratch = scratch
+        self.count = 0
+        # rows are numbered 1, 2, 3 …, so that a random one can be read by number
+        scratch.execute("CREATE TABLE concepts (label UNIQUE, cui, names)")
+
+    def add(self, concepts: Iterable[Concept]) -> Iterator[Concept]:
+        """Add concepts, and yield them."""
+        for concept in concepts:
+            names = json.dumps(distinct_names(concept))
+            row = (hash_text(concept.cui), concept.cui, names)
+            self.scratch.execute("INSERT OR IGNORE INTO concepts VALUES (?, ?, ?)", row)
+            yield concept
+        last = self.scratch.execute("SELECT max(rowid) FROM concepts").fetchone()
+        self.count = last[0] or 0
+
+    def find(self, column: str, value: int) -> ConceptNames | None:
+        """Return the concept with a `label`, the hash of its id, or a `rowid`."""
+        query = f"SELECT cui, names FROM concepts WHERE {column} = ?"
+        row = self.scratch.execute(query, (int(value),)).fetchone()
+        return None if row is None else (row[0], json.loads(row[1]))
+
+
+def filter_languages(
     concepts: Iterable[Concept], languages: Sequence[str], path: Path
 ) -> Iterator[Concept]:
-    """Leave out all names but those in some languages.
+    """Yield the concepts that have names in some languages, with only these names.
 
     concepts (Iterable[Concept]): The concepts.
-    languages (Sequence[str]): As the concepts have them, e.g. "ENG"; a name whose
-        language is not known is in none.
-    path (Path): Where the concepts come from, for the error.
-    YIELDS (Concept): Id and names of each concept that has such names.
-    RAISES (SapbertError): After the last, if no concept had one of the languages.
+    languages (Sequence[str]): Codes as in the concepts, e.g. "ENG". A name without a
+        language is left out.
+    path (Path): File of the concepts, for the error.
+    YIELDS (Concept): Id and names.
+    RAISES (SapbertError): After the last, if no concept has one of the languages.
     """
     seen: set[str] = set()
     for concept in concepts:
@@ -54,25 +83,20 @@ def keep_languages(
 
 
 def nth_combination(n: int, index: int) -> tuple[int, int]:
-    """Find the `index`-th of the n·(n−1)/2 pairs (0, 1), (0, 2), …, (n−2, n−1).
-
-    n (int): How many things are paired, at least 2.
-    index (int): From 0.
-    RETURNS (tuple[int, int]): Two different numbers below `n`, the smaller first.
-    """
-    left = n * (n - 1) // 2 - 1 - index  # pairs that come after it
+    """Return the `index`-th of the n·(n−1)/2 pairs (0, 1), (0, 2), …, (n−2, n−1)."""
+    left = n * (n - 1) // 2 - 1 - index  # pairs after it
     row = (math.isqrt(8 * left + 1) - 1) // 2  # rows of 1, 2, 3 … pairs, from the end
     first = n - 2 - row
     return first, n - 1 - (left - row * (row + 1) // 2)
 
 
 def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator[Pair]:
-    """Pair a concept's names, at most `most` times, without making all pairs first.
+    """Yield pairs of a concept's names.
 
     concept (Concept): The concept.
-    most (int): How many pairs to keep.
-    seed (int): Together with the CUI it decides which, so that a concept's pairs
-        depend on nothing else in the vocabulary.
+    most (int): Number of pairs at most, drawn without building all pairs.
+    seed (int): Seed of the sample, with the CUI: the pairs of a concept do not depend
+        on the other concepts.
     YIELDS (Pair): CUI and two different names, sorted.
     SOURCE: Liu et al. (2021), §3.1.
     """
@@ -81,7 +105,7 @@ def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator
     if total <= most:
         chosen: Iterable[tuple[int, int]] = combinations(range(len(names)), 2)
     else:
-        # Seeded by a text, not by a hash of it: the same for any PYTHONHASHSEED.
+        # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
         picks = random.Random(f"{seed} {concept.cui}").sample(range(total), most)
         chosen = (nth_combination(len(names), pick) for pick in sorted(picks))
     for one, other in chosen:
@@ -91,14 +115,14 @@ def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator
 def write_pairs(
     concepts: Iterable[Concept], path: Path, *, most: int = 50, seed: int = 0
 ) -> dict[str, int]:
-    """Write the pairs of a whole vocabulary.
+    """Write the pairs of a vocabulary, in the order of the concepts.
 
-    concepts (Iterable[Concept]): The concepts; their order is the order of the file.
+    concepts (Iterable[Concept]): The concepts.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    most (int): Pairs of one concept at the most.
-    seed (int): Which ones, where there are more.
-    RETURNS (dict[str, int]): How many concepts, names and pairs there were, how many
-        concepts had two names, and how many had more pairs than `most`.
+    most (int): Pairs of a concept at most.
+    seed (int): Seed of the samples.
+    RETURNS (dict[str, int]): Number of concepts, names and pairs, of concepts with two
+        names (`paired`), and of concepts with more pairs than `most` (`trimmed`).
     RAISES (SapbertError): If no concept has two names.
     """
     counts = dict.fromkeys(("concepts", "names", "paired", "trimmed", "pairs"), 0)
@@ -117,7 +141,7 @@ def write_pairs(
     return counts
 
 
-def main(
+def pairs_command(
     concepts_path: Path = typer.Argument(
         ..., metavar="CONCEPTS", help="concepts.jsonl"
     ),
@@ -125,29 +149,24 @@ def main(
     languages: str = typer.Option(
         "all", help="Languages whose names are paired: ENG,FIN; or all."
     ),
-    most: int = typer.Option(50, min=1, help="Pairs of one concept at the most."),
-    seed: int = typer.Option(0, help="Which pairs, where there are more."),
+    most: int = typer.Option(50, min=1, help="Pairs of a concept at most."),
+    seed: int = typer.Option(0, help="Seed of the sample of pairs."),
     quiet: bool = typer.Option(False, help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl -> pairs.tsv
+    """Example: python -m training pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
 
-    Example: python -m training.data.pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
-
-    Example: python -m training.data.pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
+    Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
     --languages ENG,FIN
     """
-    try:
-        concepts: Iterable[Concept] = tqdm(
-            read_concepts(concepts_path),
-            unit=" concepts",
-            disable=quiet or not sys.stderr.isatty(),
-        )
-        if languages != "all":
-            chosen = [language.strip() for language in languages.split(",")]
-            concepts = keep_languages(concepts, chosen, concepts_path)
-        counts = write_pairs(concepts, pairs_path, most=most, seed=seed)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    concepts: Iterable[Concept] = tqdm(
+        read_concepts(concepts_path),
+        unit=" concepts",
+        disable=quiet or not sys.stderr.isatty(),
+    )
+    if languages != "all":
+        chosen = [language.strip() for language in languages.split(",")]
+        concepts = filter_languages(concepts, chosen, concepts_path)
+    counts = write_pairs(concepts, pairs_path, most=most, seed=seed)
     if not quiet:
         msg.table(
             [
@@ -159,7 +178,3 @@ def main(
             ]
         )
         msg.good(f"Wrote {pairs_path}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,7 +1,7 @@
-"""MRREL.RRF + concepts.jsonl → relations.tsv: names of two related concepts a line.
+"""MRREL.RRF + concepts.jsonl → relations.tsv: names of two related concepts on a line.
 
-A line is like one of pairs.tsv, with both ids in place of one: the two names are a
-class of their own, as if they were of one concept.
+A line has the format of pairs.tsv, with both ids as the concept: the loss treats the
+two names as names of one concept.
 """
 
 import random
@@ -11,27 +11,27 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
-from training.data.names_by_concept import NamedConcepts
-from training.data.pairs import Pair
+from training.data.pairs import NameTable, Pair
 from training.data.tokenized_pairs import hash_text
+from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
-Relation = tuple[str, str, str]  # RELA, the concept that it leads from, and to
+
+Relation = tuple[str, str, str]  # RELA, CUI2, CUI1
 
 
 def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
-    """Read the relations that have a name, and are not suppressed.
+    """Yield the relations that have a name and are not suppressed.
 
     path (Path): MRREL.RRF, or the folder of a release.
-    on_error (str): "fail", or "skip" to pass over bad rows.
-    YIELDS (Relation): RELA, CUI2 and CUI1, as a row says what CUI2 is to CUI1. Both
-        directions, and what several sources say, come again.
+    on_error (str): "fail", or "skip" for bad rows.
+    YIELDS (Relation): RELA, CUI2 and CUI1: a row says what CUI2 is to CUI1. A relation
+        comes again in the other direction, and for each source.
     RAISES (SapbertError): If there is no such file; with file and line, at the first
         bad row.
     """
@@ -53,16 +53,16 @@ def pair_relations(
 ) -> Iterator[Pair]:
     """Draw a name of each of two related concepts.
 
-    concepts (Iterator[Concept]): Those that may be paired.
-    relations (Iterator[Relation]): Between any concepts.
-    kept (set[str] | None): The RELA that count; None = all.
-    seed (int): Which names.
-    YIELDS (Pair): Both ids with a plus sign between them, and the names, which differ.
-        Sorted; two concepts come once, however many relations they have.
+    concepts (Iterator[Concept]): Concepts to pair.
+    relations (Iterator[Relation]): Relations between any concepts.
+    kept (set[str] | None): The RELA to use; None = all.
+    seed (int): Seed of the names.
+    YIELDS (Pair): Both ids joined by a plus sign, and two different names, sorted by
+        id. Two concepts come once, even if they have several relations.
     """
     with open_temporary_db() as scratch:
-        named = NamedConcepts(scratch)
-        for _ in named.add(concepts):
+        table = NameTable(scratch)
+        for _ in table.add(concepts):
             pass
         scratch.execute("CREATE TABLE related (one, other)")
         scratch.executemany(
@@ -75,10 +75,10 @@ def pair_relations(
         )
         rows = scratch.execute("SELECT DISTINCT * FROM related ORDER BY one, other")
         for cuis in rows:
-            found = [named.look_up("label", hash_text(cui)) for cui in cuis]
-            # Seeded by a text, not by a hash of it: the same for any PYTHONHASHSEED.
-            chance = random.Random(f"{seed} {' '.join(cuis)}")
-            names = [chance.choice(each[1]) for each in found if each is not None]
+            found = [table.find("label", hash_text(cui)) for cui in cuis]
+            # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
+            rng = random.Random(f"{seed} {' '.join(cuis)}")
+            names = [rng.choice(each[1]) for each in found if each is not None]
             if len(names) == 2 and names[0].lower() != names[1].lower():
                 yield "+".join(cuis), names[0], names[1]
 
@@ -97,10 +97,10 @@ def write_relations(
     concepts_path (Path): concepts.jsonl.
     relations_path (Path): MRREL.RRF, or the folder of a release.
     path (Path): relations.tsv, or relations.tsv.gz.
-    kept (Sequence[str] | None): The RELA that count; None = all.
-    on_error (str): "fail", or "skip" to pass over bad rows.
-    seed (int): Which names.
-    RETURNS (int): How many pairs there were.
+    kept (Sequence[str] | None): The RELA to use; None = all.
+    on_error (str): "fail", or "skip" for bad rows.
+    seed (int): Seed of the names.
+    RETURNS (int): Number of pairs.
     RAISES (SapbertError): If a file is not usable, or no two concepts are related.
     """
     pairs = pair_relations(
@@ -119,7 +119,7 @@ def write_relations(
     return count
 
 
-def main(
+def relations_command(
     concepts_path: Path = typer.Argument(
         ..., metavar="CONCEPTS", help="concepts.jsonl"
     ),
@@ -132,29 +132,20 @@ def main(
     kept: str | None = typer.Option(
         None, "--relations", help="RELA kept, e.g. has_part,causative_agent_of. [all]"
     ),
-    on_error: str = typer.Option("fail", help="fail at the first bad row, or skip."),
-    seed: int = typer.Option(0, help="Which names."),
+    on_error: str = typer.Option("fail", help="Bad rows: fail, or skip."),
+    seed: int = typer.Option(0, help="Seed of the names."),
     quiet: bool = typer.Option(False, help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl + MRREL.RRF -> relations.tsv
-
-    Example: python -m training.data.relations corpus/concepts.jsonl assets/umls
+    """Example: python -m training relations corpus/concepts.jsonl assets/umls
     corpus/relations.tsv
     """
-    try:
-        count = write_relations(
-            concepts_path,
-            relations_path,
-            output,
-            kept=kept.split(",") if kept else None,
-            on_error=on_error,
-            seed=seed,
-        )
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    count = write_relations(
+        concepts_path,
+        relations_path,
+        output,
+        kept=kept.split(",") if kept else None,
+        on_error=on_error,
+        seed=seed,
+    )
     if not quiet:
         msg.good(f"Wrote {count:,} pairs of related concepts to {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

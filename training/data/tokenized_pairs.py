@@ -1,4 +1,4 @@
-"""pairs.tsv → corpus/: token arrays on the disk, read at random in constant memory."""
+"""pairs.tsv → corpus/: arrays of token ids on the disk, memory-mapped for training."""
 
 import hashlib
 import json
@@ -13,36 +13,36 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest, open_to_read, read_lines
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.errors import Errors, SapbertError
 
 FORMAT = 1
 META_FILE = "meta.json"
-PAIRS_AT_ONCE = 5_000  # at most twice as many names are tokenised at once
-REMEMBERED_NAMES = 100_000
+PAIRS_PER_BLOCK = 5_000
+NAMES_KEPT = 100_000  # of a concept, to number equal names once
 
 
 @dataclass(slots=True)
 class Corpus:
-    """All pairs and names as arrays on the disk, of which memory holds what is used.
+    """All pairs and names as memory-mapped arrays.
 
-    Names and concepts are known by 64 bits of a hash: two of ten million are the same
-    by chance with odds of one in 400,000, and no table of them has to be kept.
+    Names and concepts are 64-bit hashes. Two of ten million are equal by chance with a
+    probability of one in 400,000, and no table of them is needed.
 
     labels (np.ndarray): Hash of each pair's concept, int64, in the order of the file.
         Shape: (pairs,).
     ends (np.ndarray): The two names of each pair, int64. Shape: (pairs, 2).
-    names (np.ndarray): Hash of each name, int64: a name that two concepts have comes
-        twice, with the same hash. Shape: (names,).
-    starts (np.ndarray): Where each name's wordpieces begin, and the end, int64.
+    names (np.ndarray): Hash of each name, int64. A name of two concepts comes twice.
+        Shape: (names,).
+    starts (np.ndarray): Start of each name's token ids, and the end of the last, int64.
         Shape: (names+1,).
-    ids (np.ndarray): TokenIds of all names, special ones included, uint16 or int32.
-        Shape: (wordpieces,).
-    pad (int): The id to fill up with.
-    concepts (int): How many there are, if the lines of each stand together.
-    pairs_sha256 (str): Of the pairs.tsv that it was made of.
-    maps (list[mmap.mmap]): What the arrays lie in.
+    ids (np.ndarray): Token ids of all names, special tokens included, uint16 or int32.
+        Shape: (tokens,).
+    pad (int): The id for padding.
+    concepts (int): Number of concepts, if the lines of each are together.
+    pairs_sha256 (str): Checksum of pairs.tsv.
+    maps (list[mmap.mmap]): The memory of the arrays.
     """
 
     labels: np.ndarray
@@ -59,19 +59,14 @@ class Corpus:
         return len(self.labels)
 
     def lengths(self, names: np.ndarray) -> np.ndarray:
-        """Count the wordpieces of some names.
-
-        names (np.ndarray): Which names. Shape: (n,).
-        RETURNS (np.ndarray): TokenIds of each, int64. Shape: (n,).
-        """
+        """Return the number of tokens of each name. Shape: (n,)."""
         return self.starts[names + 1] - self.starts[names]
 
     def release(self) -> None:
-        """Return the pages that were read back to the system; it still has them cached.
+        """Release the pages that were read; the system still has them cached.
 
-        They count as memory of the process, though the system takes them when it needs
-        room. Linux maps 16 pages around each one that is read, whatever the advice: a
-        batch of 256 pairs adds up to 80 MB, and many batches the size of the files.
+        Mapped pages count as memory of the process. Linux maps 16 pages around each
+        page that is read: up to 80 MB for a batch of 256 pairs.
         """
         if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             for mapped in self.maps:
@@ -79,31 +74,23 @@ class Corpus:
 
 
 def hash_text(text: str) -> int:
-    """Hash a text, the same in every process.
-
-    text (str): The text.
-    RETURNS (int): 64 bits, signed, as torch has no unsigned ones.
-    """
+    """Return a 64-bit hash of a text, equal in all processes, signed for torch."""
     digest = hashlib.blake2b(text.encode("utf8"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 def tokenizer_digest(tokenizer: Any) -> str:
-    """Compute a hash of all that decides how a tokenizer splits a name.
-
-    tokenizer (PreTrainedTokenizerBase): The tokenizer.
-    RETURNS (str): Its sha256, in hexadecimal.
-    """
+    """Return the sha256 of everything that decides how a tokenizer splits a name."""
     parts: dict[str, Any] = {"truncation_side": tokenizer.truncation_side}
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         parts.update(json.loads(backend.to_str()))
-        # The last call leaves its settings there: they are not the tokenizer's own.
+        # settings of the last call, not of the tokenizer
         parts.update(truncation=None, padding=None)
     else:
         parts["class"] = type(tokenizer).__name__
         parts["vocabulary"] = tokenizer.get_vocab()
-        # do_lower_case and its like; other settings are paths and what is derived
+        # do_lower_case and the like; other settings are paths or derived
         parts["switches"] = {
             key: value
             for key, value in tokenizer.init_kwargs.items()
@@ -113,11 +100,9 @@ def tokenizer_digest(tokenizer: Any) -> str:
 
 
 def read_pairs(path: Path) -> Iterator[list[str]]:
-    """Read the lines of pairs.tsv.
+    """Yield the three fields of each line of pairs.tsv, plain or `.gz`.
 
-    path (Path): The file, plain or `.gz`.
-    YIELDS (list[str]): The id of a concept, and two names.
-    RAISES (SapbertError): With file and line, if a line has not three fields.
+    RAISES (SapbertError): With file and line, if a line does not have three fields.
     """
     for line_number, line in read_lines(path):
         fields = line.split("\t")
@@ -133,15 +118,15 @@ def number_pairs(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
     """Read pairs.tsv in blocks and number the names.
 
-    A name gets one number as long as the lines of its concept follow one another, and
-    another one later: so memory does not grow with the file.
+    Equal names of one concept get one number if its lines are together. So memory does
+    not grow with the file.
 
     path (Path): The file, plain or `.gz`.
     lowercase (bool): Lower-case the names.
     YIELDS (tuple[np.ndarray, np.ndarray, list[str]]): Hash of each pair's concept,
-        int64, shape (pairs,), the numbers of its names, int64, shape (pairs, 2), and
-        the names that have got a number in this block.
-    RAISES (SapbertError): With file and line, if a line has not three fields.
+        int64, shape (pairs,); the numbers of its names, int64, shape (pairs, 2); and
+        the names that were numbered in this block.
+    RAISES (SapbertError): With file and line, if a line does not have three fields.
     """
     labels: list[int] = []
     ends: list[int] = []
@@ -152,7 +137,7 @@ def number_pairs(
         if fields[0] != concept:
             concept, label = fields[0], hash_text(fields[0])
             numbers.clear()
-        elif len(numbers) > REMEMBERED_NAMES:
+        elif len(numbers) > NAMES_KEPT:
             numbers.clear()
         labels.append(label)
         for name in fields[1:]:
@@ -162,7 +147,7 @@ def number_pairs(
                 names.append(name)
                 total += 1
             ends.append(number)
-        if len(labels) == PAIRS_AT_ONCE:
+        if len(labels) == PAIRS_PER_BLOCK:
             yield np.array(labels), np.array(ends).reshape(-1, 2), names
             labels, ends, names = [], [], []
     if labels:
@@ -178,16 +163,11 @@ def write_corpus(
     lowercase: bool,
     progress: bool,
 ) -> dict[str, Any]:
-    """Write the arrays of a corpus, block by block.
+    """Write the arrays of a corpus to an empty folder; see `build_corpus`.
 
-    folder (Path): An empty folder.
-    pairs_path (Path): pairs.tsv, plain or `.gz`.
-    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    max_length (int): TokenIds of a name at the most, `[CLS]` and `[SEP]` included.
-    lowercase (bool): Lower-case the names.
-    progress (bool): Show a bar.
-    RETURNS (dict[str, Any]): How much there is of everything, and the type of the ids.
-    RAISES (SapbertError): If a line has not three fields, or there is none.
+    RETURNS (dict[str, Any]): Number of pairs, names, concepts and tokens, and the type
+        of the ids.
+    RAISES (SapbertError): If a line does not have three fields, or there is none.
     """
     largest = max(tokenizer.get_vocab().values())
     ids_type = "<u2" if largest < 1 << 16 else "<i4"
@@ -231,12 +211,10 @@ def write_corpus(
 
 
 def read_meta(folder: Path) -> dict[str, Any] | None:
-    """Read what a corpus was made of.
+    """Read the settings and counts of a corpus.
 
-    folder (Path): Where it may be.
-    RETURNS (dict[str, Any] | None): Its settings and counts; None if there is
-        nothing, or an empty folder.
-    RAISES (SapbertError): If something else is there, which is not ours to replace.
+    RETURNS (dict[str, Any] | None): None if the folder is missing or empty.
+    RAISES (SapbertError): If the folder has other files; it must not be replaced.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
@@ -252,13 +230,10 @@ def read_meta(folder: Path) -> dict[str, Any] | None:
 def map_file(
     path: Path, dtype: str, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, mmap.mmap]:
-    """Open a file of bare numbers as an array.
+    """Map a file of numbers as a read-only array.
 
-    path (Path): The file.
-    dtype (str): Type and byte order of its numbers.
-    shape (tuple[int, ...]): Of the array.
-    RETURNS (tuple[np.ndarray, mmap.mmap]): The array, read-only, and what it lies in.
-    RAISES (SapbertError): If the file is missing or of another size.
+    RETURNS (tuple[np.ndarray, mmap.mmap]): The array and its memory.
+    RAISES (SapbertError): If the file is missing or has another size.
     """
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
     with open_to_read(path) as file:
@@ -274,11 +249,9 @@ def map_file(
 
 
 def open_corpus(folder: Path) -> Corpus:
-    """Open a corpus; its pairs.tsv need not be there any more.
+    """Open a folder that `build_corpus` wrote; pairs.tsv is not needed.
 
-    folder (Path): The folder that `build_corpus` wrote.
-    RETURNS (Corpus): The corpus.
-    RAISES (SapbertError): If there is none, or a file of it is missing or cut.
+    RAISES (SapbertError): If there is no corpus, or a file of it is missing or cut.
     """
     meta = read_meta(folder)
     if meta is None:
@@ -313,20 +286,20 @@ def build_corpus(
     lowercase: bool,
     progress: bool = False,
 ) -> Corpus:
-    """Tokenise all names of pairs.tsv, or open what an earlier run made of it.
+    """Tokenise all names of pairs.tsv, or open the corpus of an earlier run.
 
     pairs_path (Path): pairs.tsv, plain or `.gz`, best with the lines of each concept
-        together: names are made distinct among these, and memory does not grow.
-    folder (Path): The corpus; made again if the file or a setting is another.
+        together.
+    folder (Path): The corpus; built again if the file or a setting differs.
     tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    max_length (int): TokenIds of a name at the most, `[CLS]` and `[SEP]` included.
+    max_length (int): Tokens of a name at most, `[CLS]` and `[SEP]` included.
     lowercase (bool): Lower-case the names.
     progress (bool): Show a bar.
     RETURNS (Corpus): The corpus; pair 0 is the first line of the file.
-    RAISES (SapbertError): If the pairs are not usable, the folder is something else,
-        or a file in it is missing or cut.
+    RAISES (SapbertError): If the pairs are not usable, the folder is no corpus, or a
+        file in it is missing or cut.
     """
-    open_to_read(pairs_path).close()  # its errors, before the digest is computed
+    open_to_read(pairs_path).close()  # raises its errors before the digest
     made_of = {
         "corpus": FORMAT,
         "pairs_sha256": file_digest(pairs_path),

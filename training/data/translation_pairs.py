@@ -1,11 +1,15 @@
 """Word lists and parallel titles → pairs.tsv: each translation is a concept of its own.
 
-Continued training on them brings the languages of an encoder together.
+Files can be plain, `.gz`, or in a zip. Training on translations after concepts aligns
+the languages of an encoder.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
+from functools import partial
 from heapq import heappushpop
 from pathlib import Path
 from typing import NamedTuple
@@ -13,27 +17,39 @@ from typing import NamedTuple
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.tokenized_pairs import hash_text
-from training.data.word_lists import WordList, list_files
+from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
 LANGUAGES = re.compile(r"(?<![A-Za-z])([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z])")
 ALL = "all"
+# raised for a zip that is damaged, cut, encrypted or of another method
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError)
 
 Translation = tuple[str, str]
 
 
-class Choice(NamedTuple):
-    """Which translations are kept.
+class WordList(NamedTuple):
+    """A file of translations.
 
-    languages (tuple[str, ...]): Of a file both languages have to be among them; empty:
-        all.
-    sample (int): How many, drawn at random; 0 = all.
-    seed (int): Which ones.
+    path (Path): The file; in a zip, the zip and the name in it.
+    blocks (Callable[[], Iterator[bytes]]): Reads it from its start.
+    """
+
+    path: Path
+    blocks: Callable[[], Iterator[bytes]]
+
+
+class Choice(NamedTuple):
+    """Which translations to write.
+
+    languages (tuple[str, ...]): Both languages of a file are among them; empty: all.
+    sample (int): Number of translations, drawn at random; 0 = all.
+    seed (int): Seed of the sample.
     """
 
     languages: tuple[str, ...] = ()
@@ -41,12 +57,63 @@ class Choice(NamedTuple):
     seed: int = 0
 
 
-def find_languages(file: Path) -> tuple[str, str] | None:
-    """Tell the two languages of a file by its name, else by that of its folder.
+def read_member(path: Path, name: str) -> Iterator[bytes]:
+    """Yield blocks of a file in a zip, without unpacking it to the disk."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(name) as file:
+            while block := file.read(BLOCK_BYTES):
+                yield block
+    except ZIP_ERRORS as error:
+        raise SapbertError(
+            Errors.E774.format(path=path / name, reason=type(error).__name__)
+        ) from None
 
-    file (Path): E.g. `en-fi.txt`, `fi-bg.train.5000.cc.trans`, `en-fi/words.tsv`.
-    RETURNS (tuple[str, str] | None): What stands around the last hyphen between two
-        codes; None if there are no such codes.
+
+def list_members(path: Path, members: str) -> list[WordList]:
+    """Return the files in a zip that match a pattern, without hidden files."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except ZIP_ERRORS as error:
+        raise SapbertError(
+            Errors.E774.format(path=path, reason=type(error).__name__)
+        ) from None
+    chosen = [
+        name
+        for name in names
+        if not name.endswith("/")
+        and not name.startswith("__MACOSX/")
+        and not name.rpartition("/")[2].startswith(".")
+        and fnmatch(name, members)
+    ]
+    if not chosen:
+        raise SapbertError(Errors.E775.format(path=path))
+    return [WordList(path / name, partial(read_member, path, name)) for name in chosen]
+
+
+def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
+    """Return files and the files in zips, in this order.
+
+    paths (Sequence[Path]): Files and zips.
+    members (str): Pattern of the names of files in a zip.
+    RAISES (SapbertError): If a file is missing, or a zip is damaged or has no such
+        files.
+    """
+    files: list[WordList] = []
+    for path in paths:
+        check_file(path)
+        if path.suffix == ".zip":
+            files += list_members(path, members)
+        else:
+            files.append(WordList(path, partial(read_blocks, [path])))
+    return files
+
+
+def find_languages(file: Path) -> tuple[str, str] | None:
+    """Return the two languages in the name of a file, or else of its folder.
+
+    file (Path): E.g. `en-fi.txt`, `fi-bg.train.5000.cc.trans`, `en-fi/words.tsv`. The
+        last hyphen between two codes counts.
     """
     for name in (file.name, file.parent.name):
         if found := LANGUAGES.findall(name):
@@ -55,17 +122,13 @@ def find_languages(file: Path) -> tuple[str, str] | None:
     return None
 
 
-def choose_files(
+def filter_files(
     files: Sequence[WordList], languages: Sequence[str], report: Report
 ) -> list[WordList]:
-    """Leave out files of other languages.
+    """Return the files of some languages, and count the others.
 
-    files (Sequence[WordList]): The files.
-    languages (Sequence[str]): See `Choice`.
-    report (Report): Counts.
-    RETURNS (list[WordList]): Those that are left.
-    RAISES (SapbertError): If a file does not tell its languages, or no file has one of
-        them.
+    RAISES (SapbertError): If the name of a file has no languages, or no file has one of
+        the languages.
     """
     if not languages:
         return list(files)
@@ -92,16 +155,15 @@ def choose_files(
 def read_translations(
     file: WordList, *, on_error: str, report: Report
 ) -> Iterator[Translation]:
-    """Read a file of two words or titles a line.
+    """Read a file of two words or titles on a line.
 
-    The first line that is not blank says what parts the two: a tab, or, if it has
-    none, white space, as in MUSE's files; there both are one word.
+    The first line that is not blank decides the separator: a tab, or, if it has none,
+    white space, as in MUSE's files, where both sides are one word.
 
     file (WordList): The file.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
-    report (Report): Counts.
-    YIELDS (Translation): Both sides of each line, with single blanks and otherwise as
-        they are.
+    on_error (str): "fail", or "skip" to count bad lines.
+    report (Report): Counts; updated.
+    YIELDS (Translation): Both sides of each line, with single blanks.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
     separator: str | None = None
@@ -128,17 +190,16 @@ def read_translations(
         yield sides[0], sides[1]
 
 
-def keep_useful(
+def filter_translations(
     translations: Iterator[Translation], known: set[int], report: Report
 ) -> Iterator[Translation]:
-    """Leave out what there is nothing to learn of.
-
-    Sides that differ in case alone are equal, as the names of a concept are.
+    """Yield the translations that training can use, and count the others.
 
     translations (Iterator[Translation]): Translations.
-    known (set[int]): Hashes of those that were there before; is added to.
-    report (Report): Counts.
-    YIELDS (Translation): Two different texts, with a letter or digit each.
+    known (set[int]): Hashes of earlier translations; updated.
+    report (Report): Counts; updated.
+    YIELDS (Translation): Two texts with a letter or digit that differ in more than
+        case, each pair once in either direction.
     """
     for one, other in translations:
         first, second = sorted((one.lower(), other.lower()))
@@ -157,17 +218,12 @@ def keep_useful(
 def sample_translations(
     translations: Iterator[Translation], choice: Choice, report: Report
 ) -> Iterator[Translation]:
-    """Draw some, in memory for these alone, in the order that they came in.
+    """Yield a random sample in its original order; only the sample is in memory.
 
-    Each has a random number of its own, of the seed and its text; the smallest are
-    drawn. So whether one is drawn does not depend on the order of the files.
-
-    translations (Iterator[Translation]): Translations.
-    choice (Choice): How many.
-    report (Report): Counts.
-    YIELDS (Translation): Those that were drawn.
+    The sample has the smallest hashes of seed and text, so it does not depend on the
+    order of the files.
     """
-    drawn: list[tuple[int, int, Translation]] = []  # a heap, the largest number first
+    drawn: list[tuple[int, int, Translation]] = []  # a heap, the largest hash first
     for place, (one, other) in enumerate(translations):
         number = hash_text(f"{choice.seed}\t{one}\t{other}")
         entry = (-number, place, (one, other))
@@ -189,26 +245,26 @@ def write_translation_pairs(
     *,
     on_error: str = "fail",
 ) -> Report:
-    """Write the translations of all files as pairs, each with an id of its own.
+    """Write the translations of all files as pairs, each with its own id.
 
     files (Sequence[WordList]): From `list_files`.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    choice (Choice): Which ones.
-    on_error (str): "fail", or "skip" to count bad lines and go on.
-    RETURNS (Report): What was read and dropped; `concepts` is how many were written.
+    choice (Choice): Which translations.
+    on_error (str): "fail", or "skip" to count bad lines.
+    RETURNS (Report): Counts; `concepts` is the number of pairs.
     RAISES (SapbertError): With file and line, at the first bad line; if a language is
-        not there; if nothing is left.
+        missing; if there are no pairs.
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     report = Report(path=", ".join(str(file.path) for file in files))
     known: set[int] = set()
-    chosen = choose_files(files, choice.languages, report)
+    chosen = filter_files(files, choice.languages, report)
     report.counts["files"] = len(chosen)
     translations: Iterator[Translation] = (
         translation
         for file in chosen
-        for translation in keep_useful(
+        for translation in filter_translations(
             read_translations(file, on_error=on_error, report=report), known, report
         )
     )
@@ -225,7 +281,7 @@ def write_translation_pairs(
     return report
 
 
-def main(
+def translation_pairs_command(
     paths: list[Path] = typer.Argument(
         ..., metavar="FILES…", help="Two words or titles a line; plain, .gz or .zip."
     ),
@@ -234,35 +290,26 @@ def main(
     languages: str = typer.Option(
         ALL, help="Both languages of a file are among these: en,fi; or all."
     ),
-    sample: int = typer.Option(0, min=0, help="So many, drawn at random; 0 = all."),
-    seed: int = typer.Option(0, help="Which ones are drawn."),
-    on_error: str = typer.Option("fail", help="Of a bad line: fail, or skip it."),
+    sample: int = typer.Option(0, min=0, help="Size of a random sample; 0 = all."),
+    seed: int = typer.Option(0, help="Seed of the sample."),
+    on_error: str = typer.Option("fail", help="Bad lines: fail, or skip."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """word lists, parallel titles -> pairs.tsv
+    """Pairs of equal sides and repeated pairs are left out and counted.
 
-    What stands equal on both sides, or comes again, is left out and counted.
-
-    Example: python -m training.data.translation_pairs en-fi.txt titles.en-fi.tsv.gz
+    Example: python -m training translation-pairs en-fi.txt titles.en-fi.tsv.gz
     --output corpus/translations.tsv
 
-    Example: python -m training.data.translation_pairs xling-eval-en.zip --members
+    Example: python -m training translation-pairs xling-eval-en.zip --members
     '*train.freq.5k.*' --languages en,fi,de --output corpus/translations.tsv
     """
     named = [language.strip() for language in languages.split(",")]
     choice = Choice(() if named == [ALL] else tuple(named), sample, seed)
-    try:
-        files = list_files(paths, lambda name: fnmatch(name, members))
-        report = write_translation_pairs(files, output, choice, on_error=on_error)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    files = list_files(paths, members)
+    report = write_translation_pairs(files, output, choice, on_error=on_error)
     if not quiet:
         rows = [("Files", report.counts["files"]), ("Lines", sum(report.rows.values()))]
         rows += [(f"Dropped: {what}", n) for what, n in report.dropped.items()]
         rows.append(("Pairs", report.concepts))
         msg.table([(what, f"{n:,}") for what, n in rows], aligns=("l", "r"))
         msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

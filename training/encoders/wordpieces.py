@@ -1,10 +1,10 @@
-"""Names → a tokenizer of wordpieces for the languages that they are in."""
+"""Names → a tokenizer of wordpieces for their languages."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 
 SPECIAL = {
     "pad_token": "[PAD]",
@@ -13,20 +13,17 @@ SPECIAL = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-INSIDE = "##"  # begins a piece that is not the first of its word
-RAREST = 2  # a piece that is found less often is not learned
-REPEATED_AT_ONCE = 1000
+INSIDE = "##"  # prefix of a piece inside a word
+RAREST = 2  # least count of a learned piece
+WORDS_PER_LINE = 1000
 
 
 def make_bare_tokenizer(*, lowercase: bool) -> Any:
-    """Make what cuts names into words; it knows no pieces yet.
+    """Make a `tokenizers.Tokenizer` that splits names into words, without pieces.
 
-    As in multilingual BERT, white space, punctuation and each CJK character are cut
-    off. Accents are kept, since they tell words apart in most languages, and NFKC makes
-    one form of composed, decomposed, full-width and half-width characters.
-
-    lowercase (bool): Whether names are lower-cased.
-    RETURNS (tokenizers.Tokenizer): The tokenizer.
+    As in multilingual BERT, white space, punctuation and each CJK character end a word.
+    Accents are kept, since they distinguish words in most languages. NFKC unifies
+    composed, decomposed, full-width and half-width characters.
     """
     from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
     from tokenizers.models import WordPiece
@@ -44,12 +41,7 @@ def make_bare_tokenizer(*, lowercase: bool) -> Any:
 
 
 def count_words(names: Iterable[str], tokenizer: Any) -> dict[str, int]:
-    """Count the words of names.
-
-    names (Iterable[str]): The names.
-    tokenizer (tokenizers.Tokenizer): From `make_bare_tokenizer`.
-    RETURNS (dict[str, int]): How often each occurs.
-    """
+    """Count the words of names, split by a tokenizer of `make_bare_tokenizer`."""
     words: dict[str, int] = Counter()
     for name in names:
         text = tokenizer.normalizer.normalize_str(name)
@@ -64,12 +56,9 @@ def split_letters(word: str) -> list[str]:
 
 
 def choose_letters(words: dict[str, int], most: int) -> list[str]:
-    """Choose the smallest pieces, of which the others are made.
+    """Return the `most` most frequent single-character pieces, sorted.
 
-    words (dict[str, int]): From `count_words`.
-    most (int): How many, the most frequent first; a script of thousands of characters
-        must not leave room for nothing else.
-    RETURNS (list[str]): The pieces, sorted.
+    The limit leaves room for other pieces in scripts of thousands of characters.
     """
     letters: dict[str, int] = Counter()
     for word, count in words.items():
@@ -79,19 +68,19 @@ def choose_letters(words: dict[str, int], most: int) -> list[str]:
 
 
 def repeat_words(words: dict[str, int]) -> Iterator[str]:
-    """Write each word as often as it occurs; that is how a trainer is told a count."""
+    """Yield each word as often as it occurs, because the trainer has no counts."""
     for word, count in sorted(words.items()):
-        for start in range(0, count, REPEATED_AT_ONCE):
-            yield " ".join([word] * min(REPEATED_AT_ONCE, count - start))
+        for start in range(0, count, WORDS_PER_LINE):
+            yield " ".join([word] * min(WORDS_PER_LINE, count - start))
 
 
 def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[str]:
-    """Learn wordpieces, the same ones each time.
+    """Learn wordpieces; the result is deterministic.
 
     names (Iterable[str]): The names.
-    size (int): TokenIds at the most, special ones included; half of them at the most
-        are single characters.
-    lowercase (bool): Whether names are lower-cased.
+    size (int): Number of wordpieces at most, special ones included; at most half of
+        them are single characters.
+    lowercase (bool): Lower-case names.
     RETURNS (list[str]): The wordpieces in the order of their ids.
     RAISES (SapbertError): If the names have no word.
     """
@@ -104,8 +93,8 @@ def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[st
         raise SapbertError(Errors.E776)
     known = set(letters)
     spelled = {w: n for w, n in words.items() if known.issuperset(split_letters(w))}
-    # The trainer numbers what is special first and in order, all else as its hash
-    # table has it, and decides by number between pieces that are equally frequent.
+    # The trainer numbers special tokens in order and others in the order of a hash
+    # table, and the number decides between equally frequent pieces.
     trainer = WordPieceTrainer(
         vocab_size=size,
         min_frequency=RAREST,
@@ -119,12 +108,7 @@ def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[st
 
 
 def make_tokenizer(pieces: list[str], *, lowercase: bool) -> Any:
-    """Make a tokenizer of wordpieces, as transformers loads and saves it.
-
-    pieces (list[str]): From `learn_pieces`.
-    lowercase (bool): Whether names are lower-cased.
-    RETURNS (PreTrainedTokenizerFast): The tokenizer.
-    """
+    """Make a `PreTrainedTokenizerFast` with the pieces of `learn_pieces`."""
     from tokenizers.models import WordPiece
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast

@@ -1,4 +1,4 @@
-"""A grid of trainings → one table: what each setting brings, at one budget."""
+"""A grid of training runs → one table with the accuracy of each setting."""
 
 import json
 import re
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import typer
 from wasabi import msg
 
-from spacy_sapbert.encoder.huggingface import load_encoder
-from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.evaluation.gold_mentions import check_names, read_aliases
 from spacy_sapbert.evaluation.rankers import read_dictionary
@@ -28,39 +27,47 @@ from spacy_sapbert.system.reading import check_file, file_digest
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import write_pairs
-from training.losses import miners as mining  # noqa: F401
-from training.losses import multi_similarity as losses  # noqa: F401 (registers)
-from training.losses import other_losses, schedules  # noqa: F401
-from training.trainer.config import read_config
-from training.trainer.settings import make_settings
-from training.trainer.validation import Validation, make_encoder_search
+from training.errors import Errors, SapbertError
+from training.trainer.settings import TrainingSettings, make_settings, read_config
+from training.trainer.validation import Validation, encoder_ranker
 
 SEED = "training.seed"
-# Not of the training: pairs of one concept at the most, and another concepts.jsonl to
-# make pairs of, e.g. one without trade names.
+# Settings of a run besides those of training: pairs of a concept at most, and another
+# concepts.jsonl to make pairs from, e.g. one without trade names.
 MOST, CONCEPTS = "pairs.most", "pairs.concepts"
 SECTIONS = ("every", "grid", "runs")
 
 
 class Run(NamedTuple):
-    """One training of a grid.
+    """One training run of a grid.
 
     name (str): Without the seed.
-    settings (dict[str, Any]): What differs from the default config, by dotted names.
+    settings (dict[str, Any]): Differences from the default config, by dotted names.
     """
 
     name: str
     settings: dict[str, Any]
 
+    @property
+    def folder(self) -> str:
+        """Return the name of the run's folder."""
+        words = re.sub(r"[^\w.+-]+", "-", self.name).strip("-")
+        return f"{words}-seed-{self.settings.get(SEED, 0)}"
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """Return the settings of training, without those of pairs."""
+        return {k: v for k, v in self.settings.items() if k not in (MOST, CONCEPTS)}
+
 
 class Inputs(NamedTuple):
-    """What all runs of a grid are given.
+    """The inputs of all runs of a grid.
 
-    concepts (Path): concepts.jsonl, of which pairs are made.
-    validations (dict[bool, Validation]): The dictionary that mentions are linked to,
-        and aliases, by whether an encoder lower-cases names.
+    concepts (Path): concepts.jsonl to make pairs from.
+    validations (dict[bool, Validation]): The dictionary and aliases, by whether an
+        encoder lower-cases names.
     files (dict[str, Path]): Gold mentions by name.
-    folder (Path): Where encoders and results are kept.
+    folder (Path): Folder of encoders and results.
     """
 
     concepts: Path
@@ -70,13 +77,13 @@ class Inputs(NamedTuple):
 
 
 def read_grid(path: Path) -> list[Run]:
-    """Read a grid: named runs, times a product of values, with what all have.
+    """Read a grid: named runs, times all combinations of values.
 
     path (Path): TOML with the tables `every` (settings of every run), `runs` (a table
-        of settings for each name) and `grid` (a list of values for each setting); each
-        may be missing.
+        of settings for each name) and `grid` (a list of values for each setting), all
+        optional.
     RETURNS (list[Run]): All combinations.
-    RAISES (SapbertError): If it is no such file.
+    RAISES (SapbertError): If the file is something else.
     """
     try:
         data = tomllib.loads(path.read_text("utf8"))
@@ -102,48 +109,26 @@ def read_grid(path: Path) -> list[Run]:
 
 
 def shared_settings(runs: list[Run]) -> dict[str, Any]:
-    """Find what all runs say of the encoder, which holds before training too.
-
-    runs (list[Run]): From `read_grid`.
-    RETURNS (dict[str, Any]): Settings of the section `encoder`.
-    """
-    first = runs[0].settings
+    """Return the settings of the encoder that all runs have in common."""
     return {
         key: value
-        for key, value in first.items()
+        for key, value in runs[0].settings.items()
         if key.startswith("encoder.")
         and all(run.settings.get(key) == value for run in runs)
     }
 
 
-def name_folder(run: Run) -> str:
-    """Name the folder of a run by what people call it, and by its seed."""
-    words = re.sub(r"[^\w.+-]+", "-", run.name).strip("-")
-    return f"{words}-seed-{run.settings.get(SEED, 0)}"
-
-
-def training_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """RETURNS (dict[str, Any]): Without what says how pairs are made."""
-    return {k: val for k, val in settings.items() if k not in (MOST, CONCEPTS)}
-
-
-def list_overrides(settings: dict[str, Any]) -> list[str]:
-    """Write settings as options of a command."""
-    parts: list[str] = []
-    for key, value in training_settings(settings).items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        parts += [f"--{key}", text]
-    return parts
+def validate_run(run: Run) -> TrainingSettings:
+    """Return the settings of a run, as validated as before its training."""
+    return make_settings(read_config(None, run.training))
 
 
 def train_run(run: Run, inputs: Inputs) -> Path:
-    """Train the encoder of a run in a process of its own, unless it is there.
+    """Train the encoder of a run in its own process, if it does not exist yet.
 
-    run (Run): The run.
-    inputs (Inputs): Concepts and folder.
     RETURNS (Path): The encoder folder.
     """
-    folder = inputs.folder / name_folder(run)
+    folder = inputs.folder / run.folder
     encoder = folder / "encoder"
     if encoder.is_dir():
         return encoder
@@ -153,44 +138,34 @@ def train_run(run: Run, inputs: Inputs) -> Path:
     if not pairs.is_file():
         write_pairs(read_concepts(concepts), pairs, most=most)
     folder.mkdir(parents=True, exist_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "training.trainer.train_encoder",
-        str(pairs),
-        str(encoder),
-    ]
-    done = subprocess.run([*command, *list_overrides(run.settings)], check=False)
-    if done.returncode:  # it has said why; Ctrl-C ends all the runs
+    command = [sys.executable, "-m", "training", "train", str(pairs), str(encoder)]
+    for key, value in run.training.items():
+        command += [f"--{key}", value if isinstance(value, str) else json.dumps(value)]
+    done = subprocess.run(command, check=False)
+    if done.returncode:  # it has printed why; Ctrl-C stops all runs
         raise typer.Exit(done.returncode)
     return encoder
 
 
-def judge_encoder(
-    encoder: Path, settings: dict[str, Any], inputs: Inputs
-) -> dict[str, Any]:
+def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, Any]:
     """Link gold mentions with an encoder, by exact search.
 
-    encoder (Path): Folder.
-    settings (dict[str, Any]): How it was trained, by dotted names.
-    inputs (Inputs): Mentions and dictionary.
-    RETURNS (dict[str, Any]): By file what `score_mentions` says.
+    RETURNS (dict[str, Any]): The result of `score_mentions` for each file.
     """
-    known = training_settings(settings)
-    known["training.precision"] = "float32"  # the same figures on every machine
-    how = make_settings(read_config(None, known))
+    section = validate_run(run).encoder
+    how = EncoderSettings(section.pooling, section.max_length, section.lowercase)
     tokenizer, model = load_encoder(str(encoder))
     validation = inputs.validations[how.lowercase]
-    search = make_encoder_search(model, tokenizer, validation, how, k=5)
-    counted = EvaluationSettings()
-    judged: dict[str, Any] = {}
+    ranker = encoder_ranker(model, tokenizer, validation, how, k=5)
+    settings = EvaluationSettings()
+    scored: dict[str, Any] = {}
     for name, path in inputs.files.items():
-        golds, _ = select_mentions(path, counted)
+        golds, _ = select_mentions(path, settings)
         texts = (gold.mention for gold in golds)
-        answers = rank_mentions(search, texts, progress=sys.stderr.isatty())
+        answers = rank_mentions(ranker, texts, progress=sys.stderr.isatty())
         lookup, aliases = validation.dictionary.lookup, validation.aliases
-        judged[name] = score_mentions(golds, answers, lookup, aliases, counted)
-    return judged
+        scored[name] = score_mentions(golds, answers, lookup, aliases, settings)
+    return scored
 
 
 def finish_run(
@@ -200,19 +175,18 @@ def finish_run(
     *,
     encoder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train and judge a run, or read what an earlier time found.
+    """Train and score a run, or read its earlier result.
 
     run (Run): The run.
-    inputs (Inputs): What it is given.
+    inputs (Inputs): The inputs of the grid.
     made_of (dict[str, Any]): Checksums of the inputs.
-    encoder (Path | None): An encoder to judge, instead of one to train.
-    RETURNS (dict[str, Any]): Name, settings and results.
-    RAISES (SapbertError): If its folder holds a run of other settings.
+    encoder (Path | None): An encoder to score without training.
+    RETURNS (dict[str, Any]): Name, settings and scores.
+    RAISES (SapbertError): If the folder has a run of other settings.
     """
     if CONCEPTS in run.settings:
-        own = Path(run.settings[CONCEPTS])
-        made_of = {**made_of, CONCEPTS: file_digest(own)}
-    path = inputs.folder / name_folder(run) / "result.json"
+        made_of = {**made_of, CONCEPTS: file_digest(Path(run.settings[CONCEPTS]))}
+    path = inputs.folder / run.folder / "result.json"
     begun = path.with_name("run.json")
     data = {"name": run.name, "settings": run.settings, "made_of": made_of}
     if begun.is_file() and json.loads(begun.read_text("utf8")) != data:
@@ -222,37 +196,36 @@ def finish_run(
     if path.is_file():
         return dict(json.loads(path.read_text("utf8")))
     encoder = encoder or train_run(run, inputs)
-    result = {**data, "files": judge_encoder(encoder, run.settings, inputs)}
+    result = {**data, "files": score_encoder(encoder, run, inputs)}
     write_json(path, result)
     return result
 
 
-def list_figures(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Return the accuracies of a run by name, in the order of the table's columns."""
-    for file, judged in result["files"].items():
+def iter_accuracies(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the name and value of each accuracy of a run, in the table's order."""
+    for file, scored in result["files"].items():
         for level in LEVELS:
             for k in ("acc@1", "acc@5"):
                 for tie in TIES:
-                    value = judged["accuracy"]["all"][level][k][tie]
+                    value = scored["accuracy"]["all"][level][k][tie]
                     yield f"{file}|{k} by {level}|{tie}", value
 
 
-def render_grid(results: Sequence[dict[str, Any]]) -> str:
-    """Write all runs as Markdown, one table for each file of mentions.
+def format_grid(results: Sequence[dict[str, Any]]) -> str:
+    """Format all runs as Markdown, one table for each file of mentions.
 
-    results (Sequence[dict[str, Any]]): From `finish_run`; those of one name are seeds.
-    RETURNS (str): Markdown.
+    results (Sequence[dict[str, Any]]): From `finish_run`; runs of one name are seeds.
     """
     groups: dict[str, list[dict[str, float]]] = {}
     for result in results:
-        groups.setdefault(result["name"], []).append(dict(list_figures(result)))
+        groups.setdefault(result["name"], []).append(dict(iter_accuracies(result)))
     lines: list[str] = []
-    for file, judged in results[0]["files"].items():
+    for file, scored in results[0]["files"].items():
         columns = [f"{k} by {level}" for level in LEVELS for k in ("acc@1", "acc@5")]
         titles = [column.capitalize() for column in columns]
         lines += [
-            f"**{file}**: {judged['judged']:,} mentions, the dictionary covers "
-            f"{judged['coverage']:.1%}; ties {' / '.join(TIES)}.",
+            f"**{file}**: {scored['judged']:,} mentions, the dictionary covers "
+            f"{scored['coverage']:.1%}; ties {' / '.join(TIES)}.",
             "",
             f"| Run | Seeds | {' | '.join(titles)} |",
             f"| --- | ---: |{' ---: |' * len(columns)}",
@@ -270,78 +243,62 @@ def render_grid(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main(
+def ablate_command(
     grid: Path = typer.Argument(..., help="TOML file, e.g. of training/configs."),
     mentions: list[Path] = typer.Argument(..., help="Gold mentions to report on."),
-    concepts: Path = typer.Option(..., help="concepts.jsonl to make pairs of."),
-    base: str = typer.Option(..., help="Encoder to start from, where a run has none."),
+    concepts: Path = typer.Option(..., help="concepts.jsonl to make pairs from."),
+    base: str = typer.Option(..., help="Default of encoder.base."),
     out: Path = typer.Option(..., help="Folder for encoders, results and the table."),
     dictionary: Path | None = typer.Option(
-        None, help="concepts.jsonl that mentions are linked to. [that of the pairs]"
+        None, help="concepts.jsonl that mentions are linked to. [--concepts]"
     ),
-    aliases: Path | None = typer.Option(None, help="Ids and what they alias."),
-    pooling: str = typer.Option("cls", help="Where a run has none: cls or mean."),
-    steps: int = typer.Option(0, min=0, help="Of every run; 0 = as the grid says."),
+    aliases: Path | None = typer.Option(None, help="Alias ids and their ids."),
+    pooling: str = typer.Option("cls", help="Default of encoder.pooling."),
+    steps: int = typer.Option(0, min=0, help="Steps of every run; 0 = as the grid."),
     only: list[str] = typer.Option([], help="Runs with this name; may be repeated."),
 ) -> None:
-    """grid.toml + concepts.jsonl + mentions.tsv … -> ablation.md, ablation.json
+    """Each run has its own folder: finished runs are not repeated, and a stopped run is
+    resumed.
 
-    Each run is kept in a folder of its own: what is there is not trained again, and a
-    run that was stopped goes on.
-
-    Example: python -m training.experiments.ablate training/configs/ablations/losses.toml
+    Example: python -m training ablate training/configs/ablations/losses.toml
     corpus/dev.tsv --concepts corpus/concepts.jsonl --base models/minilm --pooling mean
     --out results/losses
     """
-    try:
-        defaults = {"encoder.base": base, "encoder.pooling": pooling}
-        budget = {"training.steps": steps} if steps else {}
-        every_run = read_grid(grid)
-        runs = [
-            Run(name, {**defaults, **settings, **budget})
-            for name, settings in every_run
-            if not only or name in only
-        ]
-        untrained = Run("before training", {**defaults, **shared_settings(every_run)})
-        casings: set[bool] = set()
-        for run in (untrained, *runs):
-            # so that a misspelt setting shows before the first training
-            how = make_settings(read_config(None, training_settings(run.settings)))
-            casings.add(how.lowercase)
-            check_file(Path(run.settings.get(CONCEPTS, concepts)))
-        known = read_aliases(aliases) if aliases else {}
-        validations: dict[bool, Validation] = {}
-        for lowercase in casings:
-            named = read_concepts(dictionary or concepts)
-            names = read_dictionary(named, lowercase=lowercase)
-            validations[lowercase] = Validation([], names, known)
-        files = {path.name.split(".tsv")[0]: path for path in mentions}
-        inputs = Inputs(concepts, validations, files, out)
-        check_names(mentions)
-        read = {"concepts": concepts, "dictionary": dictionary, "aliases": aliases}
-        read.update(files)
-        made_of = {name: file_digest(path) for name, path in read.items() if path}
-        out.mkdir(parents=True, exist_ok=True)
-        results = [
-            finish_run(
-                untrained,
-                inputs,
-                made_of,
-                encoder=Path(untrained.settings["encoder.base"]),
-            )
-        ]
-        for number, run in enumerate(runs, start=1):
-            results.append(finish_run(run, inputs, made_of))
-            msg.good(f"{number} of {len(runs)}: {name_folder(run)}")
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
-    table = render_grid(results)
+    defaults = {"encoder.base": base, "encoder.pooling": pooling}
+    budget = {"training.steps": steps} if steps else {}
+    every_run = read_grid(grid)
+    runs = [
+        Run(name, {**defaults, **settings, **budget})
+        for name, settings in every_run
+        if not only or name in only
+    ]
+    untrained = Run("before training", {**defaults, **shared_settings(every_run)})
+    casings: set[bool] = set()
+    for run in (untrained, *runs):  # find wrong settings before the first training
+        casings.add(validate_run(run).encoder.lowercase)
+        check_file(Path(run.settings.get(CONCEPTS, concepts)))
+    known = read_aliases(aliases) if aliases else {}
+    validations: dict[bool, Validation] = {}
+    for lowercase in casings:
+        names = read_dictionary(
+            read_concepts(dictionary or concepts), lowercase=lowercase
+        )
+        validations[lowercase] = Validation([], names, known)
+    files = {path.name.split(".tsv")[0]: path for path in mentions}
+    inputs = Inputs(concepts, validations, files, out)
+    check_names(mentions)
+    read = {"concepts": concepts, "dictionary": dictionary, "aliases": aliases}
+    read.update(files)
+    made_of = {name: file_digest(path) for name, path in read.items() if path}
+    out.mkdir(parents=True, exist_ok=True)
+    encoder = Path(untrained.settings["encoder.base"])
+    results = [finish_run(untrained, inputs, made_of, encoder=encoder)]
+    for number, run in enumerate(runs, start=1):
+        results.append(finish_run(run, inputs, made_of))
+        msg.good(f"{number} of {len(runs)}: {run.folder}")
+    table = format_grid(results)
     write_json(out / "ablation.json", results)
     with write_atomically(out / "ablation.md") as file:
         file.write(table.encode("utf8"))
     typer.echo(table)
     msg.good(f"Wrote {out / 'ablation.md'} and {out / 'ablation.json'}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

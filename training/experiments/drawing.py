@@ -1,4 +1,4 @@
-"""Vectors, predictions and logs → pictures that people of all kinds of sight read."""
+"""Vectors, predictions and logs → matplotlib figures for colour-blind readers, too."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -18,13 +18,13 @@ def draw_names(
     *,
     seed: int,
 ) -> Any:
-    """Draw the names of some concepts as each encoder places them, by t-SNE.
+    """Draw the names of some concepts by t-SNE, one plot for each encoder.
 
-    titles (Sequence[str]): Of the concepts, each with a colour and a sign.
+    titles (Sequence[str]): Titles of the concepts.
     labels (np.ndarray): The concept of each name. Shape: (names,).
-    vectors (dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
-    seed (int): Of t-SNE.
-    RETURNS (Figure): A picture for each encoder.
+    vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
+    seed (int): Seed of t-SNE.
+    RETURNS (Figure): The figure.
     SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
     """
     from sklearn.manifold import TSNE
@@ -60,13 +60,13 @@ def draw_cosines(
     *,
     margin: float,
 ) -> Any:
-    """Draw how alike the positives and negatives of a batch are, all and mined ones.
+    """Draw histograms of cosines of a batch: positives and negatives, all and mined.
 
     names (Sequence[str]): The batch.
     labels (np.ndarray): The concept of each name. Shape: (names,).
-    vectors (dict[str, np.ndarray]): Of each encoder. Shape: (names, width).
-    margin (float): Of the miner.
-    RETURNS (Figure): Two pictures for each encoder.
+    vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
+    margin (float): Margin of the miner.
+    RETURNS (Figure): Two plots for each encoder.
     SOURCE: Liu et al. (2021), Figure 3.
     """
     figure, axes = open_figure(len(vectors), 2, width=4.5)
@@ -100,41 +100,12 @@ def draw_cosines(
     return figure
 
 
-def draw_thresholds(scores: np.ndarray, right: np.ndarray) -> Any:
-    """Draw precision, and accuracy or recall, against the threshold.
-
-    Every judged mention has a concept, so that accuracy and recall are one curve.
-
-    scores (np.ndarray): Cosine of the first answer to each mention; −1 without one.
-        Shape: (n,).
-    right (np.ndarray): How right it is, 0 to 1. Shape: (n,).
-    RETURNS (Figure): One picture.
-    """
-    thresholds = np.linspace(0, 1, 101)
-    answered = scores[:, None] >= thresholds  # (n, thresholds)
-    counts = answered.sum(axis=0)
-    hits = (answered * right[:, None]).sum(axis=0)
-    curves = {
-        "precision": np.where(counts, hits / np.maximum(counts, 1), np.nan),
-        "accuracy = recall": hits / len(scores),
-    }
-    figure, axes = open_figure(1, 1, width=6)
-    for (name, values), colour, style in zip(
-        curves.items(), COLOURS, ("-", "--"), strict=False
-    ):
-        axes[0][0].plot(thresholds, values, style, color=colour, label=name)
-    axes[0][0].set(xlabel="threshold (cosine)", ylim=(0, 1.02), xlim=(0, 1))
-    axes[0][0].grid(alpha=0.3)
-    axes[0][0].legend(frameon=False)
-    return figure
-
-
 def draw_curves(logs: dict[str, list[dict[str, Any]]], *, window: int) -> Any:
-    """Draw loss, mined share and accuracy against the steps.
+    """Draw loss, mined share and accuracy by step.
 
-    logs (dict[str, list[dict[str, Any]]]): Lines of training.jsonl by title.
-    window (int): Steps over which loss and share are averaged.
-    RETURNS (Figure): A picture for each that was logged.
+    logs (dict[str, list[dict[str, Any]]]): Entries of training.jsonl by title.
+    window (int): Steps to average; not for the accuracy.
+    RETURNS (Figure): A plot for each logged number.
     """
     keys = ["loss", "mined"]
     keys += (
@@ -167,11 +138,11 @@ def draw_curves(logs: dict[str, list[dict[str, Any]]], *, window: int) -> Any:
 
 
 def draw_recalls(results: dict[str, dict[str, list[dict[str, float]]]]) -> Any:
-    """Draw precision against recall, for the pairs up to each distance.
+    """Draw precision by recall, one plot for the pairs up to each distance.
 
-    results (dict[str, dict[str, list[dict[str, float]]]]): Of each encoder, by
-        distance, what `precision_recall` gave.
-    RETURNS (Figure): A picture for each distance that any of them has.
+    results (dict[str, dict[str, list[dict[str, float]]]]): Points of `precision_recall`
+        by encoder and distance.
+    RETURNS (Figure): The figure.
     SOURCE: HiPrBERT (2023).
     """
     known = sorted({each for curves in results.values() for each in curves}, key=int)

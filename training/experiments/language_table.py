@@ -9,9 +9,9 @@ from typing import Any
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.writing import write_atomically, write_json
+from training.errors import Errors, SapbertError
 from training.experiments.summarize_runs import Key, Run, read_run
 
 # In the name of a file: xlbel_es.test.tsv.gz, es_1k_test_query.txt, dev.es.tsv
@@ -19,12 +19,7 @@ LANGUAGE = re.compile(r"(?<![A-Za-z0-9])[a-z]{2}(?![A-Za-z0-9])")
 
 
 def find_language(file: str) -> str:
-    """Tell the language of a file of mentions by its name.
-
-    file (str): The name.
-    RETURNS (str): The first two small letters that stand alone.
-    RAISES (SapbertError): If there are none.
-    """
+    """Return the first two separate small letters in the name of a file."""
     found = LANGUAGE.search(file)
     if found is None:
         raise SapbertError(Errors.E780.format(file=file))
@@ -32,12 +27,9 @@ def find_language(file: str) -> str:
 
 
 def list_languages(run: Run, path: Path) -> dict[str, str]:
-    """Return the file of each language.
+    """Return the name of the gold file of each language, in the order of the results.
 
-    run (Run): From `read_run`.
-    path (Path): Where it was read, for the error.
-    RETURNS (dict[str, str]): Name of the file by language, in the order of the results.
-    RAISES (SapbertError): If a language has two, or a file no language.
+    RAISES (SapbertError): If a language has two files, or a file no language.
     """
     files: dict[str, str] = {}
     for file in run.digests:
@@ -53,12 +45,9 @@ def list_languages(run: Run, path: Path) -> dict[str, str]:
 
 
 def read_runs(paths: dict[str, list[Path]], group: str) -> dict[str, list[Run]]:
-    """Read the results of linkers that were judged alike, on the same mentions.
+    """Read the results of several linkers, each with files for its seeds.
 
-    paths (dict[str, list[Path]]): Files results.json by linker; several are seeds.
-    group (str): Of mentions: "all", "covered", "seen" or "unseen".
-    RETURNS (dict[str, list[Run]]): The results.
-    RAISES (SapbertError): If a file is not usable, or was judged in another way.
+    RAISES (SapbertError): If a file is not usable, or has other settings or mentions.
     """
     first: Path | None = None
     runs: dict[str, list[Run]] = {}
@@ -79,7 +68,7 @@ def read_runs(paths: dict[str, list[Path]], group: str) -> dict[str, list[Run]]:
 
 
 def mean_of_known(values: Sequence[float | None]) -> float | None:
-    """RETURNS (float | None): Their mean; None if no language has a value."""
+    """Return the mean of the values that are not None; None without any."""
     known = [value for value in values if value is not None]
     return round(fmean(known), 6) if known else None
 
@@ -91,17 +80,15 @@ def make_table(
     ties: str = "expected",
     group: str = "all",
 ) -> dict[str, Any]:
-    """Lay results out by language.
+    """Arrange results by language.
 
-    paths (dict[str, list[Path]]): Files results.json by linker; several are seeds.
-    level (str): One of `LEVELS`: what k counts.
+    paths (dict[str, list[Path]]): Files results.json by linker, one for each seed.
+    level (str): One of `LEVELS`, the unit of k.
     ties (str): One of `TIES`.
-    group (str): Of mentions: "all", "covered", "seen" or "unseen".
-    RETURNS (dict[str, Any]): Settings, gold files by language, and for each linker its
-        seeds, each with `coverage` and `p@k` by language and as `mean`: the mean of the
-        languages that have a value, each counted once.
-    RAISES (SapbertError): If a file is not usable, or was judged in another way; if a
-        setting is unknown.
+    group (str): Group of mentions: "all", "covered", "seen" or "unseen".
+    RETURNS (dict[str, Any]): Settings, gold files by language, and for each linker and
+        seed `coverage` and `p@k` by language, with their `mean` over languages.
+    RAISES (SapbertError): If a file is not usable, or a setting is unknown or differs.
     """
     for setting, known, value in (("level", LEVELS, level), ("ties", TIES, ties)):
         if value not in known:
@@ -136,12 +123,8 @@ def make_table(
     }
 
 
-def render_table(data: dict[str, Any]) -> str:
-    """Write the table down.
-
-    data (dict[str, Any]): From `make_table`.
-    RETURNS (str): Markdown, without a line feed at the end.
-    """
+def format_table(data: dict[str, Any]) -> str:
+    """Format the result of `make_table` as Markdown, without a final line feed."""
     columns = [
         (name, column) for name, seeds in data["linkers"].items() for column in seeds[0]
     ]
@@ -164,12 +147,7 @@ def render_table(data: dict[str, Any]) -> str:
 
 
 def group_results(values: Sequence[str]) -> dict[str, list[Path]]:
-    """Read names and files from the command line.
-
-    values (Sequence[str]): Each `NAME=results.json`; those of one name are seeds.
-    RETURNS (dict[str, list[Path]]): Files by name.
-    RAISES (SapbertError): If one has another form.
-    """
+    """Parse `NAME=results.json`; files of one name are seeds."""
     paths: dict[str, list[Path]] = {}
     for value in values:
         name, separator, path = value.partition("=")
@@ -179,39 +157,30 @@ def group_results(values: Sequence[str]) -> dict[str, list[Path]]:
     return paths
 
 
-def main(
+def language_table_command(
     results: list[str] = typer.Argument(
         ..., help="NAME=results.json of each linker; with one name for several seeds."
     ),
-    level: str = typer.Option("concepts", help="What k counts: concepts or rows."),
+    level: str = typer.Option("concepts", help="Unit of k: concepts or rows."),
     ties: str = typer.Option("expected", help="lenient, expected or strict."),
     group: str = typer.Option("all", help="all, covered, seen or unseen mentions."),
     output: Path | None = typer.Option(None, help="Markdown to write."),
     json: Path | None = typer.Option(None, help="JSON to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """results.json by language -> table, Markdown, JSON
+    """The languages are in the names of the gold files: xlbel_es.test.tsv.gz.
 
-    The names of the gold files tell their languages: xlbel_es.test.tsv.gz.
-
-    Example: python -m training.experiments.language_table base=results/base.json
+    Example: python -m training language-table base=results/base.json
     translated=results/translated.json --output results/xlbel.md
     """
-    try:
-        data = make_table(group_results(results), level=level, ties=ties, group=group)
-        table = render_table(data)
-        if output:
-            with write_atomically(output) as file:
-                file.write(f"{table}\n".encode())
-        if json:
-            write_json(json, data)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    data = make_table(group_results(results), level=level, ties=ties, group=group)
+    table = format_table(data)
+    if output:
+        with write_atomically(output) as file:
+            file.write(f"{table}\n".encode())
+    if json:
+        write_json(json, data)
     if not quiet:
         typer.echo(table)
         for written in filter(None, (output, json)):
             msg.good(f"Wrote {written}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -10,21 +10,16 @@ from typing import Any, NamedTuple
 import typer
 from wasabi import msg
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.system.writing import write_json
+from training.errors import Errors, SapbertError
 
 TOGETHER = "all files"
 
 
 class Key(NamedTuple):
-    """What an accuracy is of.
-
-    file (str): The file of gold mentions.
-    level (str): One of `LEVELS`.
-    k (int): How many answers count.
-    """
+    """File of gold mentions, level and k of an accuracy."""
 
     file: str
     level: str
@@ -32,14 +27,14 @@ class Key(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What is read from one results.json.
+    """The content of one results.json.
 
-    settings (dict[str, Any]): How answers were judged.
+    settings (dict[str, Any]): Settings of the evaluation.
     digests (dict[str, str]): The sha256 of each gold file.
-    accuracies (dict[Key, dict[str, float | None]]): By the way of ties; None if the
-        group has no mentions.
-    coverages (dict[str, float]): Of each gold file the share of mentions that the
-        dictionary covers.
+    accuracies (dict[Key, dict[str, float | None]]): By tie order; None if the group has
+        no mentions.
+    coverages (dict[str, float]): Share of mentions with a concept in the dictionary,
+        by gold file.
     """
 
     settings: dict[str, Any]
@@ -49,12 +44,11 @@ class Run(NamedTuple):
 
 
 def read_run(path: Path, group: str = "all") -> Run:
-    """Read what `spacy_sapbert.evaluation.evaluate --output` wrote.
+    """Read a result of `spacy sapbert evaluate --output`.
 
     path (Path): The file.
-    group (str): Of mentions: "all", "covered", "seen" or "unseen".
-    RETURNS (Run): The accuracies in it.
-    RAISES (SapbertError): If it is something else, or does not have the group.
+    group (str): Group of mentions: "all", "covered", "seen" or "unseen".
+    RAISES (SapbertError): If the file is something else, or lacks the group.
     """
     with open_to_read(path) as file:
         text = file.read()
@@ -83,11 +77,7 @@ def read_run(path: Path, group: str = "all") -> Run:
 
 
 def describe_values(values: Sequence[float]) -> dict[str, Any]:
-    """Compute mean and sample standard deviation.
-
-    values (Sequence[float]): At least one.
-    RETURNS (dict[str, Any]): `mean`, `deviation`, None for one value, and the `values`.
-    """
+    """Return `mean`, sample standard `deviation` (None for one value) and `values`."""
     deviation = round(stdev(values), 6) if len(values) > 1 else None
     return {
         "mean": round(fmean(values), 6),
@@ -102,11 +92,11 @@ def summarize_runs(
     """Summarise the accuracies of several runs.
 
     paths (Sequence[Path]): Files results.json.
-    group (str): Of mentions: "all", "covered", "seen" or "unseen".
-    together (bool): Whether all gold files are one, e.g. the folds of one set.
-    RETURNS (dict[str, Any]): For each accuracy mean, deviation and values by the way of
-        ties, and the names of gold files of which there are several.
-    RAISES (SapbertError): If a file is not usable, or was judged in another way.
+    group (str): Group of mentions: "all", "covered", "seen" or "unseen".
+    together (bool): Treat all gold files as one, e.g. the folds of a corpus.
+    RETURNS (dict[str, Any]): For each accuracy mean, deviation and values by tie order,
+        and the names of gold files that differ between runs.
+    RAISES (SapbertError): If a file is not usable, or has other settings.
     """
     runs = [read_run(path, group) for path in paths]
     digests: dict[str, set[str]] = defaultdict(set)
@@ -140,10 +130,7 @@ def summarize_runs(
 
 
 def print_summary(data: dict[str, Any]) -> None:
-    """Print the accuracies.
-
-    data (dict[str, Any]): From `summarize_runs`.
-    """
+    """Print the result of `summarize_runs`."""
     rows = [
         (
             accuracy["file"],
@@ -162,30 +149,20 @@ def print_summary(data: dict[str, Any]) -> None:
         msg.warn(f"{name} is not the same file in all runs.")
 
 
-def main(
+def summarize_runs_command(
     results: list[Path] = typer.Argument(..., help="results.json of each run."),
     group: str = typer.Option("all", help="all, covered, seen or unseen mentions."),
     together: bool = typer.Option(
-        False, "--together", help="Take all gold files for one, e.g. for folds."
+        False, "--together", help="Treat all gold files as one, e.g. folds."
     ),
     output: Path | None = typer.Option(None, help="JSON to write."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """results.json of several seeds or folds -> table, JSON
-
-    Example: python -m training.experiments.summarize_runs results-1.json results-2.json
-    """
-    try:
-        data = summarize_runs(results, group=group, together=together)
-        if output:
-            write_json(output, data)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    """Example: python -m training summarize-runs results-1.json results-2.json"""
+    data = summarize_runs(results, group=group, together=together)
+    if output:
+        write_json(output, data)
     if not quiet:
         print_summary(data)
         if output:
             msg.good(f"Wrote {output}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

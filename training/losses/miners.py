@@ -1,4 +1,4 @@
-"""Which pairs of a batch the encoder still gets wrong."""
+"""Miners: the pairs of a batch that the loss is computed from."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 from training.losses.registry import Miner, registry
 
 TRIPLETS = ("all", "hard", "semihard")
@@ -18,14 +18,7 @@ INFINITY = float("inf")
 def make_triplet_miner(
     margin: float = 0.2, triplets: str = "all", distance: str = "euclidean"
 ) -> Miner:
-    """Make the miner of SapBERT, which keeps the pairs of hard triplets.
-
-    margin (float): Slack in that distance, 0 to 2.
-    triplets (str): "all", "hard" or "semihard".
-    distance (str): "euclidean" as in SapBERT, "cosine" as in HiPrBERT.
-    RETURNS (Miner): `mine_hard_pairs` with these settings.
-    RAISES (SapbertError): If `triplets` or `distance` is another.
-    """
+    """Build `mine_hard_pairs`, the miner of SapBERT, with these settings."""
     check_choice("triplets", triplets, TRIPLETS)
     check_choice("distance", distance, DISTANCES)
 
@@ -46,10 +39,7 @@ def make_triplet_miner(
 
 @registry.miners("spacy-sapbert.NoMiner.v1")
 def make_no_miner() -> Miner:
-    """Make a miner that keeps every pair, to train without mining.
-
-    RETURNS (Miner): `split_pairs`, which looks at no vector.
-    """
+    """Build a miner that keeps every pair."""
 
     def mine(
         vectors: Tensor, labels: Tensor, names: Tensor | None = None
@@ -70,17 +60,17 @@ def mine_hard_pairs(
     triplets: str = "all",
     distance: str = "euclidean",
 ) -> tuple[Tensor, Tensor]:
-    """Find the pairs in a batch that the encoder still gets wrong.
+    """Find the pairs of a batch that are part of a hard triplet.
 
-    A triplet of anchor, positive and negative is kept if the negative is nearer to
-    the anchor than the positive, or at most `margin` farther. Only the pairs of the
-    kept triplets are needed: a positive is in one if it is with the nearest negative,
-    and a negative if it is with the farthest positive, so that two n × n masks do the
-    work of all n³ triplets.
+    A triplet of anchor, positive and negative is kept if the negative is nearer to the
+    anchor than the positive, or at most `margin` farther. Only the pairs of these
+    triplets are needed: a positive is kept if its triplet with the nearest negative is,
+    and a negative if its triplet with the farthest positive is. Two n × n masks
+    therefore replace all n³ triplets.
 
     vectors (Tensor): Unit-length rows. Shape: (n, width).
     labels (Tensor): The concept of each row, int64. Shape: (n,).
-    margin (float): Slack in that distance, 0 to 2.
+    margin (float): In the unit of `distance`, 0 to 2.
     names (Tensor | None): The name of each row as a number, int64. Equal names of
         two concepts are no negatives of each other. Shape: (n,).
     triplets (str): "hard" keeps only the triplets whose negative is no farther than
@@ -88,8 +78,8 @@ def mine_hard_pairs(
     distance (str): "euclidean", or "cosine" for one minus the cosine.
     RETURNS (tuple[Tensor, Tensor]): Masks of hard positives and hard negatives, row
         by anchor, bool. Shape: (n, n) each.
-    RAISES (SapbertError): If `vectors` and `labels` differ in length, or `triplets`
-        or `distance` is unknown.
+    RAISES (SapbertError): If `vectors` and `labels` differ in length, or a setting is
+        unknown.
     SOURCE: Liu et al. (2021), Eq. 1; pytorch-metric-learning's TripletMarginMiner
         keeps the same pairs, with `triplets` as its `type_of_triplets`. HiPrBERT
         (2023) for the cosine, where the print keeps the easy triplets instead.
@@ -104,7 +94,7 @@ def mine_hard_pairs(
         distances = (2 - 2 * vectors @ vectors.T).clamp_(min=0).sqrt_()  # (n, n)
     positives, negatives = split_pairs(labels, names)
     if triplets == "semihard":
-        return keep_semihard(distances, positives, negatives, margin)
+        return find_semihard(distances, positives, negatives, margin)
     slack = min(margin, 0.0) if triplets == "hard" else margin
     nearest = distances.masked_fill(~negatives, INFINITY).amin(1, keepdim=True)
     farthest = distances.masked_fill(~positives, -INFINITY).amax(1, keepdim=True)
@@ -113,19 +103,19 @@ def mine_hard_pairs(
     return positives, negatives
 
 
-def keep_semihard(
+def find_semihard(
     distances: Tensor, positives: Tensor, negatives: Tensor, margin: float
 ) -> tuple[Tensor, Tensor]:
-    """Keep the pairs of triplets whose negative is farther, but by `margin` at most.
+    """Find the pairs of triplets whose negative is farther, but by `margin` at most.
 
-    A positive is in such a triplet if it is with the first negative beyond it, and a
-    negative if it is with the last positive before it. Both are looked up in sorted
+    A positive is kept if its triplet with the next farther negative is one of them, and
+    a negative if its triplet with the next nearer positive is. Both are found in sorted
     rows.
 
     distances (Tensor): Between the rows of a batch. Shape: (n, n).
     positives (Tensor): Mask of all positives, row by anchor, bool. Shape: (n, n).
     negatives (Tensor): Mask of all negatives, row by anchor, bool. Shape: (n, n).
-    margin (float): Slack in that distance, 0 to 2.
+    margin (float): In the unit of the distances, 0 to 2.
     RETURNS (tuple[Tensor, Tensor]): Masks of those kept. Shape: (n, n) each.
     """
     others = distances.masked_fill(~negatives, INFINITY).sort(dim=1).values
@@ -141,7 +131,7 @@ def keep_semihard(
 
 
 def split_pairs(labels: Tensor, names: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Part all pairs of a batch into positives and negatives.
+    """Return the masks of all positives and all negatives of a batch.
 
     labels (Tensor): The concept of each row, int64. Shape: (n,).
     names (Tensor | None): The name of each row as a number, int64. Equal names of
@@ -157,24 +147,13 @@ def split_pairs(labels: Tensor, names: Tensor | None = None) -> tuple[Tensor, Te
 
 
 def check_rows(vectors: Tensor, labels: Tensor) -> None:
-    """Check that each vector has a label.
-
-    vectors (Tensor): Shape: (n, width).
-    labels (Tensor): Shape: (n,).
-    RAISES (SapbertError): If they differ in length.
-    """
+    """Raise a SapbertError if vectors and labels differ in length."""
     if len(vectors) != len(labels):
         raise SapbertError(Errors.E601.format(rows=len(vectors), labels=len(labels)))
 
 
 def check_choice(setting: str, value: str, known: Sequence[str]) -> None:
-    """Check that a setting has one of its values.
-
-    setting (str): Its name.
-    value (str): What was given.
-    known (Sequence[str]): The values that there are.
-    RAISES (SapbertError): If it has another.
-    """
+    """Raise a SapbertError if a setting has none of the known values."""
     if value not in known:
         raise SapbertError(
             Errors.E614.format(

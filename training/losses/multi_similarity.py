@@ -1,4 +1,4 @@
-"""From mined pairs to one number."""
+"""The Multi-Similarity loss, alone and over the distances of a hierarchy."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,13 +13,7 @@ from training.losses.registry import Loss, registry
 def make_multi_similarity_loss(
     scale_pos: float = 2.0, scale_neg: float = 50.0, offset: float = 0.5
 ) -> Loss:
-    """Make `multi_similarity_loss`.
-
-    scale_pos (float): How sharply the least similar positive counts, above 0.
-    scale_neg (float): How sharply the most similar negative counts, above 0.
-    offset (float): The cosine that parts the two, −1 to 1.
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Build a `multi_similarity_loss` with these constants."""
     return partial(
         multi_similarity_loss, scale_pos=scale_pos, scale_neg=scale_neg, offset=offset
     )
@@ -34,16 +28,16 @@ def multi_similarity_loss(
     scale_neg: float = 50.0,
     offset: float = 0.5,
 ) -> Tensor:
-    """Pull the positives of each anchor together and push its negatives away.
+    """Compute the Multi-Similarity loss.
 
     vectors (Tensor): Unit-length rows. Shape: (n, width).
     positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
     negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
-    scale_pos (float): How sharply the least similar positive counts, above 0.
-    scale_neg (float): How sharply the most similar negative counts, above 0.
-    offset (float): The cosine that parts the two, −1 to 1.
-    RETURNS (Tensor): The mean over all anchors, those without a pair counting 0;
-        without any pair it is 0 and still has a gradient. Shape: ().
+    scale_pos (float): Weight of the least similar positives, above 0.
+    scale_neg (float): Weight of the most similar negatives, above 0.
+    offset (float): The cosine that separates the two, −1 to 1.
+    RETURNS (Tensor): The mean over all anchors; an anchor without a pair counts 0.
+        Without any pair it is 0 and still has a gradient. Shape: ().
     SOURCE: Wang et al. (2019), Eq. 15, with the roles of the constants as in their
         code; Liu et al. (2021), Eq. 2 prints them swapped.
     """
@@ -61,16 +55,16 @@ def hierarchical_loss(
     thresholds: Sequence[int],
     loss: Loss,
 ) -> Tensor:
-    """Keep near concepts nearer than far ones, at every distance that there is.
+    """Compute a loss at each distance of a hierarchy.
 
     For each threshold the pairs up to it are positives and the others negatives.
 
     vectors (Tensor): Unit-length rows. Shape: (n, width).
-    distances (Tensor): How far the concepts of two rows are apart. Shape: (n, n).
-    names (Tensor): The name of each row as a number, int64. Equal names count
-        nowhere: they cannot be moved apart, nor nearer. Shape: (n,).
+    distances (Tensor): Distance between the concepts of two rows. Shape: (n, n).
+    names (Tensor): The name of each row as a number, int64. Pairs of equal names are
+        neither positives nor negatives. Shape: (n,).
     thresholds (Sequence[int]): Distances; at least one.
-    loss (Loss): Of each threshold.
+    loss (Loss): The loss of each threshold.
     RETURNS (Tensor): The sum over the thresholds. Shape: ().
     SOURCE: HiPrBERT (2023), with the Multi-Similarity loss.
     """
@@ -89,7 +83,7 @@ def hierarchical_loss(
 def log_one_plus_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
     """Compute log(1 + Σ exp(x)) over the masked entries of each row, without overflow.
 
-    exponents (Tensor): The x. Shape: (n, n).
+    exponents (Tensor): Shape: (n, n).
     mask (Tensor): Which entries count, bool. Shape: (n, n).
     RETURNS (Tensor): Shape: (n,).
     """

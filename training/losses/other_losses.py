@@ -1,9 +1,14 @@
 """The losses that the paper compares with Multi-Similarity, with its constants.
 
-All count the pairs of the masks, each once, and need n × n memory. Where they differ
-from the losses of pytorch-metric-learning for the same pairs, their docstrings say so.
-Given triplets instead of pairs, as in the code that the authors released, that library
-counts a pair as often as a triplet holds it.
+All take:
+    vectors (Tensor): Unit-length rows. Shape: (n, width).
+    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
+    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
+
+and return a scalar. Each pair of the masks counts once, and the memory needed is n × n.
+A docstring names each difference from the loss of pytorch-metric-learning for the same
+pairs. If that library is given triplets, as in the code that the authors released, a
+pair counts as often as it is part of a triplet.
 
 SOURCE: Liu et al. (2021), the comparison of losses, with the constants chosen there.
 """
@@ -19,75 +24,48 @@ from training.losses.registry import Loss, registry
 
 @registry.losses("spacy-sapbert.CosineLoss.v1")
 def make_cosine_loss() -> Loss:
-    """Make `cosine_loss`, which has no settings.
-
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Return `cosine_loss`, which has no constants."""
     return cosine_loss
 
 
 @registry.losses("spacy-sapbert.TripletLoss.v1")
 def make_triplet_loss(margin: float = 0.2) -> Loss:
-    """Make `triplet_loss`.
-
-    margin (float): By how much a negative has to be farther than a positive.
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Build a `triplet_loss`."""
     return partial(triplet_loss, margin=margin)
 
 
 @registry.losses("spacy-sapbert.NcaLoss.v1")
 def make_nca_loss(scale: float = 20.0) -> Loss:
-    """Make `nca_loss`.
-
-    scale (float): How sharply the nearest neighbours count, above 0.
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Build a `nca_loss`."""
     return partial(nca_loss, scale=scale)
 
 
 @registry.losses("spacy-sapbert.LiftedStructureLoss.v1")
 def make_lifted_structure_loss(margin: float = 0.5) -> Loss:
-    """Make `lifted_structure_loss`.
-
-    margin (float): By how much the negatives have to be farther than a positive.
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Build a `lifted_structure_loss`."""
     return partial(lifted_structure_loss, margin=margin)
 
 
 @registry.losses("spacy-sapbert.InfoNceLoss.v1")
 def make_info_nce_loss(temperature: float = 0.07) -> Loss:
-    """Make `info_nce_loss`.
-
-    temperature (float): The lower, the more the most similar negatives count, above 0.
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Build an `info_nce_loss`."""
     return partial(info_nce_loss, temperature=temperature)
 
 
 @registry.losses("spacy-sapbert.CircleLoss.v1")
 def make_circle_loss(margin: float = 0.25, scale: float = 256.0) -> Loss:
-    """Make `circle_loss`.
-
-    margin (float): How far from 1 and 0 the cosines of a pair may stay.
-    scale (float): How sharply the worst pairs count, above 0.
-    RETURNS (Loss): Vectors, and the masks of positives and negatives → the loss.
-    """
+    """Build a `circle_loss`."""
     return partial(circle_loss, margin=margin, scale=scale)
 
 
 def cosine_loss(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-    """Raise the cosine of positives to 1 and lower that of negatives to 0.
+    """Compute the distance of positives from cosine 1, and of negatives from 0 or less.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
     RETURNS (Tensor): The mean of 1 − cosine over the positives, plus the mean of the
         cosines above 0 over the negatives. Shape: ().
     SOURCE: torch's CosineEmbeddingLoss, with a mean for each of the two parts.
     """
-    cosines = multiply_rows(vectors)
+    cosines = compute_cosines(vectors)
     pulls = mean_or_zero(1 - cosines[positives])
     return pulls + mean_or_zero(cosines[negatives].relu())
 
@@ -95,20 +73,16 @@ def cosine_loss(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor
 def triplet_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, margin: float = 0.2
 ) -> Tensor:
-    """Push every negative farther from its anchor than every positive, by a margin.
+    """Compute the mean violation of all triplets of a positive and a negative.
 
-    The triplets are all of a positive and a negative of one anchor. Those that violate
-    the margin are counted in sorted rows: the loss is a sum of distances, each times
-    the number of its triplets, so that no triplet takes memory.
+    The triplets that violate the margin are counted in sorted rows: the loss is a sum
+    of distances, each times the number of its triplets, and no triplet needs memory.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
     margin (float): In Euclidean distance, 0 to 2.
     RETURNS (Tensor): The mean over the triplets that violate the margin. Shape: ().
     SOURCE: pytorch-metric-learning's TripletMarginLoss.
     """
-    distances = measure_distances(vectors)
+    distances = compute_distances(vectors)
     with torch.no_grad():
         reach = distances + margin  # up to where a negative is too near
         near = distances.masked_fill(~negatives, torch.inf).sort(dim=1).values
@@ -125,21 +99,18 @@ def triplet_loss(
 def nca_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, scale: float = 20.0
 ) -> Tensor:
-    """Make the neighbour that an anchor picks at random a positive.
+    """Compute the negative log probability that a random neighbour is a positive.
 
-    It picks each of its pairs with a probability that falls with the squared distance.
+    The probability of a neighbour decreases with its squared distance.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
-    scale (float): How sharply the nearest neighbours count, above 0.
+    scale (float): Weight of the nearest neighbours, above 0.
     RETURNS (Tensor): The mean of −log(probability of a positive) over the anchors
         with a positive. Shape: ().
     SOURCE: Goldberger et al. (2004); pytorch-metric-learning's NCALoss without a
         miner. With one, it still lets an anchor pick any row of the batch.
     """
     # −scale · distance² is this − 2 · scale, which falls out of the probability.
-    closeness = 2 * scale * multiply_rows(vectors)  # (n, n)
+    closeness = 2 * scale * compute_cosines(vectors)  # (n, n)
     right = log_sum_exp(closeness, positives)  # (n,)
     wrong = log_sum_exp(closeness, negatives)  # (n,)
     return mean_or_zero(softplus(wrong - right)[positives.any(dim=1)])
@@ -148,18 +119,15 @@ def nca_loss(
 def lifted_structure_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, margin: float = 0.5
 ) -> Tensor:
-    """Push the negatives of both ends of a positive pair farther than the pair is long.
+    """Compare each positive pair with the negatives of both of its names.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
     margin (float): In Euclidean distance, 0 to 2.
     RETURNS (Tensor): The mean over the positives, those without a negative at either
-        end counting 0. Shape: ().
+        name counting 0. Shape: ().
     SOURCE: Oh Song et al. (2016); pytorch-metric-learning's LiftedStructureLoss with
         the margin as `neg_margin`. It still pulls positives that have no negative.
     """
-    distances = measure_distances(vectors)
+    distances = compute_distances(vectors)
     pushes = log_sum_exp(margin - distances, negatives)  # (n,)
     both_ends = torch.logaddexp(pushes[:, None], pushes[None, :])  # (n, n)
     violations = (both_ends + distances)[positives].relu()
@@ -169,17 +137,14 @@ def lifted_structure_loss(
 def info_nce_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, temperature: float = 0.07
 ) -> Tensor:
-    """Tell each positive from all the negatives of its anchor.
+    """Compute the cross entropy of each positive among the negatives of its anchor.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
     temperature (float): The lower, the more the most similar negatives count, above 0.
-    RETURNS (Tensor): The mean over the positives; other positives of the anchor are
-        not among what it is told from. Shape: ().
+    RETURNS (Tensor): The mean over the positives; other positives of the anchor
+        do not count. Shape: ().
     SOURCE: van den Oord et al. (2018), Eq. 4; pytorch-metric-learning's NTXentLoss.
     """
-    exponents = multiply_rows(vectors) / temperature
+    exponents = compute_cosines(vectors) / temperature
     pushes = log_sum_exp(exponents, negatives)  # (n,)
     return mean_or_zero(softplus(pushes[:, None] - exponents)[positives])
 
@@ -192,19 +157,16 @@ def circle_loss(
     margin: float = 0.25,
     scale: float = 256.0,
 ) -> Tensor:
-    """Pull and push each pair the harder, the farther it is from where it should be.
+    """Compute a loss that weights each pair by its distance from its target cosine.
 
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    positives (Tensor): Mask of the positives, row by anchor, bool. Shape: (n, n).
-    negatives (Tensor): Mask of the negatives, row by anchor, bool. Shape: (n, n).
-    margin (float): How far from 1 and 0 the cosines of a pair may stay.
-    scale (float): How sharply the worst pairs count, above 0.
+    margin (float): Accepted distance of the cosines from 1 and 0.
+    scale (float): Weight of the worst pairs, above 0.
     RETURNS (Tensor): The mean over the anchors with a positive, a negative and a loss
         above 0. Shape: ().
     SOURCE: Sun et al. (2020); pytorch-metric-learning's CircleLoss.
     """
-    cosines = multiply_rows(vectors)
-    fixed = cosines.detach()  # the weights of the pairs are no way to lower the loss
+    cosines = compute_cosines(vectors)
+    fixed = cosines.detach()  # no gradient through the weights of the pairs
     pulls = -scale * (1 + margin - fixed).relu() * (cosines - (1 - margin))
     pushes = scale * (fixed + margin).relu() * (cosines - margin)
     worst = log_sum_exp(pulls, positives) + log_sum_exp(pushes, negatives)  # (n,)
@@ -212,32 +174,24 @@ def circle_loss(
     return mean_or_zero(losses[losses > 0])
 
 
-def multiply_rows(vectors: Tensor) -> Tensor:
-    """Compute all cosines of a batch, in float32.
-
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    RETURNS (Tensor): Shape: (n, n).
-    """
+def compute_cosines(vectors: Tensor) -> Tensor:
+    """Compute all cosines of a batch in float32. Shape: (n, n)."""
     vectors = vectors.float()
     return vectors @ vectors.T
 
 
-def measure_distances(vectors: Tensor) -> Tensor:
-    """Compute all Euclidean distances of a batch, in float32.
-
-    vectors (Tensor): Unit-length rows. Shape: (n, width).
-    RETURNS (Tensor): Shape: (n, n).
-    """
+def compute_distances(vectors: Tensor) -> Tensor:
+    """Compute all Euclidean distances of a batch in float32. Shape: (n, n)."""
     vectors = vectors.float()
-    # The gradient at distance 0, of a name that is in the batch twice, is 0 here. That
-    # of the square root of 2 − 2 cosine is infinite.
+    # At distance 0, a name twice in the batch, the gradient of cdist is 0; that of the
+    # square root of 2 − 2 cosine is infinite.
     return torch.cdist(vectors, vectors)
 
 
 def log_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
     """Compute log(Σ exp(x)) over the masked entries of each row, without overflow.
 
-    exponents (Tensor): The x. Shape: (n, n).
+    exponents (Tensor): Shape: (n, n).
     mask (Tensor): Which entries count, bool. Shape: (n, n).
     RETURNS (Tensor): The lowest float32 for a row without any; infinity would make
         its gradient NaN. Shape: (n,).
@@ -247,9 +201,5 @@ def log_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
 
 
 def mean_or_zero(values: Tensor) -> Tensor:
-    """Compute a mean, and 0 with a gradient where there is nothing.
-
-    values (Tensor): Shape: (m,).
-    RETURNS (Tensor): Shape: ().
-    """
+    """Compute a mean; 0 with a gradient if there are no values."""
     return values.sum() / max(len(values), 1)

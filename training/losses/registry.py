@@ -1,6 +1,7 @@
-"""What a training config may name: losses, miners and schedules."""
+"""The losses, miners and schedules that a training config can name."""
 
 from collections.abc import Callable
+from importlib import import_module
 
 import catalogue
 import confection
@@ -13,13 +14,22 @@ Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 # a step, from 0, and the steps of the run → a factor for the learning rate
 Schedule = Callable[[int, int], float]
 
+MODULES = ("miners", "multi_similarity", "other_losses", "schedules")
+
 
 class registry(confection.registry):
     """Functions that a config names with `@losses`, `@miners` or `@schedules`.
 
-    Those of installed packages are found by their entry points, as in spaCy.
+    Functions of installed packages are found by their entry points, as in spaCy.
     """
 
     losses = catalogue.create("spacy_sapbert", "losses", entry_points=True)
     miners = catalogue.create("spacy_sapbert", "miners", entry_points=True)
     schedules = catalogue.create("spacy_sapbert", "schedules", entry_points=True)
+
+
+def load_registry() -> type[registry]:
+    """Return the registry after importing the modules that register functions."""
+    for name in MODULES:
+        import_module(f"training.losses.{name}")
+    return registry

@@ -1,4 +1,4 @@
-"""What a training run needs to go on where it stopped, written all or nothing."""
+"""Checkpoints: the state of a training run, written atomically."""
 
 import json
 import os
@@ -11,20 +11,20 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.errors import Errors, SapbertError
 
 BEST_FILE = "best.safetensors"
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is.
+    """The position of a run.
 
     step (int): Steps done; the order of the batches follows from seed and step.
-    best_step (int): Steps before the best validation; 0 = there was none.
+    best_step (int): Step of the best validation; 0 = none yet.
     best_accuracy (float): Its Acc@1, 0 to 1.
-    waited (int): Validations since then.
+    waited (int): Number of validations since then.
     """
 
     step: int = 0
@@ -43,18 +43,18 @@ def write_checkpoint(
     settings: dict[str, Any],
     random_states: list[Tensor],
 ) -> None:
-    """Save weights, optimiser, scaler, random states and position.
+    """Write weights, optimiser, scaler, random states and position.
 
-    The weights of the best validation are saved with the checkpoint of its step, and
-    handed on from one checkpoint to the next.
+    The weights of the best validation are written with the checkpoint of its step; the
+    later checkpoints link to them.
 
     folder (Path): Replaced as a whole.
     model (torch.nn.Module): The encoder.
     optimizer (torch.optim.Optimizer): Its optimiser.
     scaler (torch.amp.GradScaler): Its scaler.
-    progress (Progress): How far the run is.
-    settings (dict[str, Any]): What the run was started with, plain JSON types.
-    random_states (list[Tensor]): Of the generators that dropout draws from, one for
+    progress (Progress): The position.
+    settings (dict[str, Any]): The settings of the run, plain JSON types.
+    random_states (list[Tensor]): States of the random generators of dropout, one for
         each process, uint8.
     """
     state = optimizer.state_dict()["state"]
@@ -82,19 +82,15 @@ def write_checkpoint(
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Return a file that never changes a second name, or copy it where that fails."""
+    """Make a hard link of a file that never changes, or copy it."""
     try:
         os.link(source, target)
     except OSError:
         shutil.copy(source, target)
 
 
-def saved_settings(folder: Path) -> dict[str, Any]:
-    """Read what the run of a checkpoint was started with.
-
-    folder (Path): The checkpoint.
-    RETURNS (dict[str, Any]): Its settings; none without a checkpoint.
-    """
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings of the run of a checkpoint; empty without a checkpoint."""
     path = folder / "state.json"
     return (
         dict(json.loads(path.read_text("utf8"))["settings"]) if path.is_file() else {}
@@ -109,14 +105,14 @@ def read_checkpoint(
     *,
     settings: dict[str, Any],
 ) -> Progress | None:
-    """Put weights, optimiser and scaler back, if there is a checkpoint.
+    """Restore weights, optimiser and scaler, if there is a checkpoint.
 
     folder (Path): The checkpoint.
     model (torch.nn.Module): The encoder, already on its device.
     optimizer (torch.optim.Optimizer): Its optimiser.
     scaler (torch.amp.GradScaler): Its scaler.
-    settings (dict[str, Any]): Of this run; they must equal those of the checkpoint.
-    RETURNS (Progress | None): How far it was; None without a checkpoint.
+    settings (dict[str, Any]): Settings of this run, equal to those of the checkpoint.
+    RETURNS (Progress | None): The position; None without a checkpoint.
     RAISES (SapbertError): If the checkpoint belongs to another run.
     """
     path = folder / "state.json"
@@ -145,19 +141,10 @@ def read_checkpoint(
 
 
 def read_random_state(folder: Path, rank: int) -> Tensor:
-    """Return the random state that a process had.
-
-    folder (Path): The checkpoint.
-    rank (int): The number of the process.
-    RETURNS (Tensor): uint8. Shape: (bytes,).
-    """
+    """Read the random state of a process, uint8."""
     return load_file(folder / "random.safetensors")[str(rank)]
 
 
 def read_best(folder: Path, model: torch.nn.Module) -> None:
-    """Return an encoder the weights of its best validation.
-
-    folder (Path): The last checkpoint.
-    model (torch.nn.Module): The encoder.
-    """
+    """Restore the weights of the best validation from the last checkpoint."""
     model.load_state_dict(load_file(folder / BEST_FILE))

@@ -1,8 +1,8 @@
-"""Several processes, each with a GPU or some cores, that train one encoder together.
+"""Training of one encoder in several processes, each with a GPU or some cores.
 
-Every process embeds its share of a batch, sees the vectors of all the others, and
-computes the whole loss. The gradient with respect to its own vectors is then complete,
-so that the gradients of the weights have only to be summed.
+Every process embeds its share of a batch, gets the vectors of all others, and computes
+the whole loss. So the gradient of its own vectors is complete, and the gradients of the
+weights only have to be summed.
 """
 
 import os
@@ -13,22 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor, distributed
 
-SUMMED_AT_ONCE = 16_000_000  # numbers
+NUMBERS_PER_EXCHANGE = 16_000_000
 
 
 class Ranks(NamedTuple):
-    """The processes of a run.
-
-    own (int): The number of this one, from 0.
-    size (int): How many there are.
-    """
+    """The number of this process, from 0, and the number of all processes."""
 
     own: int = 0
     size: int = 1
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that writes and tells."""
         return self.own == 0
 
 
@@ -36,11 +31,7 @@ ALONE = Ranks()
 
 
 def start_ranks(device: str) -> Ranks:
-    """Meet the other processes that `torchrun` started, if it did.
-
-    device (str): "cpu" or "cuda".
-    RETURNS (Ranks): This process and how many there are.
-    """
+    """Connect to the other processes that `torchrun` started, if there are any."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return ALONE
@@ -51,38 +42,33 @@ def start_ranks(device: str) -> Ranks:
 
 
 def stop_ranks(ranks: Ranks) -> None:
-    """Part from the other processes."""
+    """Disconnect from the other processes."""
     if ranks.size > 1:
         distributed.destroy_process_group()
 
 
 def wait_for_ranks(ranks: Ranks) -> None:
-    """Wait until all processes have come here."""
+    """Wait until all processes have called this."""
     if ranks.size > 1:
         distributed.barrier()
 
 
 def split_batch(batch: np.ndarray, ranks: Ranks) -> list[np.ndarray]:
-    """Part the pairs of a batch among the processes.
-
-    batch (np.ndarray): Numbers of pairs. Shape: (pairs,).
-    ranks (Ranks): The processes.
-    RETURNS (list[np.ndarray]): The share of each; they differ by one at the most.
-    """
+    """Return the pairs of a batch for each process, in nearly equal shares."""
     return np.array_split(batch, ranks.size)
 
 
 def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:
-    """Put the vectors of all processes together; those of this one keep their gradient.
+    """Return the vectors of all processes; those of this one keep their gradient.
 
     own (Tensor): Vectors of this process. Shape: (sizes[ranks.own], width).
-    sizes (list[int]): How many vectors each process has.
+    sizes (list[int]): Number of vectors of each process.
     ranks (Ranks): The processes.
     RETURNS (Tensor): In the order of the processes. Shape: (sum of sizes, width).
     """
     if ranks.size == 1:
         return own
-    # processes exchange blocks of one shape
+    # the exchanged blocks must have the same shape
     block = own.new_zeros(max(sizes), own.shape[1])
     block[: len(own)] = own.detach()
     blocks = [torch.empty_like(block) for _ in sizes]
@@ -93,11 +79,10 @@ def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> None:
-    """Add up the gradients of all processes, many parameters at once.
+    """Sum the gradients of all processes, many parameters in one exchange.
 
-    parameters (Iterable[torch.nn.Parameter]): Those that are trained, in the same
-        order everywhere; a gradient that is missing is missing everywhere.
-    ranks (Ranks): The processes.
+    The parameters have the same order in all processes, and the same ones lack a
+    gradient.
     """
     if ranks.size == 1:
         return
@@ -106,7 +91,7 @@ def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> Non
     for number, gradient in enumerate(gradients):
         waiting.append(gradient)
         last = number + 1 == len(gradients)
-        if last or sum(each.numel() for each in waiting) >= SUMMED_AT_ONCE:
+        if last or sum(each.numel() for each in waiting) >= NUMBERS_PER_EXCHANGE:
             flat = torch.cat([each.reshape(-1) for each in waiting])
             distributed.all_reduce(flat)
             sizes = [each.numel() for each in waiting]
@@ -115,29 +100,17 @@ def sum_gradients(parameters: Iterable[torch.nn.Parameter], ranks: Ranks) -> Non
             waiting = []
 
 
-def any_rank(flag: bool, ranks: Ranks, device: Any) -> bool:
-    """Return whether a flag is set in any process.
-
-    flag (bool): Of this process.
-    ranks (Ranks): The processes.
-    device (torch.device): Where tensors are exchanged.
-    RETURNS (bool): The same in all of them.
-    """
+def any_rank(flags: list[bool], ranks: Ranks, device: Any) -> list[bool]:
+    """Return which flags are set in at least one process."""
     if ranks.size == 1:
-        return flag
-    flags = torch.tensor(int(flag), device=device)
-    distributed.all_reduce(flags)
-    return bool(flags.item())
+        return flags
+    counts = torch.tensor(flags, dtype=torch.int32, device=device)
+    distributed.all_reduce(counts)
+    return [count > 0 for count in counts.tolist()]
 
 
 def gather_states(state: Tensor, ranks: Ranks, device: Any) -> list[Tensor]:
-    """Collect the random states of all processes.
-
-    state (Tensor): Of this process, uint8. Shape: (bytes,).
-    ranks (Ranks): The processes.
-    device (torch.device): Where tensors are exchanged.
-    RETURNS (list[Tensor]): On the CPU, in the order of the processes.
-    """
+    """Return the random states of all processes, uint8 on the CPU."""
     if ranks.size == 1:
         return [state]
     states = [torch.empty_like(state, device=device) for _ in range(ranks.size)]
@@ -146,13 +119,7 @@ def gather_states(state: Tensor, ranks: Ranks, device: Any) -> list[Tensor]:
 
 
 def share_number(number: float, ranks: Ranks, device: Any) -> float:
-    """Return all processes the number of the first one.
-
-    number (float): Of the first process; 0 in the others.
-    ranks (Ranks): The processes.
-    device (torch.device): Where tensors are exchanged.
-    RETURNS (float): The same in all of them.
-    """
+    """Return the number of the first process, in all processes."""
     if ranks.size == 1:
         return number
     shared = torch.tensor(number, dtype=torch.float64, device=device)

@@ -1,4 +1,4 @@
-"""What a run did, and the README.md that is written beside its encoder."""
+"""Summary of a run, and the README.md beside its encoder."""
 
 import platform
 from importlib.metadata import version
@@ -21,15 +21,14 @@ def summarize(
     *,
     seconds: float,
 ) -> dict[str, Any]:
-    """Say what a run did, for the table and the model card.
+    """Compute counts, losses and speed of a run, for the table and the model card.
 
-    log (list[dict[str, Any]]): Its steps.
-    corpora (dict[str, Corpus]): What it was trained on: "pairs", and "relations" and
-        "families" where there were any.
+    log (list[dict[str, Any]]): Entries of training.jsonl.
+    corpora (dict[str, Corpus]): Training data by the name of its source.
     model (PreTrainedModel): The encoder.
-    progress (Progress): How far it came.
-    seconds (float): What this run took.
-    RETURNS (dict[str, Any]): By words; losses are means over a tenth of the steps.
+    progress (Progress): The position, with the best validation.
+    seconds (float): Duration of the run.
+    RETURNS (dict[str, Any]): Losses are means over a tenth of the steps.
     """
     tenth = max(len(log) // 10, 1)
 
@@ -61,11 +60,11 @@ def summarize(
     return summary
 
 
-def model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
-    """Describe a trained encoder: base, data, loss, settings, course and versions.
+def format_model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
+    """Format the model card: base, data, loss, settings, log and versions.
 
     run (dict[str, Any]): The settings of the run.
-    summary (dict[str, Any]): What it did.
+    summary (dict[str, Any]): From `summarize`.
     RETURNS (str): Markdown.
     """
     settings = "\n".join(f"| {key} | `{value}` |" for key, value in run.items())
@@ -99,8 +98,8 @@ base_model: {run["encoder.base"]}
 
 # Self-aligned encoder
 
-Maps names of biomedical concepts to unit vectors, so that the names of one concept lie
-close together. Trained from `{run["encoder.base"]}`
+Maps names of biomedical concepts to unit vectors; names of one concept have similar
+vectors. Trained from `{run["encoder.base"]}`
 on {summary["pairs"]:,} pairs of names of {summary["concepts"]:,} concepts{besides}
 with `{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
 (Liu et al. 2021, *Self-Alignment Pretraining for Biomedical Entity Representations*).
@@ -109,7 +108,7 @@ with `{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
 
 Use {run["encoder.pooling"]} pooling of the last layer, names of at most
 {run["encoder.max_length"]} wordpieces{casing}, and cosine similarity; `sapbert.json`
-says the same to `spacy_sapbert`. `training.cfg` holds every setting.
+has the same settings for `spacy_sapbert`. `training.cfg` has every setting.
 
 ## Settings
 
@@ -117,7 +116,7 @@ says the same to `spacy_sapbert`. `training.cfg` holds every setting.
 |---|---|
 {settings}
 
-## Course
+## Training
 
 Means over the first and the last tenth of the steps.
 
@@ -125,8 +124,8 @@ Means over the first and the last tenth of the steps.
 |---|---|
 {course}
 
-`training.jsonl` has every step. The vocabulary that the names come from may have a
-licence of its own; look there before you pass this encoder on.
+`training.jsonl` has every step. The vocabulary of the names may have its own licence;
+read it before you publish this encoder.
 
 Made with {versions}.
 """

@@ -1,198 +1,266 @@
-"""What decides the result of a run, as the config says it."""
+"""Config file + changes on the command line → the settings of a training run."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self, get_args
 
-from confection import Config
+from catalogue import RegistryError
+from confection import Config, ConfigValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
-from spacy_sapbert.encoder.pooling import POOLINGS
-from spacy_sapbert.errors import Errors, SapbertError
 from training.data.hierarchy import Distances
-from training.losses.registry import Loss, Miner, Schedule
-from training.trainer.config import flatten_config, resolve_config
+from training.errors import Errors, SapbertError
+from training.losses.registry import Loss, Miner, Schedule, load_registry
 
-PRECISIONS = ("auto", "bf16", "fp16", "float32")
-TRACKERS = ("tensorboard", "wandb")
-CHOICES: dict[str, Collection[str | None]] = {
-    "encoder.pooling": POOLINGS,
-    "training.precision": PRECISIONS,
-    "training.tracker": (None, *TRACKERS),
-}
-LEAST = {
-    "encoder.max_length": 3,
-    "encoder.adapter_reduction": 0,
-    "training.batch_size": 2,
-    "training.epochs": 1,
-    "training.steps": 0,
-    "training.chunks": 1,
-    "training.checkpoint_every": 1,
-    "hierarchy.siblings": 1,
-    "hierarchy.parents": 1,
-    "hierarchy.others": 1,
-    "validation.every": 1,
-    "validation.patience": 0,
+DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
+Precision = Literal["auto", "bf16", "fp16", "float32"]
+Tracker = Literal["tensorboard", "wandb"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+TRACKERS: tuple[str, ...] = get_args(Tracker)
+# pydantic's type of an error → what was expected
+EXPECTED = {
+    "bool_type": "true or false",
+    "callable_type": "a section",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "model_type": "a section",
+    "is_instance_of": "a text or null",
+    "string_type": "a text",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingSettings:
-    """The settings of `training/configs/default.cfg`, which says what each is.
+def make_path(value: Any) -> Any:
+    """Convert a text into a path, an empty one into None."""
+    return Path(value) if isinstance(value, str) and value else value or None
 
-    base (str): The encoder to start from, a folder or a hub id.
-    pooling (str): "cls" or "mean".
-    max_length (int): TokenIds of a name at the most.
-    lowercase (bool): Whether names are lower-cased, at training and ever after.
-    adapter_reduction (int): Of the adapters that are trained; 0 = none.
-    adapter_only (bool): Whether the adapters are written without the encoder.
-    seed (int): Of the order of the pairs, and of dropout.
-    batch_size (int): Pairs in a step; twice as many names.
-    epochs (int): How often each pair is seen.
-    steps (int): Stop after so many steps; 0 = at the end of the last epoch.
-    chunks (int): Parts of a batch that go through the encoder one after the other.
-    recompute (bool): Whether a chunk's activations are computed again for its gradient.
-    precision (str): "bf16", "fp16" or "float32"; mining and loss are in float32.
-    compile (bool): Whether the encoder is compiled.
-    checkpoint_every (int): Steps between two checkpoints.
-    tracker (str | None): "tensorboard" or "wandb".
-    relations (Path | None): Pairs of related concepts, trained on besides.
-    learning_rate (float): Of AdamW.
-    weight_decay (float): Of AdamW.
-    schedule (Schedule): Factor of the learning rate.
-    miner (Miner): Chooses pairs.
-    loss (Loss): Of the pairs that are chosen; of families at each threshold.
-    hierarchy (HierarchySettings): Families, and how far concepts are apart.
-    validation (ValidationSettings): When and on what the encoder is tried.
-    """
 
+def resolve_function(section: Any, info: ValidationInfo) -> Any:
+    """Call the registered function that a section of the config names."""
+    if not isinstance(section, dict):
+        return section
+    try:
+        name = str(info.field_name)
+        return load_registry().resolve({name: section})[name]
+    except ConfigValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, each.get('loc', [])))}: {each.get('msg')}"
+            for each in error.errors
+        )
+        raise SapbertError(Errors.E615.format(problems=problems)) from None
+    except RegistryError as error:
+        raise SapbertError(Errors.E615.format(problems=error)) from None
+
+
+OptionalPath = Annotated[Path | None, BeforeValidator(make_path)]
+
+
+class Section(BaseModel):
+    """A section of the config; see `training/configs/default.cfg`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class EncoderSection(Section):
     base: str
-    pooling: str
-    max_length: int
+    pooling: Literal["cls", "mean"]
+    max_length: int = Field(ge=3)
     lowercase: bool
-    adapter_reduction: int
+    adapter_reduction: int = Field(ge=0)
     adapter_only: bool
-    seed: int
-    batch_size: int
-    epochs: int
-    steps: int
-    chunks: int
-    recompute: bool
-    precision: str
-    compile: bool
-    checkpoint_every: int
-    tracker: str | None
-    relations: Path | None
+
+
+class OptimizerSection(Section):
     learning_rate: float
     weight_decay: float
-    schedule: Schedule
-    miner: Miner
-    loss: Loss
-    hierarchy: "HierarchySettings"
-    validation: "ValidationSettings"
 
 
-@dataclass(frozen=True, slots=True)
-class HierarchySettings:
-    """What is trained on besides pairs, to keep related concepts near.
+class TrainingSection(Section):
+    seed: int
+    batch_size: int = Field(ge=2)
+    epochs: int = Field(ge=1)
+    steps: int = Field(ge=0)
+    chunks: int = Field(ge=1)
+    recompute: bool
+    precision: Precision
+    compile: bool
+    checkpoint_every: int = Field(ge=1)
+    checkpoint_seconds: int = Field(ge=1)
+    tracker: Tracker | None
+    relations: OptionalPath
+    optimizer: OptimizerSection
+    schedule: Annotated[Schedule, BeforeValidator(resolve_function)]
+    miner: Annotated[Miner, BeforeValidator(resolve_function)]
+    loss: Annotated[Loss, BeforeValidator(resolve_function)]
 
-    families (Path | None): From `training.data.families`; None = nothing.
-    concepts (Path | None): concepts.jsonl, whose parents say the distances.
-    distances (Distances): How far related concepts are apart.
-    """
 
-    families: Path | None
-    concepts: Path | None
-    distances: Distances
+class HierarchySection(Section):
+    families: OptionalPath
+    concepts: OptionalPath
+    siblings: int = Field(ge=1)
+    parents: int = Field(ge=1)
+    others: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def check_files(self) -> Self:
+        if (self.families is None) != (self.concepts is None):
+            raise SapbertError(Errors.E757)
+        return self
+
+    @property
+    def distances(self) -> Distances:
+        return Distances(self.siblings, self.parents, self.others)
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationSettings:
-    """When and on what the encoder is tried.
+class ValidationSection(Section):
+    mentions: OptionalPath
+    concepts: OptionalPath
+    aliases: OptionalPath
+    every: int = Field(ge=1)
+    patience: int = Field(ge=0)
 
-    mentions (Path | None): Gold mentions; None = never.
-    concepts (Path | None): The dictionary.
-    aliases (Path | None): Ids that another one stands for.
-    every (int): Steps between two.
-    patience (int): Stop after so many without a better one; 0 = never.
-    """
+    @model_validator(mode="after")
+    def check_files(self) -> Self:
+        if self.mentions and not self.concepts:
+            raise SapbertError(Errors.E617)
+        return self
 
-    mentions: Path | None
-    concepts: Path | None
-    aliases: Path | None
-    every: int
-    patience: int
+
+class TrainingSettings(Section):
+    """The whole config, with its functions resolved."""
+
+    encoder: EncoderSection
+    training: TrainingSection
+    hierarchy: HierarchySection
+    validation: ValidationSection
+
+    def learning_rate(self, step: int, total: int) -> float:
+        """Return the learning rate of a step, from 0, of a run of `total` steps."""
+        section = self.training
+        return section.optimizer.learning_rate * section.schedule(step, total)
 
 
 def make_settings(config: Config) -> TrainingSettings:
-    """Turn a config into settings.
+    """Validate a config.
 
     config (Config): From `read_config`.
     RETURNS (TrainingSettings): The settings.
-    RAISES (SapbertError): If a value is out of its range.
+    RAISES (SapbertError): If a setting is unknown, of another type or out of range.
     """
-    flat = dict(flatten_config(config))
-    for name, known in CHOICES.items():
-        if flat[name] not in known:
-            choices = sorted(map(str, known))
-            raise SapbertError(
-                Errors.E605.format(setting=name, known=choices, value=flat[name])
-            )
-    for name, least in LEAST.items():
-        if flat[name] < least:
-            raise SapbertError(
-                Errors.E616.format(setting=name, least=least, value=flat[name])
-            )
-    resolved = resolve_config(config)
-    training = dict(resolved["training"])
-    training["relations"] = to_path(training["relations"])
-    return TrainingSettings(
-        **resolved["encoder"],
-        **training.pop("optimizer"),
-        **training,
-        hierarchy=make_hierarchy_settings(resolved["hierarchy"]),
-        validation=make_validation_settings(resolved["validation"]),
+    try:
+        return TrainingSettings.model_validate(dict(config))
+    except ValidationError as error:
+        raise describe_error(error) from None
+
+
+def describe_error(error: ValidationError) -> SapbertError:
+    """Return the first problem that pydantic found as an error of ours."""
+    first = error.errors()[0]
+    path, context = first["loc"], first.get("ctx", {})
+    name, value = ".".join(map(str, path)), first["input"]
+    if isinstance(context.get("error"), SapbertError):
+        own: SapbertError = context["error"]
+        return own
+    if first["type"] == "extra_forbidden":
+        section: Any = TrainingSettings
+        for part in path[:-1]:
+            section = section.model_fields[part].annotation
+        known = sorted(section.model_fields)
+        near = (get_close_matches(str(path[-1]), known, n=1) or known)[0]
+        near = ".".join([*map(str, path[:-1]), near])
+        return SapbertError(Errors.E613.format(setting=name, near=near))
+    if first["type"] == "literal_error":
+        return SapbertError(
+            Errors.E605.format(setting=name, known=context["expected"], value=value)
+        )
+    if first["type"] == "greater_than_equal":
+        return SapbertError(
+            Errors.E616.format(setting=name, least=context["ge"], value=value)
+        )
+    expected = EXPECTED.get(first["type"], first["msg"])
+    return SapbertError(
+        Errors.E614.format(setting=name, expected=expected, value=value)
     )
 
 
-def to_path(text: str | None) -> Path | None:
-    """Make a path of a text, and of no text none."""
-    return Path(text) if text else None
+def read_config(
+    path: Path | None = None, overrides: dict[str, Any] | None = None
+) -> Config:
+    """Read the default config, changed by a file and by the command line.
 
-
-def make_hierarchy_settings(section: dict[str, Any]) -> HierarchySettings:
-    """Turn the section `hierarchy` into settings.
-
-    section (dict[str, Any]): The section.
-    RETURNS (HierarchySettings): The settings.
-    RAISES (SapbertError): If there are families without concepts, or the reverse.
+    path (Path | None): A config file, with at least the settings that differ.
+    overrides (dict[str, Any] | None): Values by dotted names.
+    RETURNS (Config): The whole config, with the defaults of registered functions.
+    RAISES (SapbertError): If a setting is unknown, of another type or out of range.
     """
-    families, concepts = (to_path(section[key]) for key in ("families", "concepts"))
-    if (families is None) != (concepts is None):
-        raise SapbertError(Errors.E757)
-    distances = Distances(**{key: section[key] for key in Distances._fields})
-    return HierarchySettings(families, concepts, distances)
+    config = Config().from_disk(DEFAULT_CONFIG)
+    if path is not None:
+        try:
+            config = config.merge(Config().from_disk(path))
+        except (ValueError, OSError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise SapbertError(Errors.E612.format(path=path, reason=reason)) from None
+    if overrides:
+        config = config.merge(nest_values(overrides))
+    make_settings(config)
+    filled: Config = load_registry().fill(config)
+    return filled
 
 
-def make_validation_settings(section: dict[str, Any]) -> ValidationSettings:
-    """Turn the section `validation` into settings.
+def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
+    """Parse changes of a config from the command line, as spaCy's commands accept them.
 
-    section (dict[str, Any]): The section.
-    RETURNS (ValidationSettings): The settings.
-    RAISES (SapbertError): If there are mentions without a dictionary.
+    arguments (Sequence[str]): E.g. `--training.seed`, `1`, `--training.epochs=3`.
+    RETURNS (dict[str, Any]): Values by dotted names, parsed as JSON if possible.
+    RAISES (SapbertError): If an argument has no dotted name, or no value.
     """
-    if section["mentions"] and not section["concepts"]:
-        raise SapbertError(Errors.E617)
-    paths = {key: to_path(section[key]) for key in ("mentions", "concepts", "aliases")}
-    return ValidationSettings(**{**section, **paths})
+    overrides: dict[str, Any] = {}
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        key, equals, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--") or "." not in key:
+            raise SapbertError(Errors.E610.format(argument=argument))
+        if not equals:
+            if not rest:
+                raise SapbertError(Errors.E611.format(argument=argument))
+            value = rest.pop(0)
+        try:
+            overrides[key] = json.loads(value)
+        except ValueError:
+            overrides[key] = value
+    return overrides
 
 
-def scheduled_rate(step: int, total: int, settings: TrainingSettings) -> float:
-    """Compute the learning rate of a step.
+def nest_values(values: dict[str, Any]) -> dict[str, Any]:
+    """Convert dotted names into sections: {"a.b": 1} → {"a": {"b": 1}}."""
+    nested: dict[str, Any] = {}
+    for dotted, value in values.items():
+        *sections, key = dotted.split(".")
+        section = nested
+        for name in sections:
+            section = section.setdefault(name, {})
+            if not isinstance(section, dict):
+                raise SapbertError(Errors.E610.format(argument=f"--{dotted}"))
+        section[key] = value
+    return nested
 
-    step (int): From 0.
-    total (int): Steps of the whole run.
-    settings (TrainingSettings): The schedule and its highest rate.
-    RETURNS (float): The rate.
-    """
-    return settings.learning_rate * settings.schedule(step, total)
+
+def flatten_config(
+    config: dict[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Convert sections into dotted names: {"a": {"b": 1}} → ("a.b", 1)."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from flatten_config(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

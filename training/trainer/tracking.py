@@ -1,21 +1,21 @@
-"""Where the course of a run is shown besides training.jsonl, if asked."""
+"""Trackers of a run besides training.jsonl: TensorBoard, Weights & Biases."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError
 
 Tracker = Callable[[dict[str, Any]], None]  # one line of training.jsonl
 
 
 def make_tracker(name: str | None, folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Open what shows the course of a run.
+    """Build a tracker.
 
-    name (str | None): "tensorboard", "wandb", or None for nothing.
-    folder (Path): Where TensorBoard's files go.
-    settings (dict[str, Any]): Of the run, plain JSON types.
-    RETURNS (Tracker): Takes each line of the log.
+    name (str | None): "tensorboard", "wandb", or None for no tracker.
+    folder (Path): Folder for TensorBoard's files.
+    settings (dict[str, Any]): Settings of the run, plain JSON types.
+    RETURNS (Tracker): Called with each entry of the log.
     RAISES (SapbertError): If it is not installed.
     """
     if name is None:
@@ -30,7 +30,7 @@ def make_tracker(name: str | None, folder: Path, settings: dict[str, Any]) -> Tr
 
 
 def make_tensorboard(folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Write event files; see `make_tracker`."""
+    """Build a tracker that writes TensorBoard's event files."""
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(folder))
@@ -46,7 +46,7 @@ def make_tensorboard(folder: Path, settings: dict[str, Any]) -> Tracker:
 
 
 def make_wandb(folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Send the course to Weights & Biases; see `make_tracker`."""
+    """Build a tracker that sends the log to Weights & Biases."""
     import wandb
 
     run = wandb.init(config=settings, dir=str(folder.parent))

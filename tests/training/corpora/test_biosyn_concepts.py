@@ -22,7 +22,9 @@ def read(path: Path, **options: Any) -> list[GoldSpan]:
     ]
 
 
-def test_a_folder_has_a_file_for_each_document(tmp_path: Path) -> None:
+def test_read_biosyn_concepts_a_folder_has_a_file_for_each_document(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "7.concept", PLAIN)
     write(tmp_path / "12.concept", "")
     write(tmp_path / "7.txt", "7|t|Not looked at.")
@@ -33,12 +35,14 @@ def test_a_folder_has_a_file_for_each_document(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_is_a_corpus_too(tmp_path: Path) -> None:
+def test_read_biosyn_concepts_a_file_is_a_corpus_too(tmp_path: Path) -> None:
     (document,) = read_biosyn_concepts(write(tmp_path / "7.concept", PLAIN))
     assert document.id == "7"
 
 
-def test_a_composite_is_split_if_there_are_as_many_ids(tmp_path: Path) -> None:
+def test_read_biosyn_concepts_a_composite_is_split_if_there_are_as_many_ids(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path / "7.concept", COMPOSITE)
     assert read(path) == [
         GoldSpan(-1, -1, "CompositeMention", "breast cancer", [["D1"]], 1),
@@ -46,7 +50,7 @@ def test_a_composite_is_split_if_there_are_as_many_ids(tmp_path: Path) -> None:
     ]
 
 
-def test_a_composite_stays_whole_on_demand(tmp_path: Path) -> None:
+def test_read_biosyn_concepts_a_composite_stays_whole_on_demand(tmp_path: Path) -> None:
     path = write(tmp_path / "7.concept", COMPOSITE)
     (span,) = read(path, split_composites=False)
     assert span.mention == "breast cancer|ovarian cancer"
@@ -64,7 +68,9 @@ def test_a_composite_stays_whole_on_demand(tmp_path: Path) -> None:
         ("CUI-less", []),
     ],
 )
-def test_ids_of_one_mention(tmp_path: Path, ids: str, parts: list[list[str]]) -> None:
+def test_read_biosyn_concepts_ids_of_one_mention(
+    tmp_path: Path, ids: str, parts: list[list[str]]
+) -> None:
     path = write(tmp_path / "7.concept", f"7||-1|-1||Disease||fever||{ids}\n")
     assert [(span.start, span.parts) for span in read(path)] == [(-1, parts)]
 
@@ -80,7 +86,7 @@ def test_ids_of_one_mention(tmp_path: Path, ids: str, parts: list[list[str]]) ->
         ("7||1|2||Disease||fever| ||D1|D2", "E704"),
     ],
 )
-def test_a_bad_line_is_named_and_not_quoted(
+def test_read_biosyn_concepts_a_bad_line_is_named_and_not_quoted(
     tmp_path: Path, line: str, code: str
 ) -> None:
     path = write(tmp_path / "7.concept", f"{PLAIN}{line}\n")
@@ -90,6 +96,8 @@ def test_a_bad_line_is_named_and_not_quoted(
     assert "fever" not in str(error.value)
 
 
-def test_a_folder_without_such_files_is_an_error(tmp_path: Path) -> None:
+def test_read_biosyn_concepts_a_folder_without_such_files_is_an_error(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(SapbertError, match="E108"):
         read(tmp_path)

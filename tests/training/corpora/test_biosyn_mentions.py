@@ -4,19 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.__main__ import app
 from training.corpora.biosyn_mentions import (
     Steps,
     expand_abbreviations,
     find_long_forms,
-    know_dictionary,
-    main,
+    index_dictionary,
     order_parts,
     preprocess_documents,
 )
@@ -54,9 +53,7 @@ def make_span(mention: str, *parts: list[str]) -> GoldSpan:
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["biosyn-mentions", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -93,19 +90,17 @@ def dictionary(tmp_path: Path) -> Path:
         ("", ""),
     ],
 )
-def test_abbreviations_are_expanded_until_nothing_changes(
-    mention: str, expected: str
-) -> None:
+def test_expand_abbreviations_inside_long_forms(mention: str, expected: str) -> None:
     assert expand_abbreviations(mention, LONG_FORMS) == expected
 
 
 @given(st.text("ABab /,", max_size=20), st.dictionaries(*[st.text("ABab /,")] * 2))
-def test_expanding_abbreviations_comes_to_an_end(mention: str, forms: dict) -> None:
+def test_expand_abbreviations_ends(mention: str, forms: dict) -> None:
     expand_abbreviations(mention, forms)
     assert expand_abbreviations(mention, {}) == " ".join(mention.split())
 
 
-def test_long_forms_are_those_of_the_document_with_single_blanks() -> None:
+def test_preprocess_documents_uses_long_forms_of_the_document() -> None:
     text = "Familial adenomatous\npolyposis (FAP) is not Hexosaminidase  A (Hex\tA)."
     assert find_long_forms(text) == {
         "FAP": "Familial adenomatous polyposis",
@@ -113,8 +108,8 @@ def test_long_forms_are_those_of_the_document_with_single_blanks() -> None:
     }
 
 
-def test_parts_of_composites_get_the_ids_of_their_names() -> None:
-    known = know_dictionary(CONCEPTS, {})
+def test_order_parts_by_names() -> None:
+    known = index_dictionary(CONCEPTS, {})
     names = ["ovarian cancer", "Breast-Cancer"]
     assert order_parts(names, [["D9"], ["D2"]], known) == [["D2"], ["D9"]]
     names = ["ovarian tumours", "breast cancer"]
@@ -124,7 +119,7 @@ def test_parts_of_composites_get_the_ids_of_their_names() -> None:
     assert order_parts(["breast cancer"] * 2, [["D1"]] * 2, known) == [["D1"], ["D1"]]
 
 
-def test_the_steps_are_done_in_order() -> None:
+def test_preprocess_documents_by_hand() -> None:
     # the abbreviation holds the composite, whose parts lose case and punctuation
     text = "Breast and Ovarian Cancer-like lesions (BOCL)"
     documents = [GoldDocument("1", text, [make_span("BOCL", ["D1"], ["D2"])])]
@@ -137,7 +132,7 @@ def test_the_steps_are_done_in_order() -> None:
     assert counts["abbreviations expanded"] == counts["composites split"] == 1
 
 
-def test_the_first_two_steps_can_be_left_out() -> None:
+def test_preprocess_documents_without_optional_steps() -> None:
     text = "Breast and Ovarian Cancer (BOC)"
     spans = [make_span("BOC", ["D1"]), make_span(text[:25], ["D1"], ["D2"])]
     documents = [GoldDocument("1", text, spans)]
@@ -150,7 +145,7 @@ def test_the_first_two_steps_can_be_left_out() -> None:
     assert document.spans[1].parts == [["D1"], ["D2"]]
 
 
-def test_parts_of_composites_may_have_the_ids_of_all() -> None:
+def test_preprocess_documents_with_all_ids_of_parts() -> None:
     spans = [make_span("Breast and Ovarian Cancer", ["D1"], ["D2", "D3"])]
     steps = Steps(part_ids="all")
     documents = [GoldDocument("1", "", spans)]
@@ -158,7 +153,7 @@ def test_parts_of_composites_may_have_the_ids_of_all() -> None:
     assert [span.parts for span in document.spans] == [[["D1", "D2", "D3"]]] * 2
 
 
-def test_mentions_that_the_dictionary_does_not_know_are_dropped() -> None:
+def test_preprocess_documents_drops_unknown_mentions() -> None:
     spans = [
         make_span("a", ["D9"]),  # retired
         make_span("b", ["D8", "D1"]),  # one of two suffices
@@ -169,7 +164,7 @@ def test_mentions_that_the_dictionary_does_not_know_are_dropped() -> None:
         make_span("--", ["D1"]),
     ]
     counts: Counter[str] = Counter()
-    known = know_dictionary(CONCEPTS, {"X2": "D2"})
+    known = index_dictionary(CONCEPTS, {"X2": "D2"})
     (document,) = preprocess_documents(
         [GoldDocument("1", "", spans)], counts, known=known
     )
@@ -187,7 +182,7 @@ def test_mentions_that_the_dictionary_does_not_know_are_dropped() -> None:
     }
 
 
-def test_preprocess_command_writes_what_evaluation_reads(
+def test_biosyn_mentions_can_be_read_by_evaluation(
     corpus: Path, dictionary: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "mentions.tsv"
@@ -213,7 +208,7 @@ def test_preprocess_command_writes_what_evaluation_reads(
     ]
 
 
-def test_preprocess_command_leaves_steps_out(corpus: Path, tmp_path: Path) -> None:
+def test_biosyn_mentions_without_optional_steps(corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "mentions.tsv.gz"
     done = run(
         *(corpus, "--format", "pubtator", "--output", output, "--quiet"),
@@ -233,7 +228,7 @@ def test_preprocess_command_leaves_steps_out(corpus: Path, tmp_path: Path) -> No
         (["--prefix", "MESH:", "--dictionary", "concepts.jsonl"], "E730"),
     ],
 )
-def test_preprocess_command_says_what_is_wrong(
+def test_biosyn_mentions_prints_errors(
     corpus: Path,
     dictionary: Path,
     arguments: list[str],
@@ -247,7 +242,7 @@ def test_preprocess_command_says_what_is_wrong(
     assert {path.name for path in Path().iterdir()} == {"corpus.txt", "concepts.jsonl"}
 
 
-def test_preprocessed_mentions_of_a_real_corpus(
+def test_biosyn_mentions_of_a_real_corpus(
     data_file: Callable[[str], Path],
 ) -> None:
     from spacy_sapbert.vocabularies.biosyn import read_biosyn
@@ -255,7 +250,7 @@ def test_preprocessed_mentions_of_a_real_corpus(
 
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    known = know_dictionary(read_biosyn(medic), {})
+    known = index_dictionary(read_biosyn(medic), {})
     documents = read_corpus(path, "pubtator", drop_prefix="OMIM:")
     counts: Counter[str] = Counter()
     written = list(preprocess_documents(documents, counts, known=known))

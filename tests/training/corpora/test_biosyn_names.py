@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -13,13 +12,12 @@ from typer.testing import CliRunner
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.biosyn import read_biosyn
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.corpora.biosyn_names import main, preprocess_concepts, preprocess_name
+from training.__main__ import app
+from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["biosyn-names", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(
@@ -34,17 +32,17 @@ def run(*arguments: Any) -> Any:
         ("", ""),
     ],
 )
-def test_names_lose_case_and_punctuation(name: str, expected: str) -> None:
+def test_preprocess_name_removes_case_and_punctuation(name: str, expected: str) -> None:
     assert preprocess_name(name) == expected
 
 
 @given(st.text())
-def test_preprocessing_a_name_again_changes_nothing(name: str) -> None:
+def test_preprocess_name_twice_equals_once(name: str) -> None:
     once = preprocess_name(name)
     assert preprocess_name(once) == once == " ".join(once.split())
 
 
-def test_names_of_a_concept_are_distinct_and_keep_their_order() -> None:
+def test_preprocess_concepts_has_distinct_names_in_order() -> None:
     concepts = [
         Concept(
             "C1",
@@ -76,12 +74,12 @@ def test_names_of_a_concept_are_distinct_and_keep_their_order() -> None:
     }
 
 
-def test_a_dictionary_of_no_names_is_an_error() -> None:
+def test_preprocess_concepts_without_names_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E731.*1 concepts"):
         list(preprocess_concepts([Concept("C1", ["..."])], Counter()))
 
 
-def test_names_command_writes_concepts(tmp_path: Path) -> None:
+def test_biosyn_names_writes_concepts(tmp_path: Path) -> None:
     path, output = tmp_path / "concepts.jsonl", tmp_path / "out.jsonl.gz"
     write_concepts(path, [Concept("C1", ["Heart-attack", "MI"], retired=["C9"])])
     done = run(path, output)
@@ -93,7 +91,7 @@ def test_names_command_writes_concepts(tmp_path: Path) -> None:
     assert run(path, output, "--quiet").output == ""
 
 
-def test_names_command_leaves_nothing_where_nothing_is_left(tmp_path: Path) -> None:
+def test_biosyn_names_without_names_writes_nothing(tmp_path: Path) -> None:
     path, output = tmp_path / "concepts.jsonl", tmp_path / "out.jsonl"
     path.write_text(json.dumps({"cui": "C1", "name": "..."}) + "\n", "utf8")
     done = run(path, output)
@@ -102,7 +100,7 @@ def test_names_command_leaves_nothing_where_nothing_is_left(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_names_of_medic_are_as_many_as_published(
+def test_biosyn_names_of_medic_are_as_many_as_published(
     data_file: Callable[[str], Path],
 ) -> None:
     path = data_file("medic/medic_06Jul2012.txt.gz")

@@ -24,7 +24,7 @@ def read(path: Path, **options: Any) -> list[GoldDocument]:
     return list(read_cometa(path, **options))
 
 
-def test_a_row_is_a_document_without_text(tmp_path: Path) -> None:
+def test_read_cometa_a_row_is_a_document_without_text(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.csv", HEADER + ROW)
     span = GoldSpan(-1, -1, "", "heart racing", [["80313002"]], 2)
     assert read(path) == [GoldDocument("17", "", [span])]
@@ -33,12 +33,14 @@ def test_a_row_is_a_document_without_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("level", "cui"), [("general", "80313002"), ("specific", "3424008")]
 )
-def test_the_level_chooses_the_ids(tmp_path: Path, level: str, cui: str) -> None:
+def test_read_cometa_the_level_chooses_the_ids(
+    tmp_path: Path, level: str, cui: str
+) -> None:
     path = write(tmp_path / "dev.csv", HEADER + ROW)
     assert read(path, level=level)[0].spans[0].parts == [[cui]]
 
 
-def test_quotes_may_hold_tabs_and_line_ends(tmp_path: Path) -> None:
+def test_read_cometa_quotes_may_hold_tabs_and_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.csv", HEADER + QUOTED + ROW)
     spans = [document.spans[0] for document in read(path)]
     assert [(span.mention, span.line) for span in spans] == [
@@ -57,7 +59,7 @@ def test_quotes_may_hold_tabs_and_line_ends(tmp_path: Path) -> None:
         (HEADER + QUOTED + QUOTED.replace('left."', 'left."x'), 4, "E717"),
     ],
 )
-def test_a_bad_row_is_named_and_not_quoted(
+def test_read_cometa_a_bad_row_is_named_and_not_quoted(
     tmp_path: Path, text: str, line: int, code: str
 ) -> None:
     path = write(tmp_path / "dev.csv", text)
@@ -67,6 +69,6 @@ def test_a_bad_row_is_named_and_not_quoted(
     assert "sick" not in str(error.value)
 
 
-def test_an_unknown_level_is_an_error(tmp_path: Path) -> None:
+def test_read_cometa_an_unknown_level_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=r"level.*'exact'"):
         read(tmp_path / "dev.csv", level="exact")

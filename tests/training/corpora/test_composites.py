@@ -67,7 +67,7 @@ from training.corpora.composites import SEPARATOR, split_composite
         ("fever and headache", ["fever", "headache"]),
     ],
 )
-def test_composites_are_split(mention: str, parts: list[str]) -> None:
+def test_split_composite_by_hand(mention: str, parts: list[str]) -> None:
     assert split_composite(mention, len(parts)) == parts
 
 
@@ -85,7 +85,7 @@ def test_composites_are_split(mention: str, parts: list[str]) -> None:
         ("", 2),
     ],
 )
-def test_composites_without_as_many_parts_are_left_whole(
+def test_split_composite_without_enough_parts_returns_the_mention(
     mention: str, count: int
 ) -> None:
     assert split_composite(mention, count) == [mention]
@@ -98,7 +98,7 @@ SEPARATORS = st.sampled_from([" ", " and ", ", ", "/", ", or ", " and/or "])
 
 
 @given(st.lists(st.tuples(WORDS, SEPARATORS), max_size=8), st.integers(0, 4))
-def test_parts_of_composites_are_as_many_as_asked_and_of_its_words(
+def test_split_composite_has_the_words_of_the_mention(
     pairs: list[tuple], count: int
 ) -> None:
     mention = "".join(word + separator for word, separator in pairs)
@@ -110,7 +110,9 @@ def test_parts_of_composites_are_as_many_as_asked_and_of_its_words(
         assert set(re.split(r"[\s,/]+", part)) <= words
 
 
-def test_composites_are_split_as_people_did(data_file: Callable[[str], Path]) -> None:
+def test_split_composite_equals_annotated_parts(
+    data_file: Callable[[str], Path],
+) -> None:
     texts = data_file("eval-text")
     right = split = 0
     seen = set()

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 import spacy
-import typer
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
-from training.corpora.convert import convert_corpus, main
+from training.__main__ import app
+from training.corpora.convert import convert_corpus
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 TEXT = "Acute fever and head pain; MI."
@@ -47,13 +47,13 @@ def list_entities(doc: Doc) -> list[tuple]:
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["convert", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("name", ["gold.tsv", "gold.tsv.gz"])
-def test_a_table_is_what_evaluation_reads(tmp_path: Path, name: str) -> None:
+def test_convert_corpus_table_can_be_read_by_evaluation(
+    tmp_path: Path, name: str
+) -> None:
     path = tmp_path / name
     counts = convert_corpus(DOCUMENTS, path)
     assert list(read_mentions(path)) == [
@@ -73,14 +73,14 @@ def test_a_table_is_what_evaluation_reads(tmp_path: Path, name: str) -> None:
     }
 
 
-def test_tabs_and_line_ends_in_a_mention_become_blanks(tmp_path: Path) -> None:
+def test_write_table_replaces_tabs_and_line_ends(tmp_path: Path) -> None:
     span = GoldSpan(-1, -1, "", "left\nand\tright\rknee", [["C1"]], 1)
     convert_corpus([GoldDocument("a\tb", "", [span])], tmp_path / "gold.tsv")
     (gold,) = read_mentions(tmp_path / "gold.tsv")
     assert (gold.doc, gold.mention) == ("a b", "left and right knee")
 
 
-def test_docs_have_the_mentions_as_entities(tmp_path: Path) -> None:
+def test_convert_corpus_docs_have_entities(tmp_path: Path) -> None:
     spans = [span for span in DOCUMENTS[0].spans if "Acute" not in span.mention]
     path = tmp_path / "gold.spacy"
     counts = convert_corpus([DOCUMENTS[0]._replace(spans=spans)], path)
@@ -96,7 +96,7 @@ def test_docs_have_the_mentions_as_entities(tmp_path: Path) -> None:
     assert (counts["Docs written"], counts["entities written"]) == (1, 2)
 
 
-def test_only_what_has_one_concept_is_left_on_demand(tmp_path: Path) -> None:
+def test_convert_corpus_linked_only(tmp_path: Path) -> None:
     path = tmp_path / "gold.spacy"
     counts = convert_corpus(DOCUMENTS, path, linked_only=True)
     (doc,) = read_docs(path)
@@ -107,7 +107,7 @@ def test_only_what_has_one_concept_is_left_on_demand(tmp_path: Path) -> None:
     assert (counts["without an id"], counts["composites"]) == (1, 1)
 
 
-def test_without_a_text_each_mention_is_a_doc(tmp_path: Path) -> None:
+def test_convert_corpus_without_text_has_a_doc_for_each_mention(tmp_path: Path) -> None:
     path = tmp_path / "gold.spacy"
     counts = convert_corpus([DOCUMENTS[0]._replace(text="")], path, label="X")
     docs = read_docs(path)
@@ -120,7 +120,7 @@ def test_without_a_text_each_mention_is_a_doc(tmp_path: Path) -> None:
     ("name", "lang", "code"),
     [("gold.json", "en", "E722"), ("gold.spacy", "nolanguage", "E723")],
 )
-def test_nothing_is_written_where_that_is_not_possible(
+def test_convert_corpus_with_a_bad_output_writes_nothing(
     tmp_path: Path, name: str, lang: str, code: str
 ) -> None:
     with pytest.raises(SapbertError, match=code):
@@ -128,7 +128,7 @@ def test_nothing_is_written_where_that_is_not_possible(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_tells_what_there_was(tmp_path: Path) -> None:
+def test_convert_prints_counts(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("1|t|Fever\n1|a|\n1\t0\t5\tFever\tDisease\tUMLS:C1\n", "utf8")
     output = tmp_path / "gold.tsv"
@@ -148,9 +148,7 @@ def test_the_command_tells_what_there_was(tmp_path: Path) -> None:
         (["--format", "tsv"], "E701"),
     ],
 )
-def test_the_command_says_what_is_wrong(
-    tmp_path: Path, options: list[str], code: str
-) -> None:
+def test_convert_prints_errors(tmp_path: Path, options: list[str], code: str) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("1|t|Fever\n", "utf8")
     result = run(corpus, *options, "--output", tmp_path / "gold.tsv")
@@ -174,7 +172,7 @@ def forget_concepts(gold: Doc) -> Doc:
         ({"Pyrexia": "C0000004", "Headache": "-"}, 2 / 3),
     ],
 )
-def test_a_linker_is_scored_on_converted_docs(
+def test_convert_docs_can_be_evaluated(
     tmp_path: Path, sample_kb: Path, ids: dict[str, str], f: float
 ) -> None:
     corpus = tmp_path / "corpus.txt"
@@ -194,7 +192,7 @@ def test_a_linker_is_scored_on_converted_docs(
     assert 0 <= scores["nel_micro_p"] <= 1
 
 
-def test_a_real_corpus_becomes_docs(data_folder: Path, tmp_path: Path) -> None:
+def test_convert_corpus_of_real_data(data_folder: Path, tmp_path: Path) -> None:
     corpus = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
     path = tmp_path / "gold.spacy"
     counts = convert_corpus(read_corpus(corpus, "pubtator", prefix="MESH:"), path)

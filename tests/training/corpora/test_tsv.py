@@ -15,7 +15,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_lines_of_a_document_are_put_together(tmp_path: Path) -> None:
+def test_read_tsv_joins_lines_of_a_document(tmp_path: Path) -> None:
     rows = "d1\t0\t2\ten\tDisease\tMI\tC1|C2\nd1\t\t\ten\t\tfever\t\n\n"
     path = write(tmp_path / "gold.tsv", f"{HEADER}{rows}d2\t-1\t-1\ten\t\tboth\tA+B\n")
     one, other = read_tsv(path)
@@ -28,7 +28,7 @@ def test_lines_of_a_document_are_put_together(tmp_path: Path) -> None:
     assert other.spans == [GoldSpan(-1, -1, "", "both", [["A"], ["B"]], 5)]
 
 
-def test_one_language_can_be_read_alone(tmp_path: Path) -> None:
+def test_read_tsv_of_one_language(tmp_path: Path) -> None:
     rows = "d1\t\t\ten\t\tfever\tC1\nd2\t\t\tes\t\tfiebre\tC1\n"
     path = write(tmp_path / "gold.tsv", HEADER + rows)
     (document,) = read_tsv(path, language="es")
@@ -40,20 +40,20 @@ def test_one_language_can_be_read_alone(tmp_path: Path) -> None:
         list(read_tsv(bare, language="en"))
 
 
-def test_bars_may_join_parts(tmp_path: Path) -> None:
+def test_read_tsv_with_bars_joining_parts(tmp_path: Path) -> None:
     path = write(tmp_path / "gold.tsv", "mention\tids\nboth\tA|B\n")
     (document,) = read_tsv(path, bars_join_parts=True)
     assert document.spans[0].parts == [["A"], ["B"]]
 
 
-def test_lines_of_mention_and_id_are_one_document(tmp_path: Path) -> None:
+def test_read_tsv_of_mention_and_id_is_one_document(tmp_path: Path) -> None:
     path = write(tmp_path / "gold.txt", "fever||C1\npain||C2\n")
     (document,) = read_tsv(path)
     assert [span.mention for span in document.spans] == ["fever", "pain"]
 
 
 @pytest.mark.parametrize("place", ["5\t5", "x\t5", "5\t", "-1\t5", "1.0\t5", "٣\t5"])
-def test_bad_offsets_are_named_with_their_line(tmp_path: Path, place: str) -> None:
+def test_read_tsv_names_the_line_of_bad_offsets(tmp_path: Path, place: str) -> None:
     row = f"d1\t{place}\ten\t\tfever\tC1\n"
     path = write(tmp_path / "gold.tsv", HEADER + row)
     with pytest.raises(SapbertError, match="E714") as error:
@@ -62,7 +62,7 @@ def test_bad_offsets_are_named_with_their_line(tmp_path: Path, place: str) -> No
     assert "fever" not in str(error.value)
 
 
-def test_the_real_tables_read_as_read_mentions_reads_them(data_folder: Path) -> None:
+def test_read_tsv_of_real_tables_equals_read_mentions(data_folder: Path) -> None:
     for path in sorted(data_folder.glob("eval/*disease.dev.tsv.gz")):
         spans = [span for each in read_corpus(path, "tsv") for span in each.spans]
         golds = [(gold.mention, gold.parts) for gold in read_mentions(path)]

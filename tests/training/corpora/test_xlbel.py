@@ -12,7 +12,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_lines_of_ids_and_mention(tmp_path: Path) -> None:
+def test_read_xlbel_lines_of_ids_and_mention(tmp_path: Path) -> None:
     path = write(tmp_path / "es.txt", "C0000001||fiebre\n\nC0000002|C0000003||tos\n")
     assert list(read_xlbel(path)) == [
         GoldDocument("1", "", [GoldSpan(-1, -1, "", "fiebre", [["C0000001"]], 1)]),
@@ -22,7 +22,7 @@ def test_lines_of_ids_and_mention(tmp_path: Path) -> None:
     ]
 
 
-def test_a_context_becomes_the_text(tmp_path: Path) -> None:
+def test_read_xlbel_a_context_becomes_the_text(tmp_path: Path) -> None:
     line = "C0000001||fiebre||Tiene  <tgt>fiebre</tgt> || y tos .\n"
     (document,) = read_xlbel(write(tmp_path / "es.txt", line))
     (span,) = document.spans
@@ -43,7 +43,7 @@ def test_a_context_becomes_the_text(tmp_path: Path) -> None:
         ("C0000001||fiebre||Tiene <tgt>tos</tgt>", "E713"),
     ],
 )
-def test_a_bad_line_is_named_and_not_quoted(
+def test_read_xlbel_a_bad_line_is_named_and_not_quoted(
     tmp_path: Path, line: str, code: str
 ) -> None:
     path = write(tmp_path / "es.txt", f"C0000001||calor\n{line}\n")
@@ -55,7 +55,7 @@ def test_a_bad_line_is_named_and_not_quoted(
 
 @pytest.mark.parametrize("lang", ["es", "ru"])
 @pytest.mark.parametrize("ending", ["", "_with_context"])
-def test_the_real_files_have_a_thousand_mentions(
+def test_read_xlbel_the_real_files_have_a_thousand_mentions(
     data_folder: Path, lang: str, ending: str
 ) -> None:
     path = data_folder / "eval-text" / f"{lang}_1k_test_query{ending}.txt.gz"
@@ -69,7 +69,7 @@ def test_the_real_files_have_a_thousand_mentions(
             assert document.text[span.start : span.end] == span.mention
 
 
-def test_a_real_file_reads_as_its_table(data_folder: Path) -> None:
+def test_read_xlbel_a_real_file_reads_as_its_table(data_folder: Path) -> None:
     queries = data_folder / "eval-text" / "es_1k_test_query.txt.gz"
     table = data_folder / "eval" / "xlbel_es.test.tsv.gz"
     pairs = [

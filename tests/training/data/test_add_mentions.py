@@ -2,14 +2,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.add_mentions import main
-
-app = typer.Typer()
-app.command()(main)
+from training.__main__ import app
 
 CONCEPTS = [
     Concept("C1", ["Heart attack", "MI"], retired=["C8"], sources={"S": [0, 1]}),
@@ -43,7 +39,7 @@ def dictionary_file(tmp_path: Path) -> Path:
 
 
 def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, ["add-mentions", *map(str, arguments)])
 
 
 def test_add_mentions_appends_them_as_names(

@@ -9,7 +9,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.data.families import write_families
-from training.data.hierarchy import FAMILY, measure_distances, read_hierarchy
+from training.data.hierarchy import FAMILY, compute_distances, read_hierarchy
 from training.data.tokenized_pairs import hash_text
 
 ROOT = Path(__file__).parents[3]
@@ -40,7 +40,7 @@ def read_families(path: Path) -> list[list[list[str]]]:
     return [lines[first : first + FAMILY] for first in range(0, len(lines), FAMILY)]
 
 
-def test_a_family_is_an_anchor_a_sibling_and_a_parent_or_child(tmp_path: Path) -> None:
+def test_draw_family_has_anchor_sibling_and_parent_or_child(tmp_path: Path) -> None:
     concepts, path = write_tree(tmp_path), tmp_path / "families.tsv"
     counts = write_families(concepts, path)
     families = read_families(path)
@@ -51,7 +51,7 @@ def test_a_family_is_an_anchor_a_sibling_and_a_parent_or_child(tmp_path: Path) -
     for family in families:
         cuis = [cui for cui, _, _ in family]
         labels = np.array([hash_text(cui) for cui in cuis])
-        found = measure_distances(hierarchy, labels)[0].tolist()
+        found = compute_distances(hierarchy, labels)[0].tolist()
         if cuis[0] == "a":
             assert found == [0, 2, 2]
             assert cuis[1] != cuis[2]
@@ -61,7 +61,7 @@ def test_a_family_is_an_anchor_a_sibling_and_a_parent_or_child(tmp_path: Path) -
             assert found == [0, 1, 2]
 
 
-def test_lines_are_two_names_of_the_concept(tmp_path: Path) -> None:
+def test_write_families_has_two_names_of_a_concept(tmp_path: Path) -> None:
     path = tmp_path / "families.tsv"
     write_families(write_tree(tmp_path), path)
     for family in read_families(path):
@@ -70,25 +70,25 @@ def test_lines_are_two_names_of_the_concept(tmp_path: Path) -> None:
             assert one.split()[0] == other.split()[0] == cui
 
 
-def test_a_single_name_stands_twice(tmp_path: Path) -> None:
+def test_draw_family_repeats_a_single_name(tmp_path: Path) -> None:
     concepts, path = tmp_path / "concepts.jsonl", tmp_path / "families.tsv"
     write_concepts(concepts, [Concept("1", ["a"]), Concept("2", ["b"], parents=["1"])])
     write_families(concepts, path)
     assert path.read_text("utf8").splitlines()[0] == "1\ta\ta"
 
 
-def test_circles_end(tmp_path: Path) -> None:
+def test_draw_family_of_a_cycle(tmp_path: Path) -> None:
     circle = {"a": ["c", "a"], "b": ["a"], "c": ["b"]}
     path = tmp_path / "families.tsv"
     assert write_families(write_tree(tmp_path, circle), path)["families"] == 3
 
 
-def test_the_seed_decides_and_no_hash_seed(tmp_path: Path) -> None:
+def test_families_depends_on_the_seed_only(tmp_path: Path) -> None:
     concepts = write_tree(tmp_path)
     written = []
     for name, hash_seed, seed in (("a", "1", "0"), ("b", "2", "0"), ("c", "1", "1")):
         path = tmp_path / f"{name}.tsv"
-        command = [sys.executable, "-m", "training.data.families", concepts, path]
+        command = [sys.executable, "-m", "training", "families", concepts, path]
         subprocess.run(
             [*command, "--seed", seed, "--quiet"],
             cwd=ROOT,
@@ -101,7 +101,7 @@ def test_the_seed_decides_and_no_hash_seed(tmp_path: Path) -> None:
     assert written[0] != written[2]
 
 
-def test_without_a_hierarchy_there_is_an_error_and_no_file(tmp_path: Path) -> None:
+def test_write_families_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "families.tsv"
     with pytest.raises(SapbertError, match="E756"):
         write_families(write_tree(tmp_path, {"x": [], "y": ["gone"]}), path)

@@ -5,7 +5,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.data.finetune_pairs import main, write_finetune_pairs
+from training.__main__ import app
+from training.data.finetune_pairs import write_finetune_pairs
 
 CONCEPTS = [
     Concept("C1", ["Heart attack", "MI"], retired=["C8"]),
@@ -19,7 +20,7 @@ def write_mentions(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_each_mention_is_paired_with_every_other_name_of_its_concept(
+def test_pair_mentions_has_every_other_name_of_the_concept(
     tmp_path: Path,
 ) -> None:
     mentions = write_mentions(
@@ -51,7 +52,7 @@ def test_each_mention_is_paired_with_every_other_name_of_its_concept(
     assert counts["pairs"] == 7
 
 
-def test_aliases_lead_to_the_concept(tmp_path: Path) -> None:
+def test_pair_mentions_resolves_aliases(tmp_path: Path) -> None:
     mentions = write_mentions(tmp_path / "train.txt", "high temperature||OLD")
     aliases = {"OLD": "C3"}
     write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", aliases)
@@ -59,28 +60,25 @@ def test_aliases_lead_to_the_concept(tmp_path: Path) -> None:
     assert line == "C3\thigh temperature\tFever\n"
 
 
-def test_nothing_to_pair_is_an_error_and_writes_nothing(tmp_path: Path) -> None:
+def test_write_finetune_pairs_without_pairs_is_an_error(tmp_path: Path) -> None:
     mentions = write_mentions(tmp_path / "train.txt", "fever||X1")
     with pytest.raises(SapbertError, match="none of 1 is"):
         write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", {})
     assert not (tmp_path / "pairs.tsv").exists()
 
 
-def test_the_command_writes_pairs_that_training_reads(
+def test_finetune_pairs_can_be_read_by_training(
     tmp_path: Path, tiny_encoder: Path
 ) -> None:
-    import typer
     from transformers import AutoTokenizer
 
     from training.data.tokenized_pairs import build_corpus
 
-    app = typer.Typer()
-    app.command()(main)
     mentions = write_mentions(tmp_path / "train.txt", "heart infarct||C1")
     write_concepts(tmp_path / "concepts.jsonl", CONCEPTS)
     places = ["--concepts", str(tmp_path / "concepts.jsonl")]
     places += ["--output", str(tmp_path / "pairs.tsv")]
-    result = CliRunner().invoke(app, [str(mentions), *places])
+    result = CliRunner().invoke(app, ["finetune-pairs", str(mentions), *places])
     assert result.exit_code == 0, result.output
     corpus = build_corpus(
         tmp_path / "pairs.tsv",

@@ -10,8 +10,8 @@ from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.data.hierarchy import (
     Distances,
     Hierarchy,
-    make_hierarchy,
-    measure_distances,
+    build_hierarchy,
+    compute_distances,
     read_hierarchy,
 )
 from training.data.tokenized_pairs import hash_text
@@ -20,17 +20,17 @@ FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gon
 
 
 def make(parents: dict[str, list[str]]) -> Hierarchy:
-    return make_hierarchy(
+    return build_hierarchy(
         Concept(cui, [cui], parents=above) for cui, above in parents.items()
     )
 
 
 def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.ndarray:
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
-    return measure_distances(make(parents), labels, *args)
+    return compute_distances(make(parents), labels, *args)
 
 
-def test_distances_by_hand() -> None:
+def test_compute_distances_by_hand() -> None:
     found = measure(FOREST, "abcdaef")
     # fmt: off
     assert found.tolist() == [
@@ -46,26 +46,26 @@ def test_distances_by_hand() -> None:
     # fmt: on
 
 
-def test_the_smallest_distance_counts() -> None:
+def test_compute_distances_takes_the_smallest() -> None:
     # b is a child of a and, by their common parent r, its sibling
     both = {"r": [], "a": ["r"], "b": ["a", "r"]}
     assert measure(both, "ab")[0, 1] == 1
     assert measure(both, "ab", Distances(siblings=2, parents=1))[0, 1] == 1
 
 
-def test_circles_and_own_parents_end() -> None:
+def test_compute_distances_of_cycles() -> None:
     circle = {"a": ["c"], "b": ["a"], "c": ["b", "c"]}
     assert measure(circle, "abc").tolist() == [[0, 2, 2], [2, 0, 2], [2, 2, 0]]
     assert measure({"a": ["a"], "b": ["a"]}, "ab")[0, 1] == 2
 
 
-def test_unknown_concepts_and_none_are_others() -> None:
+def test_compute_distances_of_unknown_concepts() -> None:
     assert measure(FOREST, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure({}, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure(FOREST, "").shape == (0, 0)
 
 
-def test_parents_and_children_of_a_concept() -> None:
+def test_hierarchy_has_parents_and_children() -> None:
     hierarchy = make({**FOREST, "d": ["b", "c", "b"]})
     assert set(hierarchy.parents_of(hash_text("d"))) == set(map(hash_text, "bc"))
     assert len(hierarchy.parents_of(hash_text("d"))) == 2
@@ -82,7 +82,7 @@ def test_parents_and_children_of_a_concept() -> None:
         (Distances(5, 5, 5), [0]),
     ],
 )
-def test_thresholds_are_all_distances_but_the_largest(
+def test_distances_thresholds_are_all_but_the_largest(
     distances: Distances, thresholds: list[int]
 ) -> None:
     assert distances.thresholds == thresholds
@@ -94,7 +94,7 @@ def test_thresholds_are_all_distances_but_the_largest(
     ),
     st.text("abcdefg", max_size=10),
 )
-def test_distances_equal_the_definition(
+def test_compute_distances_equals_the_definition(
     parents: dict[str, list[str]], rows: str
 ) -> None:
     above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
@@ -112,9 +112,9 @@ def test_distances_equal_the_definition(
         assert found[i, j] == expected
 
 
-def test_hierarchy_of_a_file_is_that_of_its_concepts(tmp_path: Path) -> None:
+def test_read_hierarchy_equals_build_hierarchy(tmp_path: Path) -> None:
     concepts = [Concept(cui, [cui], parents=above) for cui, above in FOREST.items()]
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, concepts)
-    for one, other in zip(read_hierarchy(path), make_hierarchy(concepts), strict=True):
+    for one, other in zip(read_hierarchy(path), build_hierarchy(concepts), strict=True):
         assert np.array_equal(one, other)

@@ -7,7 +7,7 @@ from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_co
 from training.data.hold_out import hold_out, is_held_out
 
 
-def test_the_parts_have_each_concept_once_in_order(tmp_path: Path) -> None:
+def test_hold_out_has_each_concept_once_in_order(tmp_path: Path) -> None:
     concepts = [Concept(f"C{i:03}", [f"name {i}"]) for i in range(500)]
     whole, one, other = (tmp_path / f"{name}.jsonl" for name in "abc")
     write_concepts(whole, concepts)
@@ -19,7 +19,7 @@ def test_the_parts_have_each_concept_once_in_order(tmp_path: Path) -> None:
     assert trained == sorted(trained, key=lambda each: each.cui)
 
 
-def test_a_concept_is_held_out_whatever_the_others_are() -> None:
+def test_is_held_out_does_not_depend_on_other_concepts() -> None:
     chosen = [i for i in range(20) if is_held_out(f"C{i}", share=0.3)]
     assert chosen == [i for i in range(20) if is_held_out(f"C{i}", share=0.3, seed=0)]
     larger = [i for i in range(20) if is_held_out(f"C{i}", share=0.6)]
@@ -27,7 +27,7 @@ def test_a_concept_is_held_out_whatever_the_others_are() -> None:
     assert chosen != [i for i in range(20) if is_held_out(f"C{i}", share=0.3, seed=1)]
 
 
-def test_no_held_out_name_is_trained_on(tmp_path: Path) -> None:
+def test_hold_out_removes_held_out_names(tmp_path: Path) -> None:
     held = next(f"C{i}" for i in range(99) if is_held_out(f"C{i}", share=0.3))
     one, two = [f"D{i}" for i in range(99) if not is_held_out(f"D{i}", share=0.3)][:2]
     concepts = [
@@ -58,7 +58,7 @@ def test_no_held_out_name_is_trained_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_an_empty_part_is_an_error(tmp_path: Path, share: float) -> None:
+def test_hold_out_with_an_empty_part_is_an_error(tmp_path: Path, share: float) -> None:
     write_concepts(tmp_path / "a.jsonl", [Concept("C1", ["a"]), Concept("C2", ["b"])])
     paths = [tmp_path / f"{name}.jsonl" for name in "abc"]
     with pytest.raises(SapbertError, match="E761"):

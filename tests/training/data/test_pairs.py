@@ -5,17 +5,16 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.__main__ import app
 from training.data.pairs import (
     distinct_names,
-    keep_languages,
-    main,
+    filter_languages,
     nth_combination,
     sample_pairs,
     write_pairs,
@@ -118,14 +117,14 @@ def test_write_pairs_of_some_languages(
     languages: list, expected: list, tmp_path: Path
 ) -> None:
     path = tmp_path / "pairs.tsv"
-    write_pairs(keep_languages(IN_LANGUAGES, languages, Path("c.jsonl")), path)
+    write_pairs(filter_languages(IN_LANGUAGES, languages, Path("c.jsonl")), path)
     assert path.read_text("utf8").splitlines() == expected
 
 
-def test_pairs_of_an_unknown_language_are_an_error_that_suggests(
+def test_filter_languages_of_an_unknown_language_is_an_error(
     tmp_path: Path,
 ) -> None:
-    kept = keep_languages(IN_LANGUAGES, ["ENG", "FI"], Path("c.jsonl"))
+    kept = filter_languages(IN_LANGUAGES, ["ENG", "FI"], Path("c.jsonl"))
     with pytest.raises(SapbertError, match=r"c\.jsonl.*got FI\. Did you mean FIN"):
         write_pairs(kept, tmp_path / "pairs.tsv")
     assert list(tmp_path.iterdir()) == []
@@ -133,12 +132,10 @@ def test_pairs_of_an_unknown_language_are_an_error_that_suggests(
 
 def test_pairs_command_takes_languages(tmp_path: Path) -> None:
     write_concepts(tmp_path / "concepts.jsonl", IN_LANGUAGES)
-    app = typer.Typer()
-    app.command()(main)
     paths = [str(tmp_path / name) for name in ("concepts.jsonl", "pairs.tsv")]
-    result = CliRunner().invoke(app, [*paths, "--languages", "ENG, FIN"])
+    result = CliRunner().invoke(app, ["pairs", *paths, "--languages", "ENG, FIN"])
     assert result.exit_code == 0, result.output
     assert len((tmp_path / "pairs.tsv").read_text("utf8").splitlines()) == 4
-    everything = CliRunner().invoke(app, [*paths, "--languages", "all"])
+    everything = CliRunner().invoke(app, ["pairs", *paths, "--languages", "all"])
     assert everything.exit_code == 0
     assert len((tmp_path / "pairs.tsv").read_text("utf8").splitlines()) == 6 + 1 + 1

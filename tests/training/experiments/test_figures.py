@@ -2,24 +2,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from training.experiments.drawing import draw_curves, draw_recalls, draw_thresholds
+from training.__main__ import app
+from training.experiments.drawing import draw_curves, draw_recalls
 from training.experiments.figures import (
-    app,
     choose_concepts,
-    judge_first_answers,
     sample_batch,
 )
 
 
 def invoke(*words: Any) -> Result:
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    result = CliRunner().invoke(app, ["figures", *map(str, words)])
     assert result.exit_code == 0, result.output
     return result
 
@@ -32,7 +30,7 @@ def assert_pictures(stem: Path) -> None:
     assert "<svg" in svg
 
 
-def test_names_and_cosines_are_drawn_for_each_encoder(
+def test_figures_draws_names_and_cosines_of_each_encoder(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     encoders = ["--encoder", f"before={tiny_encoder}", "--encoder", tiny_encoder]
@@ -46,7 +44,7 @@ def test_names_and_cosines_are_drawn_for_each_encoder(
     assert (tmp_path / "c.svg").read_text("utf8") == svg
 
 
-def test_curves_are_drawn_of_logs(tmp_path: Path) -> None:
+def test_figures_draws_curves_of_logs(tmp_path: Path) -> None:
     log = tmp_path / "training.jsonl"
     entries = [{"step": n, "loss": 1 / n, "mined": 0.5} for n in range(1, 8)]
     entries[-1]["accuracy"] = 0.75
@@ -55,7 +53,7 @@ def test_curves_are_drawn_of_logs(tmp_path: Path) -> None:
     assert_pictures(tmp_path / "curves")
 
 
-def test_curves_average_over_windows_and_end_with_the_last_step() -> None:
+def test_draw_curves_averages_over_windows() -> None:
     log = [{"step": n, "loss": float(n), "mined": 0.5} for n in range(1, 6)]
     figure = draw_curves({"run": log}, window=2)
     steps, losses = figure.axes[0].lines[0].get_data()
@@ -63,7 +61,7 @@ def test_curves_average_over_windows_and_end_with_the_last_step() -> None:
     assert list(losses) == [1.5, 3.5, 5]
 
 
-def test_recalls_are_drawn_for_each_distance(tmp_path: Path) -> None:
+def test_draw_recalls_has_a_plot_for_each_distance(tmp_path: Path) -> None:
     curve = [
         {"cosine": 0.9, "precision": 1.0, "recall": 0.5},
         {"cosine": 0.1, "precision": 0.5, "recall": 1.0},
@@ -86,7 +84,7 @@ def test_recalls_are_drawn_for_each_distance(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[1]", '{"a": 1}', '{"precision_recall": 1}']
 )
-def test_another_file_is_an_error_and_nothing_is_drawn(
+def test_figures_of_another_file_is_an_error(
     tmp_path: Path, command: str, text: str
 ) -> None:
     path = tmp_path / "file"
@@ -94,49 +92,13 @@ def test_another_file_is_an_error_and_nothing_is_drawn(
         path.write_text(text, "utf8")
     option = "--result" if command == "recalls" else "--log"
     words = [command, str(tmp_path / "out"), option, str(path)]
-    result = CliRunner().invoke(app, words)
+    result = CliRunner().invoke(app, ["figures", *words])
     assert result.exit_code == 1
     assert ("E763" if text else "E001") in result.output
     assert not (tmp_path / "out.png").exists()
 
 
-def test_thresholds_by_hand() -> None:
-    scores = np.array([0.9, 0.7, 0.5, -1.0])
-    figure = draw_thresholds(scores, np.array([1.0, 0.0, 0.5, 0.0]))
-    at = {
-        line.get_label(): dict(
-            zip(line.get_xdata().round(2), line.get_ydata(), strict=True)
-        )
-        for line in figure.axes[0].lines
-    }
-    assert at["precision"][0.0] == 0.5  # 1.5 of the three that are answered
-    assert at["precision"][0.8] == 1
-    assert np.isnan(at["precision"][0.95])
-    assert at["accuracy = recall"][0.0] == 1.5 / 4
-    assert at["accuracy = recall"][0.8] == 1 / 4
-    assert at["accuracy = recall"][0.95] == 0
-
-
-def test_first_answers_are_judged_as_everywhere(tmp_path: Path) -> None:
-    path, gold = tmp_path / "predictions.jsonl", tmp_path / "dev.tsv"
-    gold.write_text("mention\tids\nx\tOLD\ny\tC2\nz\tC3+C4\nw\tC5\n", "utf8")
-    rows: list[dict] = [
-        {"file": "dev.tsv", "line": 2, "cuis": ["C1"], "scores": [0.9]},
-        {"file": "dev.tsv", "line": 3, "cuis": [], "scores": []},
-        # one concept is not all of a composite
-        {"file": "dev.tsv", "line": 4, "cuis": ["C3"], "scores": [0.8]},
-        {"file": "dev.tsv", "line": 5, "cuis": ["C5", "C6"], "scores": [0.7, 0.7]},
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf8")
-    scores, right = judge_first_answers(path, [gold], {"OLD": "C1"})
-    assert scores.tolist() == [0.9, -1.0, 0.8, 0.7]
-    assert right.tolist() == [1, 0, 0, 0.5]
-    path.write_text(json.dumps(rows[0]) + "\n", "utf8")
-    with pytest.raises(SapbertError, match="E744"):
-        judge_first_answers(path, [gold], {})
-
-
-def test_choose_concepts_takes_rich_ones_and_no_others() -> None:
+def test_choose_concepts_returns_concepts_with_enough_names() -> None:
     concepts = [Concept(f"C{n}", [f"{n} {i}" for i in range(n)]) for n in range(1, 9)]
     chosen = choose_concepts(concepts, count=3, fewest=5, seed=1)
     assert len({each.cui for each in chosen}) == 3
@@ -152,8 +114,8 @@ def test_sample_batch_has_two_different_names_of_each_concept() -> None:
     assert labels.tolist() == [n for n in range(6) for _ in range(2)]
 
 
-def test_a_file_that_is_named_twice_is_an_error(tmp_path: Path) -> None:
+def test_figures_with_a_name_twice_is_an_error(tmp_path: Path) -> None:
     words = ["curves", str(tmp_path / "c"), "--log", "a=x", "--log", "a=y"]
-    result = CliRunner().invoke(app, words)
+    result = CliRunner().invoke(app, ["figures", *words])
     assert result.exit_code == 1
     assert "E709" in result.output

@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
@@ -11,15 +10,12 @@ from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_json
+from training.__main__ import app
 from training.experiments.language_table import (
     find_language,
-    main,
+    format_table,
     make_table,
-    render_table,
 )
-
-app = typer.Typer()
-app.command()(main)
 
 ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
 
@@ -64,7 +60,7 @@ def test_find_language(file: str, language: str) -> None:
     assert find_language(file) == language
 
 
-def test_a_table_by_language_with_the_mean_of_languages(tmp_path: Path) -> None:
+def test_make_table_has_languages_and_their_mean(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", {ES: (0.2, 0.1, 0.2), RU: (0.4, 0.3, 0.5)})
     other = write(tmp_path / "b.json", {ES: (0.2, 0.2, 0.4), RU: (0.4, 0.5, 0.5)})
     data = make_table({"base": [one], "trained": [other]})
@@ -75,7 +71,7 @@ def test_a_table_by_language_with_the_mean_of_languages(tmp_path: Path) -> None:
         "p@1": {"es": 0.1, "ru": 0.3, "mean": 0.2},
         "p@5": {"es": 0.2, "ru": 0.5, "mean": 0.35},
     }
-    lines = render_table(data).splitlines()
+    lines = format_table(data).splitlines()
     assert lines[2] == (
         "| Language | base: Coverage | base: P@1 | base: P@5 "
         "| trained: Coverage | trained: P@1 | trained: P@5 |"
@@ -85,23 +81,23 @@ def test_a_table_by_language_with_the_mean_of_languages(tmp_path: Path) -> None:
     assert set(strict["p@1"].values()) == {0}
 
 
-def test_seeds_have_mean_and_deviation(tmp_path: Path) -> None:
+def test_format_table_has_mean_and_deviation_of_seeds(tmp_path: Path) -> None:
     paths = [
         write(tmp_path / f"{value}.json", {ES: (0.2, value, 0.9)})
         for value in (0.1, 0.3)
     ]
-    table = render_table(make_table({"trained": paths}))
+    table = format_table(make_table({"trained": paths}))
     assert "| es | 0.200 ± 0.000 | 0.200 ± 0.141 | 0.900 ± 0.000 |" in table
 
 
-def test_a_language_without_mentions_is_not_in_the_mean(tmp_path: Path) -> None:
+def test_make_table_leaves_empty_languages_out_of_the_mean(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", {ES: (0.0, None, None), RU: (0.5, 0.4, 0.6)})
     data = make_table({"a": [path]}, group="covered")
     assert data["linkers"]["a"][0]["p@1"]["mean"] == 0.4
-    assert "| es | 0.000 | – | – |" in render_table(data)
+    assert "| es | 0.000 | – | – |" in format_table(data)
 
 
-def test_what_cannot_be_compared_is_an_error(tmp_path: Path) -> None:
+def test_make_table_of_different_results_is_an_error(tmp_path: Path) -> None:
     values = {ES: (0.2, 0.1, 0.2)}
     one = write(tmp_path / "a.json", values)
     with pytest.raises(SapbertError, match="E746.*distinct"):
@@ -115,14 +111,12 @@ def test_what_cannot_be_compared_is_an_error(tmp_path: Path) -> None:
         make_table({"a": [write(tmp_path / "e.json", {"dev.tsv": (1, 1, 1)})]})
     with pytest.raises(SapbertError, match="E605"):
         make_table({"a": [one]}, ties="kind")
-    result = CliRunner().invoke(app, [str(one)])
+    result = CliRunner().invoke(app, ["language-table", str(one)])
     assert result.exit_code == 1
     assert "E783" in result.output
 
 
-def test_from_mentions_with_several_ids_to_the_table(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_language_table_of_evaluated_mentions(sample_kb: Path, tmp_path: Path) -> None:
     # the second of two ids is right; one id is not in the knowledge base
     (tmp_path / "xlbel_en.test.tsv").write_text(
         "mention\tids\nfever\tC7777777|C0000004\naspirin\tC0000006\nflu\tC8888888\n",
@@ -130,10 +124,13 @@ def test_from_mentions_with_several_ids_to_the_table(
     )
     (tmp_path / "xlbel_ja.test.tsv").write_text("mention\tids\npyrexia\tC0000004\n")
     paths = [tmp_path / f"xlbel_{language}.test.tsv" for language in ("en", "ja")]
-    evaluation = evaluate_kb(load_kb(sample_kb), paths, EvaluationSettings())
-    write_json(tmp_path / "results.json", evaluation.results)
+    kb = load_kb(str(sample_kb))
+    results = evaluate_kb(kb, paths, EvaluationSettings()).results
+    write_json(tmp_path / "results.json", results)
     command = [f"ours={tmp_path}/results.json", "--output", str(tmp_path / "table.md")]
-    result = CliRunner().invoke(app, [*command, "--json", str(tmp_path / "table.json")])
+    result = CliRunner().invoke(
+        app, ["language-table", *command, "--json", str(tmp_path / "table.json")]
+    )
     assert result.exit_code == 0, result.output
     table = (tmp_path / "table.md").read_text("utf8")
     assert "| en | 0.667 | 0.667 | 0.667 |" in table

@@ -3,14 +3,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
-from training.experiments.summarize_runs import main, read_run, summarize_runs
-
-app = typer.Typer()
-app.command()(main)
+from training.__main__ import app
+from training.experiments.summarize_runs import read_run, summarize_runs
 
 
 def write(
@@ -54,7 +51,7 @@ def test_summarize_runs_of_one_has_no_deviation(tmp_path: Path) -> None:
     assert find(data, "lenient") == [("dev.tsv", 0.5, None)]
 
 
-def test_summarize_runs_keeps_files_apart_or_takes_them_for_one(tmp_path: Path) -> None:
+def test_summarize_runs_separates_or_joins_files(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", 0.5, file="fold-0.tsv")
     other = write(tmp_path / "b.json", 0.7, file="fold-1.tsv")
     apart = summarize_runs([one, other])
@@ -72,12 +69,12 @@ def test_summarize_runs_leaves_empty_groups_out(tmp_path: Path) -> None:
     assert summarize_runs(paths[1:])["accuracy"] == []
 
 
-def test_summarize_runs_tells_when_one_name_is_several_files(tmp_path: Path) -> None:
+def test_summarize_runs_lists_different_files_of_one_name(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{i}.json", 0.5, sha256=str(i)) for i in range(2)]
     assert summarize_runs(paths)["different_files"] == ["dev.tsv"]
 
 
-def test_summarize_runs_refuses_what_was_judged_in_another_way(tmp_path: Path) -> None:
+def test_summarize_runs_refuses_other_settings(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", 0.5, composite="parts")
     other = write(tmp_path / "b.json", 0.5, composite="released")
     with pytest.raises(SapbertError, match=r"E746.*b\.json.*a\.json.*`composite`"):
@@ -96,7 +93,7 @@ def test_read_run_refuses_other_files(tmp_path: Path, text: str) -> None:
         read_run(path)
 
 
-def test_read_run_refuses_a_group_that_was_not_judged(tmp_path: Path) -> None:
+def test_read_run_refuses_a_missing_group(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=r"E747.*'seen'"):
         read_run(write(tmp_path / "a.json", 0.5), "seen")
 
@@ -105,10 +102,15 @@ def test_summarize_runs_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{i}.json", 0.5 + i / 10) for i in range(2)]
     output = tmp_path / "summary.json"
     arguments = [*map(str, paths), "--output", str(output)]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, ["summarize-runs", *arguments])
     assert result.exit_code == 0, result.output
     assert "0.5500 ± 0.0707" in result.output
     assert json.loads(output.read_text("utf8"))["runs"] == ["0.json", "1.json"]
-    result = CliRunner().invoke(app, [*arguments, "--quiet"])
+    result = CliRunner().invoke(app, ["summarize-runs", *arguments, "--quiet"])
     assert result.output == ""
-    assert CliRunner().invoke(app, [str(tmp_path / "none.json")]).exit_code == 1
+    assert (
+        CliRunner()
+        .invoke(app, ["summarize-runs", str(tmp_path / "none.json")])
+        .exit_code
+        == 1
+    )

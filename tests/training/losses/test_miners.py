@@ -158,12 +158,12 @@ def test_mining_without_positives_or_negatives_gives_nothing(
     assert not negatives.any()
 
 
-def test_mining_counts_its_rows() -> None:
+def test_mining_checks_its_rows() -> None:
     with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
         mine_hard_pairs(torch.eye(3), torch.tensor([0, 0]))
 
 
-def test_mining_knows_its_triplets() -> None:
+def test_mining_of_unknown_triplets_is_an_error() -> None:
     with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
         mine_hard_pairs(torch.eye(2), torch.tensor([0, 0]), triplets="easy")
     with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
@@ -232,6 +232,6 @@ def test_no_miner_keeps_all_pairs_but_those_of_equal_names() -> None:
     assert as_pairs(negatives) == {(1, 2), (2, 1)}
 
 
-def test_no_miner_counts_its_rows() -> None:
+def test_no_miner_checks_its_rows() -> None:
     with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
         make_no_miner()(torch.eye(3), torch.tensor([0, 0]), None)

@@ -12,7 +12,7 @@ from training.losses.multi_similarity import (
     make_multi_similarity_loss,
     multi_similarity_loss,
 )
-from training.trainer.config import DEFAULT_CONFIG, read_config
+from training.trainer.settings import DEFAULT_CONFIG, read_config
 
 
 @pytest.mark.parametrize("preset", ["default", "released"])

@@ -4,9 +4,6 @@ import pytest
 from confection import Config
 
 from spacy_sapbert.errors import SapbertError
-from training.losses import miners as mining  # noqa: F401
-from training.losses import multi_similarity as losses  # noqa: F401
-from training.losses import other_losses, schedules  # noqa: F401
 from training.losses.registry import Schedule, registry
 from training.losses.schedules import make_constant, make_cosine, make_linear
 

@@ -16,9 +16,9 @@ import torch
 from confection import Config
 from safetensors.torch import load_file
 
-from training.trainer.config import DEFAULT_CONFIG
 from training.trainer.distributed import ALONE, Ranks, gather_vectors, split_batch
 from training.trainer.run import train
+from training.trainer.settings import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[3]
 MakeConfig = Callable[..., Config]
@@ -31,9 +31,8 @@ class Plain(torch.optim.SGD):
         super().__init__(weights, lr=lr)
 torch.optim.AdamW = Plain
 torch.set_num_threads(1)
-import training.trainer.train_encoder as command
-sys.argv = ["train_encoder", *sys.argv[1:]]
-command.app()
+from training.__main__ import app as command
+command(["train", *sys.argv[1:]])
 """
 
 
@@ -78,7 +77,7 @@ def quiet_encoder(tiny_encoder: Path, tmp_path_factory: Any) -> Path:
 
 
 @pytest.mark.parametrize("recompute", ["false", "true"])
-def test_two_processes_move_the_weights_as_one_with_the_whole_batch(
+def test_train_in_two_processes_equals_one_process(
     recompute: str,
     quiet_encoder: Path,
     pairs_file: Path,
@@ -110,7 +109,7 @@ def test_two_processes_move_the_weights_as_one_with_the_whole_batch(
         assert torch.allclose(weights, two[key], atol=1e-6), key
 
 
-def test_two_processes_see_the_distances_between_their_families(
+def test_train_on_families_in_two_processes_equals_one_process(
     quiet_encoder: Path,
     pairs_file: Path,
     forest: dict[str, str],
@@ -143,18 +142,18 @@ def test_two_processes_see_the_distances_between_their_families(
         assert torch.allclose(weights, two[key], atol=1e-6), key
 
 
-def test_two_processes_stopped_and_resumed_equal_an_unbroken_run(
+def test_train_in_two_processes_resumed_equals_an_unbroken_run(
     pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
 ) -> None:
     # a batch of NaN would stop it too; here the run is ended by the number of steps
     settings = {**small_settings, "training.checkpoint_every": 2}
     plain = ONE_STEP.replace("torch.optim.AdamW = Plain", "")
     dies = plain.replace(
-        "command.app()",
+        "command([",
         "import os, training.trainer.run as run\n"
         "save = run.save_run\n"
         "run.save_run = lambda r: (save(r), os._exit(9))\n"
-        "command.app()",
+        "command([",
     )
     for name, codes in (("unbroken", [plain]), ("broken", [dies, plain])):
         arguments = [str(pairs_file), str(tmp_path / name), "--quiet"]
@@ -173,7 +172,7 @@ def test_two_processes_stopped_and_resumed_equal_an_unbroken_run(
     assert all(torch.equal(weights, two[key]) for key, weights in one.items())
 
 
-def test_another_number_of_processes_is_another_run(
+def test_train_resumed_with_other_processes_is_an_error(
     pairs_file: Path, make_config: MakeConfig, tmp_path: Path
 ) -> None:
     from threading import Event
@@ -195,7 +194,7 @@ def test_another_number_of_processes_is_another_run(
         train(pairs_file, tmp_path / "e", make_config(), **places)
 
 
-def test_a_single_process_gathers_nothing() -> None:
+def test_gather_vectors_of_one_process_returns_its_vectors() -> None:
     vectors = torch.ones(3, 2, requires_grad=True)
     assert gather_vectors(vectors, [3], ALONE) is vectors
 

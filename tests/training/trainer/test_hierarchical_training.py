@@ -16,9 +16,8 @@ from transformers import AutoTokenizer
 from spacy_sapbert.errors import SapbertError
 from training.data.hierarchy import FAMILY, read_hierarchy
 from training.data.tokenized_pairs import build_corpus, hash_text
-from training.trainer.config import DEFAULT_CONFIG, read_config
-from training.trainer.settings import make_settings
-from training.trainer.step import collate_batch
+from training.trainer.batches import collate_batch
+from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 
 MakeConfig = Callable[..., Config]
 
@@ -36,7 +35,7 @@ def config(
     return make
 
 
-def test_a_batch_of_families_has_every_distance(
+def test_collate_batch_of_families_has_every_distance(
     forest: dict[str, str], config: MakeConfig, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     settings = make_settings(config())
@@ -60,7 +59,7 @@ def test_a_batch_of_families_has_every_distance(
     assert collate_batch(corpus, numbers, settings).distances is None
 
 
-def test_a_run_over_all_files_keeps_relatives_nearer_than_others(
+def test_train_on_all_files_lowers_the_loss_of_families(
     config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
 ) -> None:
     summary = run_training(tmp_path, pairs_file, config({"training.epochs": 6}))
@@ -83,7 +82,7 @@ def test_a_run_over_all_files_keeps_relatives_nearer_than_others(
     assert "| hierarchy_sha256 |" in card
 
 
-def test_a_run_over_all_files_stopped_and_resumed_equals_an_unbroken_one(
+def test_train_on_all_files_resumed_equals_an_unbroken_run(
     config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
 ) -> None:
     made = config({"training.epochs": 1})
@@ -100,12 +99,12 @@ def test_a_run_over_all_files_stopped_and_resumed_equals_an_unbroken_one(
     assert all(torch.equal(one[key], other[key]) for key in one)
 
 
-def test_families_need_their_concepts(config: MakeConfig) -> None:
+def test_make_settings_with_families_needs_concepts(config: MakeConfig) -> None:
     with pytest.raises(SapbertError, match="E757"):
         make_settings(config({"hierarchy.concepts": None}))
 
 
-def test_lines_that_are_no_families_are_an_error(
+def test_train_on_incomplete_families_is_an_error(
     config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
 ) -> None:
     odd = tmp_path / "odd.tsv"

@@ -16,8 +16,8 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.errors import SapbertError
 from training.trainer.checkpoints import Progress
-from training.trainer.config import flatten_config, read_config
-from training.trainer.run import note_validation
+from training.trainer.run import record_validation
+from training.trainer.settings import flatten_config, read_config
 
 MakeConfig = Callable[..., Config]
 
@@ -33,7 +33,7 @@ def stopped() -> Event:
     return stop
 
 
-def test_training_lowers_the_loss_and_writes_a_plain_encoder(
+def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     config = make_config({"training.epochs": 12})
@@ -56,7 +56,7 @@ def test_training_lowers_the_loss_and_writes_a_plain_encoder(
     assert not (tmp_path / "checkpoint").exists()
 
 
-def test_training_is_the_same_for_a_seed(
+def test_train_is_the_same_for_a_seed(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
@@ -70,7 +70,7 @@ def test_training_is_the_same_for_a_seed(
 @pytest.mark.parametrize(
     "more", [{}, {"training.recompute": True}, {"encoder.adapter_reduction": 4}]
 )
-def test_training_stopped_and_resumed_equals_an_unbroken_run(
+def test_train_resumed_equals_an_unbroken_run(
     more: dict[str, Any],
     pairs_file: Path,
     make_config: MakeConfig,
@@ -89,7 +89,7 @@ def test_training_stopped_and_resumed_equals_an_unbroken_run(
     assert equal_weights(tmp_path / "unbroken" / "encoder", broken / "encoder")
 
 
-def test_a_checkpoint_of_other_settings_is_refused(
+def test_train_refuses_a_checkpoint_of_other_settings(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     run_training(tmp_path, pairs_file, make_config(), stop=stopped())
@@ -100,7 +100,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
     assert (tmp_path / "encoder" / "model.safetensors").is_file()
 
 
-def test_a_run_may_go_on_with_other_checkpoints(
+def test_train_resumed_with_another_checkpoint_every(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     run_training(tmp_path, pairs_file, make_config(), stop=stopped())
@@ -110,7 +110,7 @@ def test_a_run_may_go_on_with_other_checkpoints(
     assert summary["steps"] == 15
 
 
-def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
+def test_train_with_nan_names_lines_and_keeps_the_checkpoint(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     endless = make_config(
@@ -128,16 +128,16 @@ def test_a_loss_that_is_no_number_stops_and_names_lines_not_names(
     assert state["progress"]["step"] == 1
 
 
-def test_note_validation_remembers_the_first_of_the_best() -> None:
+def test_record_validation_keeps_the_first_of_equal_ones() -> None:
     progress = Progress()
     for step, accuracy in enumerate([0.0, 0.5, 0.5, 0.4], start=1):
         progress.step = step
-        note_validation(progress, accuracy)
+        record_validation(progress, accuracy)
     assert (progress.best_step, progress.best_accuracy, progress.waited) == (2, 0.5, 2)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_training_in_half_precision_keeps_float32_weights(
+def test_train_in_half_precision_has_float32_weights(
     precision: str,
     pairs_file: Path,
     make_config: MakeConfig,

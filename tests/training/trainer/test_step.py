@@ -10,9 +10,10 @@ from torch import Tensor
 
 from spacy_sapbert.encoder.huggingface import load_encoder
 from training.data.tokenized_pairs import Corpus, build_corpus
-from training.losses.registry import registry
+from training.losses.registry import load_registry
+from training.trainer.batches import collate_batch
 from training.trainer.settings import TrainingSettings, make_settings
-from training.trainer.step import collate_batch, embed_batch, train_step
+from training.trainer.step import TrainingState, embed_batch, train_step
 
 MakeConfig = Callable[..., Config]
 
@@ -43,41 +44,43 @@ def take_step(
     corpus: Corpus, settings: TrainingSettings, *, dropout: bool
 ) -> tuple[float, Tensor, Tensor]:
     """RETURNS: The loss, the gradient, and what the random generator gives next."""
-    _, model = load_encoder(settings.base)
+    _, model = load_encoder(settings.encoder.base)
     model.train(dropout)
     torch.manual_seed(5)
     optimizer = Keep(model.parameters(), lr=1.0)
     scaler = torch.amp.GradScaler("cpu", enabled=False)
     batch = collate_batch(corpus, np.arange(20), settings)
-    result = train_step(model, optimizer, scaler, batch, settings)
+    result = train_step(TrainingState(model, optimizer, scaler), batch, settings)
     return result.loss, optimizer.kept, torch.rand(3)
 
 
 def undivided_step(corpus: Corpus, settings: TrainingSettings) -> tuple[float, Tensor]:
     """The same without chunks, mined and differentiated as one graph."""
     from spacy_sapbert.encoder.pooling import POOLINGS
-    from training.data.batches import pad_names
+    from training.trainer.batches import pad_names
 
-    _, model = load_encoder(settings.base)
+    _, model = load_encoder(settings.encoder.base)
     numbers = np.arange(20)
     names = corpus.ends[numbers].T.reshape(-1)
     ids, mask = map(torch.from_numpy, pad_names(corpus, names))
     states = model(input_ids=ids, attention_mask=mask).last_hidden_state
-    pooled = POOLINGS[settings.pooling](states, mask)
+    pooled = POOLINGS[settings.encoder.pooling](states, mask)
     vectors = torch.nn.functional.normalize(pooled, dim=1)
     labels = torch.from_numpy(np.tile(corpus.labels[numbers], 2))
     hashes = torch.from_numpy(corpus.names[names])
-    loss = settings.loss(vectors, *settings.miner(vectors.detach(), labels, hashes))
+    loss = settings.training.loss(
+        vectors, *settings.training.miner(vectors.detach(), labels, hashes)
+    )
     loss.backward()
     return loss.item(), gradient_of(model)
 
 
-LOSSES: list[str] = sorted(registry.losses.get_all())
+LOSSES: list[str] = sorted(load_registry().losses.get_all())
 
 
 @pytest.mark.parametrize("chunks", [1, 3, 40])
 @pytest.mark.parametrize("recompute", [False, True])
-def test_chunks_give_the_gradient_of_the_undivided_batch(
+def test_embed_batch_in_chunks_has_the_gradient_of_the_undivided_batch(
     chunks: int, recompute: bool, corpus: Corpus, make_config: MakeConfig
 ) -> None:
     more = {"training.chunks": chunks, "training.recompute": recompute}
@@ -90,7 +93,7 @@ def test_chunks_give_the_gradient_of_the_undivided_batch(
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_every_loss_goes_through_chunks(
+def test_train_step_in_chunks_works_with_every_loss(
     name: str, corpus: Corpus, make_config: MakeConfig
 ) -> None:
     more: dict[str, Any] = {
@@ -105,7 +108,7 @@ def test_every_loss_goes_through_chunks(
     assert torch.allclose(gradient, expected, atol=1e-5, rtol=1e-3)
 
 
-def test_recomputed_chunks_drop_out_the_same_units(
+def test_embed_batch_recomputes_with_the_same_dropout(
     corpus: Corpus, make_config: MakeConfig
 ) -> None:
     results = [
@@ -124,29 +127,31 @@ def test_recomputed_chunks_drop_out_the_same_units(
     assert torch.equal(after, other_after)
 
 
-def test_a_batch_that_is_no_number_moves_nothing(
+def test_train_step_with_nan_changes_no_weights(
     corpus: Corpus, make_config: MakeConfig
 ) -> None:
     settings = make_settings(make_config())
-    _, model = load_encoder(settings.base)
+    _, model = load_encoder(settings.encoder.base)
     with torch.no_grad():
         model.embeddings.LayerNorm.weight.fill_(float("nan"))
     before = {key: value.clone() for key, value in model.state_dict().items()}
     optimizer = torch.optim.AdamW(model.parameters())
     scaler = torch.amp.GradScaler("cpu", enabled=False)
     batch = collate_batch(corpus, np.arange(8), settings)
-    assert np.isnan(train_step(model, optimizer, scaler, batch, settings).loss)
+    assert np.isnan(
+        train_step(TrainingState(model, optimizer, scaler), batch, settings).loss
+    )
     for key, value in model.state_dict().items():
         assert torch.equal(value.nan_to_num(7), before[key].nan_to_num(7))
 
 
-def test_vectors_do_not_depend_on_the_chunks(
+def test_embed_batch_does_not_depend_on_the_chunks(
     corpus: Corpus, make_config: MakeConfig
 ) -> None:
     outputs = []
     for chunks in (1, 5):
         settings = make_settings(make_config({"training.chunks": chunks}))
-        _, model = load_encoder(settings.base)
+        _, model = load_encoder(settings.encoder.base)
         batch = collate_batch(corpus, np.arange(10), settings)
         outputs.append(embed_batch(model, batch, settings)[0])
     assert torch.allclose(*outputs, atol=1e-6)

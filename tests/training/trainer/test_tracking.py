@@ -8,13 +8,13 @@ from training.trainer.settings import TRACKERS
 from training.trainer.tracking import make_tracker
 
 
-def test_nothing_is_tracked_unless_asked(tmp_path: Path) -> None:
+def test_make_tracker_without_a_name_writes_nothing(tmp_path: Path) -> None:
     make_tracker(None, tmp_path / "tracking", {})({"step": 1, "loss": 0.5})
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", TRACKERS)
-def test_a_tracker_that_is_not_installed_is_an_error(
+def test_make_tracker_that_is_not_installed_is_an_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("wandb", "torch.utils.tensorboard", "tensorboard"):
@@ -23,7 +23,7 @@ def test_a_tracker_that_is_not_installed_is_an_error(
         make_tracker(name, tmp_path, {})
 
 
-def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
+def test_make_tracker_for_tensorboard_writes_every_number(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     track = make_tracker("tensorboard", tmp_path / "tracking", {"seed": 0})
     track({"step": 1, "loss": 0.5, "mined": 0.25})

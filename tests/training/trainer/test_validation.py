@@ -44,7 +44,7 @@ def test_validate_counts_ties_with_their_probability(
     settings = make_settings(make_config(validation_settings))
     validation = read_validation(settings)
     assert validation is not None
-    tokenizer, model = load_encoder(settings.base)
+    tokenizer, model = load_encoder(settings.encoder.base)
     model.train()
     state = torch.get_rng_state()
     # of four: heart attack, half of one fever, and the alias
@@ -83,17 +83,17 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
         )
         validation = read_validation(settings)
         assert validation is not None
-        tokenizer, model = load_encoder(settings.base)
+        tokenizer, model = load_encoder(settings.encoder.base)
         found[lowercase] = validate(model, tokenizer, validation, settings)
     # lower-cased, both names are one and each mention is a tie
     assert found == {False: 1.0, True: 0.5}
 
 
-def test_no_validation_unless_asked(make_config: MakeConfig) -> None:
+def test_read_validation_without_mentions_is_none(make_config: MakeConfig) -> None:
     assert read_validation(make_settings(make_config())) is None
 
 
-def test_training_keeps_the_encoder_with_the_best_validation(
+def test_train_writes_the_encoder_with_the_best_validation(
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,
@@ -117,7 +117,7 @@ def test_training_keeps_the_encoder_with_the_best_validation(
     assert all(torch.equal(best[key], expected[key]) for key in expected)
 
 
-def test_training_stops_when_nothing_gets_better(
+def test_train_stops_after_patience(
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,
@@ -133,7 +133,7 @@ def test_training_stops_when_nothing_gets_better(
     assert not (tmp_path / "checkpoint").exists()
 
 
-def test_training_resumed_remembers_the_best(
+def test_train_resumed_keeps_the_best_validation(
     pairs_file: Path,
     make_config: MakeConfig,
     run_training: Any,

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from training.trainer.config import DEFAULT_CONFIG
+from training.trainer.settings import DEFAULT_CONFIG
+from training.trainer.supervisor import KILLED, hold_lock
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,7 +24,8 @@ def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[s
     command = [
         sys.executable,
         "-m",
-        "training.trainer.train_encoder",
+        "training",
+        "train",
         str(pairs),
         str(encoder),
     ]
@@ -35,8 +39,15 @@ def equal_weights(one: Path, other: Path) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
+def worker_of(supervisor: int) -> int:
+    """Return the process id of the training process, or 0 before it has started."""
+    path = Path(f"/proc/{supervisor}/task/{supervisor}/children")
+    children = path.read_text("utf8").split() if path.exists() else []
+    return int(children[0]) if children else 0
+
+
 def kill_somewhere(command: list[str], encoder: Path, *, times: int) -> None:
-    """Start a run and kill it a little after a checkpoint, again and again."""
+    """Start a run and kill its training process after a checkpoint, several times."""
     state = encoder.with_name(f"{encoder.name}-checkpoint") / "state.json"
     chance = random.Random()
     before = ""
@@ -45,15 +56,29 @@ def kill_somewhere(command: list[str], encoder: Path, *, times: int) -> None:
         deadline = time.monotonic() + 120
         # until it has come farther than the one before, and then a little more
         while time.monotonic() < deadline:
-            now = state.read_text("utf8") if state.is_file() else ""
+            now = ""
+            with suppress(FileNotFoundError):  # while the checkpoint is replaced
+                now = state.read_text("utf8")
             if now and now != before:
                 break
             time.sleep(0.005)
         before = now
         time.sleep(chance.random() * 0.3)
-        killed.send_signal(signal.SIGKILL)
-        if killed.wait() != -signal.SIGKILL:
+        with suppress(ProcessLookupError):
+            os.kill(worker_of(killed.pid) or killed.pid, signal.SIGKILL)
+        if killed.wait() != KILLED + signal.SIGKILL:
             break  # it was quicker
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def lock_of(encoder: Path) -> Path:
+    return encoder.with_name(f"{encoder.name}-checkpoint.lock")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +102,7 @@ def unbroken(
     return folder
 
 
-def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
+def test_train_killed_at_random_steps_equals_an_unbroken_run(
     pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
@@ -88,7 +113,7 @@ def test_training_killed_at_random_steps_and_resumed_equals_an_unbroken_run(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
 
 
-def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
+def test_train_on_all_files_killed_equals_an_unbroken_run(
     pairs_file: Path,
     forest: dict[str, str],
     long_settings: dict[str, Any],
@@ -112,20 +137,18 @@ def test_training_on_all_files_killed_and_resumed_ends_with_the_same_bytes(
     assert [json.loads(line)["step"] for line in lines] == list(range(1, 241))
 
 
-def test_training_interrupted_saves_and_says_how_to_go_on(
+def test_train_interrupted_saves_and_can_be_repeated(
     pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
     run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
     log = tmp_path / "encoder-checkpoint.log.jsonl"
-    while not (log.is_file() and log.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
     run.send_signal(signal.SIGINT)
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "the same command again" in output
+    assert "Repeat the same command" in output
     assert (tmp_path / "encoder-checkpoint" / "state.json").is_file()
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=120
@@ -135,7 +158,7 @@ def test_training_interrupted_saves_and_says_how_to_go_on(
     assert equal_weights(encoder, unbroken)
 
 
-def test_an_unknown_setting_ends_with_its_name_and_the_fix(
+def test_train_with_an_unknown_setting_names_the_nearest(
     pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
 ) -> None:
     wrong = {**small_settings, "training.optimizer.learning_rat": 1}
@@ -147,9 +170,65 @@ def test_an_unknown_setting_ends_with_its_name_and_the_fix(
     assert not any(tmp_path.iterdir())
 
 
-def test_training_does_not_need_spacy() -> None:
+def test_train_stopped_by_weasel_keeps_the_last_step(
+    pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
+) -> None:
+    """The parent runs the command with weasel, in a terminal's process group."""
+    settings = {**long_settings, "training.checkpoint_every": 100_000}
+    encoder = tmp_path / "encoder"
+    command = make_command(pairs_file, encoder, settings)
+    code = "import sys; from weasel.util import run_command; run_command(sys.argv[1:])"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, *command], cwd=ROOT, start_new_session=True
+    )
+    log = tmp_path / "encoder-checkpoint.log.jsonl"
+    state = tmp_path / "encoder-checkpoint" / "state.json"
+    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
+    os.killpg(parent.pid, signal.SIGINT)  # Ctrl-C
+    assert parent.wait(timeout=60) != 0
+    wait_for(lambda: state.is_file() and not lock_of(encoder).exists())
+    steps = json.loads(state.read_text("utf8"))["progress"]["step"]
+    assert steps == len(log.read_text("utf8").splitlines())
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
+    assert done.returncode == 0
+    assert equal_weights(encoder, unbroken)
+
+
+def test_train_whose_supervisor_is_killed_saves_before_the_same_command_resumes(
+    pairs_file: Path, long_settings: dict[str, Any], unbroken: Path, tmp_path: Path
+) -> None:
+    encoder = tmp_path / "encoder"
+    command = make_command(pairs_file, encoder, long_settings)
+    supervisor = subprocess.Popen(command, cwd=ROOT)
+    log = tmp_path / "encoder-checkpoint.log.jsonl"
+    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
+    supervisor.kill()
+    subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
+    assert equal_weights(encoder, unbroken)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
+
+
+def test_hold_lock_waits_for_another_process(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.modules['spacy'] = None; import training.trainer.train_encoder"
+        "import sys, time; from pathlib import Path\n"
+        "from training.trainer.supervisor import hold_lock\n"
+        "with hold_lock(Path(sys.argv[1])):\n"
+        "    print(flush=True); time.sleep(0.5); Path(sys.argv[2]).touch()\n"
+    )
+    lock, done = tmp_path / "lock", tmp_path / "done"
+    command = [sys.executable, "-c", code, str(lock), str(done)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with hold_lock(lock):
+            assert done.exists()
+    assert not lock.exists()
+
+
+def test_train_runs_without_spacy() -> None:
+    code = (
+        "import sys; sys.modules['spacy'] = None\n"
+        "from training.__main__ import app; app(['train', '--help'])"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True)

@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from training.data.batches import (
-    mix_bits,
-    pad_names,
-    permute,
-    prefetch,
-    shuffled_batches,
-    split_by_length,
-)
+from training.data.prefetch import prefetch
+from training.data.shuffling import mix_bits, permute, shuffled_batches
 from training.data.tokenized_pairs import build_corpus
+from training.trainer.batches import pad_names, split_by_length
 
 
 def test_pad_names_lays_them_out_as_the_tokenizer_does(
@@ -68,9 +63,7 @@ def test_permute_gives_every_number_once(total: int, seed: int, epoch: int) -> N
 
 
 @given(st.integers(1, 1 << 40), st.integers(0, 9))
-def test_permute_of_a_place_depends_on_nothing_asked_with_it(
-    total: int, seed: int
-) -> None:
+def test_permute_of_a_place_does_not_depend_on_others(total: int, seed: int) -> None:
     places = np.unique(np.array([0, total // 3, total - 1]))
     together = permute(places, total, seed=seed, epoch=0)
     alone = [
@@ -165,7 +158,7 @@ def test_prefetch_passes_an_error_on_after_the_items() -> None:
         next(ready)
 
 
-def test_prefetch_ends_its_thread_when_nobody_asks_any_more() -> None:
+def test_prefetch_ends_its_thread_when_closed() -> None:
     def names() -> list[str]:
         return [each.name for each in threading.enumerate()]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from confection import Config
 
-from training.trainer.batch_plan import Lines, count_steps, planned_batches
+from training.trainer.batches import Lines, count_steps, plan_batches
 from training.trainer.settings import TrainingSettings, make_settings
 
 MakeConfig = Callable[..., Config]
@@ -18,11 +18,11 @@ def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
 
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
-def test_each_line_comes_once_an_epoch_and_groups_stay_together(
+def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
     files: list[Lines], make_config: MakeConfig
 ) -> None:
     settings = make(make_config, epochs=2)
-    everything = list(planned_batches(files, settings, done=0))
+    everything = list(plan_batches(files, settings, done=0))
     assert [step for step, _, _ in everything] == list(range(len(everything)))
     assert count_steps(files, settings) == len(everything)
     half = len(everything) // 2
@@ -42,35 +42,35 @@ def test_each_line_comes_once_an_epoch_and_groups_stay_together(
 
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
-def test_planned_batches_go_on_after_the_steps_that_are_done(
+def test_plan_batches_resumes_after_the_steps_done(
     files: list[Lines], make_config: MakeConfig
 ) -> None:
     def plain(batches: Any) -> list[Any]:
         return [(step, file, batch.tolist()) for step, file, batch in batches]
 
     settings = make(make_config, epochs=2)
-    everything = plain(planned_batches(files, settings, done=0))
+    everything = plain(plan_batches(files, settings, done=0))
     for done in range(len(everything) + 1):
-        rest = plain(planned_batches(files, settings, done=done))
+        rest = plain(plan_batches(files, settings, done=done))
         assert rest == everything[done:]
     few = make(make_config, steps=2)
-    assert plain(planned_batches(files, few, done=0)) == everything[:2]
+    assert plain(plan_batches(files, few, done=0)) == everything[:2]
 
 
-def test_files_are_mixed_in_proportion_and_by_the_seed(make_config: MakeConfig) -> None:
+def test_plan_batches_mixes_files_in_proportion_by_the_seed(
+    make_config: MakeConfig,
+) -> None:
     files = [Lines(4000), Lines(2000)]
     settings = make(make_config, epochs=1)
-    order = [file for _, file, _ in planned_batches(files, settings, done=0)]
+    order = [file for _, file, _ in plan_batches(files, settings, done=0)]
     assert Counter(order) == {0: 1000, 1: 500}
     for first in range(0, 1500, 300):  # a third, and not all at one end
         assert 70 < Counter(order[first : first + 300])[1] < 130
     other = make(make_config, epochs=1, seed=1)
-    assert order != [file for _, file, _ in planned_batches(files, other, done=0)]
+    assert order != [file for _, file, _ in plan_batches(files, other, done=0)]
 
 
-def test_a_group_larger_than_a_batch_is_a_batch(make_config: MakeConfig) -> None:
+def test_plan_batches_with_a_group_larger_than_a_batch(make_config: MakeConfig) -> None:
     settings = make(make_config, epochs=1)
-    batches = [
-        b.tolist() for _, _, b in planned_batches([Lines(12, 6)], settings, done=0)
-    ]
+    batches = [b.tolist() for _, _, b in plan_batches([Lines(12, 6)], settings, done=0)]
     assert sorted(batches) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]

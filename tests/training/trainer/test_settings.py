@@ -3,27 +3,24 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from training.losses import miners as mining  # noqa: F401
-from training.losses import multi_similarity as losses  # noqa: F401 (registers)
-from training.losses import other_losses, schedules  # noqa: F401
-from training.trainer.config import (
+from training.trainer.settings import (
     DEFAULT_CONFIG,
     flatten_config,
+    make_settings,
     parse_overrides,
     read_config,
 )
-from training.trainer.settings import make_settings
 
 CONFIGS = sorted(DEFAULT_CONFIG.parent.glob("*.cfg"))
 
 
-def test_default_config_has_the_constants_of_the_paper() -> None:
+def test_read_config_default_has_the_constants_of_the_paper() -> None:
     settings = make_settings(read_config())
-    assert settings.learning_rate == 2e-5
-    assert settings.weight_decay == 0.01
-    assert settings.batch_size == 256
-    assert settings.max_length == 25
-    assert settings.schedule(7, 10) == 1
+    assert settings.training.optimizer.learning_rate == 2e-5
+    assert settings.training.optimizer.weight_decay == 0.01
+    assert settings.training.batch_size == 256
+    assert settings.encoder.max_length == 25
+    assert settings.training.schedule(7, 10) == 1
     flat = dict(flatten_config(read_config()))
     assert flat["training.miner.margin"] == 0.2
     assert flat["training.loss.scale_pos"] == 2
@@ -31,8 +28,8 @@ def test_default_config_has_the_constants_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_config_file_can_be_used(path: Path) -> None:
-    assert make_settings(read_config(path)).epochs >= 1
+def test_every_config_file_is_valid(path: Path) -> None:
+    assert make_settings(read_config(path)).training.epochs >= 1
 
 
 @pytest.mark.parametrize(
@@ -51,17 +48,17 @@ def test_parse_overrides(arguments: list, expected: dict) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--quite"], ["training.seed", "1"], ["x"]])
-def test_an_argument_that_is_no_setting_is_an_error(arguments: list) -> None:
+def test_parse_overrides_without_a_dotted_name_is_an_error(arguments: list) -> None:
     with pytest.raises(SapbertError, match="E610"):
         parse_overrides(arguments)
 
 
-def test_a_setting_without_a_value_is_an_error() -> None:
+def test_parse_overrides_without_a_value_is_an_error() -> None:
     with pytest.raises(SapbertError, match=r"a value after --training.seed"):
         parse_overrides(["--training.seed"])
 
 
-def test_a_file_and_the_command_line_change_only_what_they_name(tmp_path: Path) -> None:
+def test_read_config_changes_only_the_settings_given(tmp_path: Path) -> None:
     path = tmp_path / "own.cfg"
     path.write_text("[training]\nepochs = 2\nseed = 5\n", "utf8")
     config = read_config(path, {"training.seed": 7})
@@ -72,7 +69,7 @@ def test_a_file_and_the_command_line_change_only_what_they_name(tmp_path: Path) 
     assert changed["training.seed"] == 7
 
 
-def test_another_function_brings_its_own_arguments() -> None:
+def test_read_config_with_another_function_drops_old_arguments() -> None:
     overrides = {"training.loss.@losses": "spacy-sapbert.CircleLoss.v1"}
     section = read_config(None, overrides)["training"]["loss"]
     assert "scale_pos" not in section
@@ -98,7 +95,7 @@ def test_another_function_brings_its_own_arguments() -> None:
         ({"training.miner.triplets": "easy"}, "easy"),
     ],
 )
-def test_what_is_unknown_or_of_another_type_is_an_error(
+def test_make_settings_unknown_or_of_another_type_is_an_error(
     overrides: dict, message: str
 ) -> None:
     with pytest.raises(SapbertError, match=message):
@@ -115,12 +112,12 @@ def test_what_is_unknown_or_of_another_type_is_an_error(
         ({"validation.mentions": "dev.tsv"}, "validation.concepts"),
     ],
 )
-def test_what_is_out_of_range_is_an_error(overrides: dict, message: str) -> None:
+def test_make_settings_out_of_range_is_an_error(overrides: dict, message: str) -> None:
     with pytest.raises(SapbertError, match=message):
         make_settings(read_config(None, overrides))
 
 
-def test_a_file_that_is_no_config_is_an_error(tmp_path: Path) -> None:
+def test_read_config_of_another_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "broken.cfg"
     path.write_text("seed = 1\n", "utf8")
     with pytest.raises(SapbertError, match="E612"):
@@ -129,7 +126,7 @@ def test_a_file_that_is_no_config_is_an_error(tmp_path: Path) -> None:
         read_config(tmp_path / "missing.cfg")
 
 
-def test_a_written_config_gives_the_same_settings(tmp_path: Path) -> None:
+def test_read_config_of_a_written_config_is_the_same(tmp_path: Path) -> None:
     config = read_config(None, {"training.loss.@losses": "spacy-sapbert.NcaLoss.v1"})
     path = tmp_path / "training.cfg"
     path.write_text(config.to_str(), "utf8")

@@ -1,0 +1,60 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from training.__main__ import COMMANDS, app
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_help_has_input_output_and_an_example(name: str) -> None:
+    shown = CliRunner().invoke(app, [name, "--help"])
+    assert shown.exit_code == 0, shown.output
+    text = " ".join(shown.output.split())
+    if name == "figures":
+        shown = CliRunner().invoke(app, [name, "names", "--help"])
+        text = " ".join(shown.output.split())
+        assert "Example: python -m training figures names" in text
+    else:
+        assert " ".join(COMMANDS[name].help.split()) in text
+        assert f"python -m training {name} " in text
+
+
+def test_list_of_commands_imports_neither_torch_nor_spacy() -> None:
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from training.__main__ import app\n"
+        "print(CliRunner().invoke(app, ['--help']).output)\n"
+        "sys.exit(1 if {'torch', 'spacy', 'sklearn'} & sys.modules.keys() else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+def test_unknown_command_is_an_error() -> None:
+    assert CliRunner().invoke(app, ["pears"]).exit_code == 2
+
+
+def test_error_ends_with_its_message_and_exit_code_1(tmp_path: Path) -> None:
+    words = ["pairs", str(tmp_path / "none.jsonl"), str(tmp_path / "pairs.tsv")]
+    shown = CliRunner().invoke(app, words)
+    assert shown.exit_code == 1
+    assert "[E001]" in shown.output
+
+
+def test_every_error_of_training_is_raised_somewhere() -> None:
+    files = [p for p in (ROOT / "training").rglob("*.py") if p.name != "errors.py"]
+    source = "\n".join(path.read_text("utf8") for path in files)
+    errors = (ROOT / "training" / "errors.py").read_text("utf8")
+    codes = re.findall(r"^    (E\d{3}) =", errors, re.MULTILINE)
+    assert codes == sorted(set(codes))
+    assert [code for code in codes if f"Errors.{code}" not in source] == []

@@ -1,0 +1,98 @@
+"""The command `train`: pairs.tsv + base encoder → encoder folder."""
+
+import os
+import shutil
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Event
+
+import torch
+import typer
+from transformers.utils import logging
+from wasabi import msg
+
+from training.trainer.batches import corpus_folders
+from training.trainer.checkpoints import read_settings
+from training.trainer.distributed import share_number, start_ranks, stop_ranks
+from training.trainer.run import train
+from training.trainer.settings import PRECISIONS, parse_overrides, read_config
+from training.trainer.step import find_precision
+from training.trainer.supervisor import hold_lock, watch_supervisor
+
+INTERRUPTED = 130
+
+
+def train_command(
+    context: typer.Context,
+    pairs_path: Path = typer.Argument(..., metavar="PAIRS", help="pairs.tsv"),
+    output: Path = typer.Argument(..., metavar="ENCODER", help="Folder to write."),
+    config_path: Path | None = typer.Option(
+        None, "--config", help="Settings that differ from training/configs/default.cfg."
+    ),
+    device: str = typer.Option("auto", help="auto, cpu or cuda."),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 = torch's choice."),
+    checkpoint: Path | None = typer.Option(None, help="[ENCODER-checkpoint]"),
+    corpus: Path | None = typer.Option(
+        None, help="Keep the tokenised names in this folder, for other runs."
+    ),
+    fresh: bool = typer.Option(False, "--fresh", help="Ignore a checkpoint."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """The default settings are those of the paper, in training/configs/default.cfg.
+    Each can be changed: --training.optimizer.learning_rate 5e-5. To resume a stopped
+    run, repeat the command. Under torchrun all processes train together.
+
+    Example: python -m training train corpus/pairs.tsv models/encoder
+    --encoder.base models/minilm --encoder.pooling mean
+
+    Example: torchrun --nproc-per-node 4 -m training train corpus/pairs.tsv
+    models/encoder --training.batch_size 1024
+    """
+    stop = Event()
+    watch_supervisor(stop)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    checkpoint = checkpoint or output.with_name(f"{output.name}-checkpoint")
+    corpus_folder = corpus or output.with_name(f"{output.name}-corpus")
+    if threads:
+        torch.set_num_threads(threads)
+    progress_bar = sys.stderr.isatty() and not quiet
+    if not progress_bar:
+        logging.disable_progress_bar()  # of transformers 5, for the weights
+    config = read_config(config_path, parse_overrides(context.args))
+    ranks = start_ranks(device)
+    lock = checkpoint.with_name(f"{checkpoint.name}.lock")
+    with hold_lock(lock) if ranks.is_first else nullcontext():
+        if config["training"]["precision"] == "auto":
+            # A resumed run keeps its precision.
+            saved = {} if fresh else read_settings(checkpoint)
+            precision = saved.get("training.precision") or find_precision(device)
+            number = share_number(PRECISIONS.index(precision), ranks, device)
+            config["training"]["precision"] = PRECISIONS[int(number)]
+        summary = train(
+            pairs_path,
+            output,
+            config,
+            checkpoint=checkpoint,
+            corpus_folder=corpus_folder,
+            fresh=fresh,
+            device=device,
+            ranks=ranks,
+            progress_bar=progress_bar and ranks.is_first,
+            stop=stop,
+        )
+    stop_ranks(ranks)
+    if not ranks.is_first:
+        # A normal exit of Python once failed with SIGABRT, because threads of the
+        # exchange were still running.
+        os._exit(INTERRUPTED if summary is None else 0)
+    if summary is None:
+        msg.warn("Stopped and saved. Repeat the same command to resume.")
+        raise typer.Exit(INTERRUPTED)
+    if corpus is None:
+        for folder in corpus_folders(corpus_folder).values():
+            shutil.rmtree(folder, ignore_errors=True)
+    if not quiet:
+        msg.table([(key.replace("_", " "), v) for key, v in summary.items()])
+        msg.good(f"Wrote {output}")
