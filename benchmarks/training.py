@@ -1,4 +1,4 @@
-"""Speed and memory of training: whole steps, mining and loss, many pairs."""
+"""Speed and memory of training: mining and loss, many pairs."""
 
 import multiprocessing
 import random
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import typer
 from torch import Tensor
@@ -26,34 +25,22 @@ from benchmarks.common import (
     run_cli,
 )
 from benchmarks.read_rrf import WORDS
-from spacy_sapbert.encoder.huggingface import (
-    EncoderSettings,
-    load_encoder,
-    save_encoder,
-)
-from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.system.writing import write_atomically
-from training.data.prefetch import prefetch
 from training.data.shuffling import shuffled_batches
-from training.data.tokenized_pairs import Corpus, build_corpus
-from training.encoders.embedding import DTYPES, autocast
+from training.data.tokenized_pairs import build_corpus
 from training.losses.miners import mine_hard_pairs
 from training.losses.multi_similarity import multi_similarity_loss
-from training.trainer.batches import Source, collate_batch, iter_batches, pad_names
-from training.trainer.distributed import ALONE
-from training.trainer.settings import TrainingSettings, make_settings, read_config
+from training.trainer.batches import collate_batch
+from training.trainer.settings import make_settings, read_config
 from training.trainer.step import (
-    TrainingState,
     find_precision,
     make_state,
     train_step,
 )
 
-ALL_PAIRS = 11_800_000  # of UMLS 2020AA
 LONGEST = 25  # tokens
 BATCHES = (512, 1024, 2048)  # names
 
-Step = Callable[[], tuple[int, int]]  # runs a step; names and tokens in it
 Loss = Callable[[Tensor, Tensor], Tensor]  # vectors, labels → loss
 
 app = make_app()
@@ -81,183 +68,12 @@ def own_loss(vectors: Tensor, labels: Tensor) -> Tensor:
     return multi_similarity_loss(vectors, *mine_hard_pairs(vectors, labels))
 
 
-def wait(device: str) -> None:
-    """Wait until the device has finished."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def measure_peak(device: str, precision: str, size: int) -> float:
-    """Return the floating-point operations a second of a product of square matrices."""
-    dtype = DTYPES.get(precision, torch.float32)
-    one, other = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    best = float("inf")
-    for _ in range(8):
-        wait(device)
-        started = time.perf_counter()
-        for _ in range(4):
-            one @ other
-        wait(device)
-        best = min(best, (time.perf_counter() - started) / 4)
-    return float(2 * size**3 / best)
-
-
-def own_step(state: TrainingState, corpus: Corpus, settings: TrainingSettings) -> Step:
-    """Return the training step of this project."""
-    pin = state.model.device.type == "cuda"
-    sources = [Source("pairs", Path("pairs.tsv"), corpus)]
-    batches = prefetch(iter_batches(sources, settings, done=0, ranks=ALONE, pin=pin))
-
-    def step() -> tuple[int, int]:
-        _, _, batch = next(batches)
-        train_step(state, batch, settings)
-        return len(batch.labels), sum(int(mask.sum()) for _, mask in batch.chunks)
-
-    return step
-
-
-def plain_step(
-    state: TrainingState, corpus: Corpus, settings: TrainingSettings
-) -> Step:
-    """Return a plain training step: names padded to 25, the library's loss."""
-    loss_function = make_library_loss()
-    model, optimizer, scaler = state
-    device, size = model.device, settings.training.batch_size
-
-    def iter_numbers() -> Iterator[np.ndarray]:
-        for epoch in range(settings.training.epochs):
-            yield from shuffled_batches(len(corpus), size=size, seed=0, epoch=epoch)
-
-    batches = iter_numbers()
-
-    def step() -> tuple[int, int]:
-        batch = next(batches)
-        names = corpus.ends[batch].T.reshape(-1)
-        ids, mask = (
-            torch.from_numpy(array).to(device)
-            for array in pad_names(corpus, names, multiple_of=LONGEST)
-        )
-        labels = torch.from_numpy(np.tile(corpus.labels[batch], 2)).to(device)
-        with autocast(device.type, settings.training.precision):
-            states = model(input_ids=ids, attention_mask=mask).last_hidden_state
-        vectors = POOLINGS[settings.encoder.pooling](states.float(), mask)
-        loss = loss_function(normalize(vectors, dim=1), labels)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad(set_to_none=True)
-        return len(names), int(mask.sum())
-
-    return step
-
-
 class Speed(NamedTuple):
     """Median seconds, and mean pairs and tokens, of a step."""
 
     seconds: float
     pairs: float
     tokens: float
-
-
-def measure_steps(step: Step, device: str, *, steps: int, warm: int) -> Speed:
-    """Time `steps` steps after `warm` others."""
-    seconds, names, tokens = [], [], []
-    for number in range(warm + steps):
-        wait(device)
-        started = time.perf_counter()
-        counts = step()
-        wait(device)
-        if number >= warm:
-            seconds.append(time.perf_counter() - started)
-            names.append(counts[0])
-            tokens.append(counts[1])
-    pairs = statistics.mean(names) / 2
-    return Speed(statistics.median(seconds), pairs, statistics.mean(tokens))
-
-
-def write_bert_base(folder: Path, tokenizer: Any) -> str:
-    """Write an encoder of BERT-BASE's shape with random weights."""
-    from transformers import BertConfig, BertModel
-
-    folder.mkdir()
-    save_encoder(folder, tokenizer, BertModel(BertConfig()), EncoderSettings())
-    return str(folder)
-
-
-@app.command("speed")
-def measure_speed(
-    pairs: Path = typer.Argument(..., help="pairs.tsv"),
-    encoder: list[str] = typer.Option(..., help="Folder or hub id; may be repeated."),
-    bert_base: bool = typer.Option(False, "--bert-base", help="Its shape, too."),
-    names: list[int] = typer.Option([512, 2048], help="In a batch; may be repeated."),
-    steps: int = typer.Option(20, min=2, help="Steps to time."),
-    warm: int = typer.Option(5, min=1, help="Steps before them."),
-    chunks: int = typer.Option(4, min=1, help="Chunks of a batch."),
-    compile_encoder: bool = typer.Option(False, "--compile", help="Our encoder only."),
-    device: str = typer.Option("auto", help="auto, cpu or cuda."),
-) -> None:
-    """pairs.tsv + encoders -> pairs a second, share of the machine's peak
-
-    "Plain" is a simple loop: every name padded to 25 tokens, mined and compared by
-    pytorch-metric-learning.
-
-    Example: python -m benchmarks.training speed corpus/pairs.tsv --encoder
-    models/minilm --bert-base
-    """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    precision = find_precision(device)
-    peak = measure_peak(device, precision, 8192 if device == "cuda" else 1024)
-    rows: list[tuple[str, ...]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        tokenizer, _ = load_encoder(encoder[0])
-        encoders = list(encoder)
-        if bert_base:
-            encoders.append(write_bert_base(Path(folder) / "bert-base", tokenizer))
-        corpus = build_corpus(
-            pairs,
-            Path(folder) / "corpus",
-            tokenizer,
-            max_length=LONGEST,
-            lowercase=True,
-        )
-        for name, count in ((n, c) for n in encoders for c in names):
-            speeds: list[Speed] = []
-            weights = 0
-            for make_step in (own_step, plain_step):
-                overrides = {
-                    "encoder.base": name,
-                    "training.batch_size": count // 2,
-                    "training.chunks": chunks,
-                    "training.precision": precision,
-                    "training.compile": compile_encoder and make_step is own_step,
-                    "training.epochs": 1000,
-                }
-                settings = make_settings(read_config(None, overrides))
-                _, state = make_state(settings, device, 0)
-                step = make_step(state, corpus, settings)
-                speeds.append(measure_steps(step, device, steps=steps, warm=warm))
-                table = state.model.get_input_embeddings().weight
-                weights = state.model.num_parameters() - table.numel()
-                del state, step, table
-                if device == "cuda":
-                    torch.cuda.empty_cache()
-            ours, plain = speeds
-            speed = ours.pairs / ours.seconds
-            # two operations a weight forward and four backward, without padding
-            share = 6 * weights * ours.tokens / ours.seconds / peak
-            ratio = f"{plain.seconds / ours.seconds:.1f}×"
-            rows.append(
-                (Path(name).name, f"{count:,}", f"{speed:,.0f}", f"{share:.0%}")
-                + (f"{plain.pairs / plain.seconds:,.0f}", ratio)
-                + (f"{ALL_PAIRS / speed / 3600:.1f} h",)
-            )
-    where = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-    msg.text(machine_line())
-    msg.text(f"{where}, {precision}, torch {torch.__version__}")
-    msg.text(f"Peak {peak / 1e12:.2f} TFLOP/s, measured on a product of matrices.")
-    header = ("Encoder", "Names", "Pairs/s", "Of peak", "Plain", "Ratio")
-    print_table((*header, f"{ALL_PAIRS / 1e6:.1f} M pairs"), rows)
 
 
 def random_vectors(rows: int, width: int) -> tuple[Tensor, Tensor]:
