@@ -23,7 +23,7 @@ from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
 from training.corpora.composites import split_composite
 from training.corpora.convert import TABLE_SUFFIXES, write_table
 from training.corpora.registry import FORMATS, GoldDocument, GoldSpan, read_corpus
-from training.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError, check_choice
 
 MOST_ROUNDS = 3  # long forms with short forms in them
 PART_IDS = ("own", "all")
@@ -75,8 +75,6 @@ def expand_abbreviations(
 ) -> str:
     """Replace short forms by long forms, also inside the long forms.
 
-    mention (str): The mention.
-    long_forms (dict[str, str]): From `find_long_forms`.
     within (tuple[str, ...]): Short forms that are being expanded. They are not expanded
         again, so the recursion ends.
     RETURNS (str): With the long form of each token, or two, that equals a short form,
@@ -129,9 +127,7 @@ def index_dictionary(
 def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
     """Assign ids to the parts of a composite; they can be annotated in another order.
 
-    names (list[str]): The parts of the mention, in order.
     parts (Parts): As many lists of ids.
-    known (KnownConcepts): The dictionary.
     RETURNS (Parts): The ids of each name: first those of a concept with exactly that
         name; the other names get the remaining ids in order.
     """
@@ -193,9 +189,6 @@ def preprocess_documents(
 ) -> Iterator[GoldDocument]:
     """Preprocess the mentions of a corpus.
 
-    documents (Iterable[GoldDocument]): From `read_corpus`.
-    counts (Counter[str]): Updated.
-    steps (Steps): Optional steps.
     known (KnownConcepts | None): The dictionary; None = no mention is dropped for its
         ids.
     YIELDS (GoldDocument): With changed mentions; their offsets stay those of the text.
@@ -253,10 +246,7 @@ def biosyn_mentions_command(
     """
     options = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
     counts: Counter[str] = Counter()
-    if part_ids not in PART_IDS:
-        raise SapbertError(
-            Errors.E605.format(setting="part-ids", known=PART_IDS, value=part_ids)
-        )
+    check_choice("part-ids", PART_IDS, part_ids)
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(
             Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)

@@ -41,8 +41,6 @@ def preprocess_concepts(
 ) -> Iterator[Concept]:
     """Preprocess the names of a dictionary.
 
-    concepts (Iterable[Concept]): The concepts.
-    counts (Counter[str]): Updated.
     YIELDS (Concept): Each concept that has names left, with distinct names in order.
     RAISES (SapbertError): At the end, if no concept has a name left.
     """

@@ -22,7 +22,6 @@ def find_preposition(words: Words) -> int:
 def share_after_preposition(items: list[Words], place: int) -> Shared:
     """Share the words before the first item: "cancer of the breast and ovary".
 
-    items (list[Words]): The items.
     place (int): Place of the preposition in the first item.
     RETURNS (Shared): The shared words, with "the", and the items, without "both".
     """
@@ -86,8 +85,6 @@ def split_composite(mention: str, count: int) -> list[str]:
        dystrophy".
     7. Otherwise the last word of the last, "breast and ovarian cancer".
 
-    mention (str): The mention.
-    count (int): Number of concepts.
     RETURNS (list[str]): As many parts; the mention alone if no split is possible.
     SOURCE: After D'Souza and Ng (2015), and Sung et al. (2020), appendix.
     """

@@ -37,8 +37,6 @@ def count_mentions(
 ) -> Iterator[GoldDocument]:
     """Count documents and mentions, and yield the documents.
 
-    documents (Iterable[GoldDocument]): From `read_corpus`.
-    counts (Counter[str]): Updated.
     linked_only (bool): Leave out mentions without an id, and composites.
     """
     for document in documents:
@@ -79,11 +77,6 @@ def make_doc(
     """Make a Doc with the mentions of a text as entities.
 
     Mentions are widened to whole tokens; of overlapping ones the longest is kept.
-
-    nlp (Language): Provides the tokenizer.
-    document (GoldDocument): A document with text.
-    counts (Counter[str]): Updated.
-    label (str): Label of entities without a type.
     """
     from spacy.util import filter_spans
 
@@ -148,11 +141,6 @@ def write_docs(
 ) -> None:
     """Write a DocBin, e.g. for `spacy benchmark accuracy`.
 
-    documents (Iterable[GoldDocument]): The documents.
-    file (IO[bytes]): The file.
-    counts (Counter[str]): Updated.
-    lang (str): Language of the tokenizer.
-    label (str): Label of entities without a type.
     RAISES (SapbertError): If spaCy has no such language, or needs a package for it.
     """
     import spacy
@@ -181,10 +169,7 @@ def convert_corpus(
 ) -> Counter[str]:
     """Write a corpus in the format of the output's ending.
 
-    documents (Iterable[GoldDocument]): From `read_corpus`.
     output (Path): mentions.tsv, mentions.tsv.gz, or docs.spacy.
-    lang (str): Language of the tokenizer, for Docs.
-    label (str): Label of entities without a type, for Docs.
     linked_only (bool): Leave out mentions without an id, and composites.
     RETURNS (Counter[str]): Counts, in order.
     RAISES (SapbertError): If the ending is another; if a document cannot be read.

@@ -28,8 +28,6 @@ def add_mentions(
     """Add training mentions to the names of their concepts.
 
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): From `read_aliases`.
-    counts (dict[str, int]): Is updated.
     YIELDS (Concept): Each concept. New names follow its own and have neither language
         nor source.
     RAISES (SapbertError): At the end, if no id of a mention is in the vocabulary.

@@ -53,9 +53,6 @@ def draw_family(
 ) -> list[ConceptNames]:
     """Draw the relatives of a concept.
 
-    concept (Concept): The anchor.
-    hierarchy (Hierarchy): The hierarchy.
-    table (NameTable): All concepts.
     seed (int): Seed of the draw, with the CUI.
     RETURNS (list[ConceptNames]): Anchor, sibling, and a parent or child, two names of
         each. Another parent or child replaces a missing sibling, and a random concept
@@ -100,7 +97,6 @@ def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[st
 
     concepts_path (Path): concepts.jsonl with parents; it is read twice.
     path (Path): families.tsv, or families.tsv.gz.
-    seed (int): Seed of relatives and names.
     RETURNS (dict[str, int]): Number of concepts, of steps from child to parent, and of
         families.
     RAISES (SapbertError): If no concept has a relative in the file.

@@ -28,8 +28,6 @@ def group_mentions(
 
     golds (Iterable[GoldMention]): The mentions. Each of several alternative ids counts;
         mentions of several concepts at once are left out.
-    aliases (dict[str, str]): Alias ids → ids.
-    counts (dict[str, int]): Counts of mentions read and left out; updated.
     RETURNS (dict[str, dict[str, str]]): By id, the first spelling of each folded text.
     """
     grouped: dict[str, dict[str, str]] = defaultdict(dict)
@@ -49,9 +47,7 @@ def find_ids(
 ) -> list[str]:
     """Return the ids of a concept, retired ones included, that mentions have, sorted.
 
-    concept (Concept): The concept.
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): Alias ids → ids.
     """
     ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
     return sorted(ids & mentions.keys())
@@ -65,9 +61,7 @@ def pair_mentions(
 ) -> Iterator[Pair]:
     """Pair each mention with every different name of its concept.
 
-    concepts (Iterable[Concept]): The dictionary.
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): Alias ids → ids.
     found (set[str]): Ids of mentions that are in the dictionary; updated.
     YIELDS (Pair): The concept, the mention and the name.
     SOURCE: Liu et al. (2021), §4.1, fine-tuning.
@@ -93,9 +87,7 @@ def write_finetune_pairs(
     """Write the pairs to fine-tune an encoder on.
 
     mentions_paths (Iterable[Path]): Files of training mentions, never those of a test.
-    concepts (Iterable[Concept]): The dictionary.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    aliases (dict[str, str]): Alias ids → ids.
     RETURNS (dict[str, int]): Number of mentions, ids and pairs.
     RAISES (SapbertError): If a file is not usable, or there are no pairs.
     """

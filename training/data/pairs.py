@@ -66,10 +66,8 @@ def filter_languages(
 ) -> Iterator[Concept]:
     """Yield the concepts that have names in some languages, with only these names.
 
-    concepts (Iterable[Concept]): The concepts.
     languages (Sequence[str]): Codes as in the concepts, e.g. "ENG". A name without a
         language is left out.
-    path (Path): File of the concepts, for the error.
     YIELDS (Concept): Id and names.
     RAISES (SapbertError): After the last, if no concept has one of the languages.
     """
@@ -93,7 +91,6 @@ def nth_combination(n: int, index: int) -> tuple[int, int]:
 def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator[Pair]:
     """Yield pairs of a concept's names.
 
-    concept (Concept): The concept.
     most (int): Number of pairs at most, drawn without building all pairs.
     seed (int): Seed of the sample, with the CUI: the pairs of a concept do not depend
         on the other concepts.
@@ -117,10 +114,7 @@ def write_pairs(
 ) -> dict[str, int]:
     """Write the pairs of a vocabulary, in the order of the concepts.
 
-    concepts (Iterable[Concept]): The concepts.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    most (int): Pairs of a concept at most.
-    seed (int): Seed of the samples.
     RETURNS (dict[str, int]): Number of concepts, names and pairs, of concepts with two
         names (`paired`), and of concepts with more pairs than `most` (`trimmed`).
     RAISES (SapbertError): If no concept has two names.

@@ -14,8 +14,6 @@ def prefetch(items: Iterable[Item], ahead: int = 4) -> Generator[Item, None, Non
     The thread starts with the first item and ends with the last one, with an error,
     or when this generator is closed.
 
-    items (Iterable[Item]): Iterated in the thread.
-    ahead (int): Number of items prepared ahead at most.
     YIELDS (Item): The same items in the same order; an error of theirs is raised here.
     """
     source = iter(items)

@@ -29,7 +29,6 @@ def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
     """Yield the relations that have a name and are not suppressed.
 
     path (Path): MRREL.RRF, or the folder of a release.
-    on_error (str): "fail", or "skip" for bad rows.
     YIELDS (Relation): RELA, CUI2 and CUI1: a row says what CUI2 is to CUI1. A relation
         comes again in the other direction, and for each source.
     RAISES (SapbertError): If there is no such file; with file and line, at the first
@@ -53,10 +52,7 @@ def pair_relations(
 ) -> Iterator[Pair]:
     """Draw a name of each of two related concepts.
 
-    concepts (Iterator[Concept]): Concepts to pair.
-    relations (Iterator[Relation]): Relations between any concepts.
     kept (set[str] | None): The RELA to use; None = all.
-    seed (int): Seed of the names.
     YIELDS (Pair): Both ids joined by a plus sign, and two different names, sorted by
         id. Two concepts come once, even if they have several relations.
     """
@@ -94,12 +90,9 @@ def write_relations(
 ) -> int:
     """Write the pairs of related concepts.
 
-    concepts_path (Path): concepts.jsonl.
     relations_path (Path): MRREL.RRF, or the folder of a release.
     path (Path): relations.tsv, or relations.tsv.gz.
     kept (Sequence[str] | None): The RELA to use; None = all.
-    on_error (str): "fail", or "skip" for bad rows.
-    seed (int): Seed of the names.
     RETURNS (int): Number of pairs.
     RAISES (SapbertError): If a file is not usable, or no two concepts are related.
     """

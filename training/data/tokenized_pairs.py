@@ -121,8 +121,6 @@ def number_pairs(
     Equal names of one concept get one number if its lines are together. So memory does
     not grow with the file.
 
-    path (Path): The file, plain or `.gz`.
-    lowercase (bool): Lower-case the names.
     YIELDS (tuple[np.ndarray, np.ndarray, list[str]]): Hash of each pair's concept,
         int64, shape (pairs,); the numbers of its names, int64, shape (pairs, 2); and
         the names that were numbered in this block.
@@ -291,10 +289,7 @@ def build_corpus(
     pairs_path (Path): pairs.tsv, plain or `.gz`, best with the lines of each concept
         together.
     folder (Path): The corpus; built again if the file or a setting differs.
-    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
     max_length (int): Tokens of a name at most, `[CLS]` and `[SEP]` included.
-    lowercase (bool): Lower-case the names.
-    progress (bool): Show a bar.
     RETURNS (Corpus): The corpus; pair 0 is the first line of the file.
     RAISES (SapbertError): If the pairs are not usable, the folder is no corpus, or a
         file in it is missing or cut.

@@ -94,7 +94,6 @@ def list_members(path: Path, members: str) -> list[WordList]:
 def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
     """Return files and the files in zips, in this order.
 
-    paths (Sequence[Path]): Files and zips.
     members (str): Pattern of the names of files in a zip.
     RAISES (SapbertError): If a file is missing, or a zip is damaged or has no such
         files.
@@ -160,9 +159,6 @@ def read_translations(
     The first line that is not blank decides the separator: a tab, or, if it has none,
     white space, as in MUSE's files, where both sides are one word.
 
-    file (WordList): The file.
-    on_error (str): "fail", or "skip" to count bad lines.
-    report (Report): Counts; updated.
     YIELDS (Translation): Both sides of each line, with single blanks.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
@@ -195,9 +191,7 @@ def filter_translations(
 ) -> Iterator[Translation]:
     """Yield the translations that training can use, and count the others.
 
-    translations (Iterator[Translation]): Translations.
     known (set[int]): Hashes of earlier translations; updated.
-    report (Report): Counts; updated.
     YIELDS (Translation): Two texts with a letter or digit that differ in more than
         case, each pair once in either direction.
     """
@@ -247,9 +241,7 @@ def write_translation_pairs(
 ) -> Report:
     """Write the translations of all files as pairs, each with its own id.
 
-    files (Sequence[WordList]): From `list_files`.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    choice (Choice): Which translations.
     on_error (str): "fail", or "skip" to count bad lines.
     RETURNS (Report): Counts; `concepts` is the number of pairs.
     RAISES (SapbertError): With file and line, at the first bad line; if a language is

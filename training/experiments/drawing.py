@@ -20,10 +20,8 @@ def draw_names(
 ) -> Any:
     """Draw the names of some concepts by t-SNE, one plot for each encoder.
 
-    titles (Sequence[str]): Titles of the concepts.
     labels (np.ndarray): The concept of each name. Shape: (names,).
     vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
-    seed (int): Seed of t-SNE.
     RETURNS (Figure): The figure.
     SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
     """
@@ -62,10 +60,8 @@ def draw_cosines(
 ) -> Any:
     """Draw histograms of cosines of a batch: positives and negatives, all and mined.
 
-    names (Sequence[str]): The batch.
     labels (np.ndarray): The concept of each name. Shape: (names,).
     vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
-    margin (float): Margin of the miner.
     RETURNS (Figure): Two plots for each encoder.
     SOURCE: Liu et al. (2021), Figure 3.
     """

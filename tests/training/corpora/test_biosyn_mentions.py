@@ -242,9 +242,7 @@ def test_biosyn_mentions_prints_errors(
     assert {path.name for path in Path().iterdir()} == {"corpus.txt", "concepts.jsonl"}
 
 
-def test_biosyn_mentions_of_a_real_corpus(
-    data_file: Callable[[str], Path],
-) -> None:
+def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> None:
     from spacy_sapbert.vocabularies.biosyn import read_biosyn
     from training.corpora.registry import read_corpus
 

@@ -20,9 +20,7 @@ def write_mentions(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_pair_mentions_has_every_other_name_of_the_concept(
-    tmp_path: Path,
-) -> None:
+def test_pair_mentions_has_every_other_name_of_the_concept(tmp_path: Path) -> None:
     mentions = write_mentions(
         tmp_path / "train.txt",
         "mi||C1",

@@ -173,10 +173,7 @@ BY_HAND = [
     (make_cosine_loss, 0.4 + 0.8),
     (make_triplet_loss, math.sqrt(0.8) - math.sqrt(0.4) + 0.2),
     (make_nca_loss, math.log(1 + math.exp(20 * (0.8 - 0.4)))),
-    (
-        make_lifted_structure_loss,
-        (0.5 - math.sqrt(0.4) + math.sqrt(0.8)) ** 2 / 2,
-    ),
+    (make_lifted_structure_loss, (0.5 - math.sqrt(0.4) + math.sqrt(0.8)) ** 2 / 2),
     (make_info_nce_loss, math.log(1 + math.exp((0.8 - 0.6) / 0.07))),
     (
         make_circle_loss,

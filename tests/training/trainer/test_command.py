@@ -15,20 +15,13 @@ import torch
 from safetensors.torch import load_file
 
 from training.trainer.settings import DEFAULT_CONFIG
-from training.trainer.supervisor import KILLED, hold_lock
+from training.trainer.supervisor import KILLED, SUPERVISED, hold_lock
 
 ROOT = Path(__file__).parents[3]
 
 
 def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "training",
-        "train",
-        str(pairs),
-        str(encoder),
-    ]
+    command = [sys.executable, "-m", "training", "train", str(pairs), str(encoder)]
     for key, value in settings.items():
         command += [f"--{key}", str(value)]
     return [*command, "--threads", "1"]
@@ -46,28 +39,30 @@ def worker_of(supervisor: int) -> int:
     return int(children[0]) if children else 0
 
 
-def kill_somewhere(command: list[str], encoder: Path, *, times: int) -> None:
-    """Start a run and kill its training process after a checkpoint, several times."""
+def read_state(path: Path) -> bytes:
+    """Return the content of a checkpoint's state.json; empty while there is none."""
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    return b""
+
+
+def kill_somewhere(command: list[str], encoder: Path) -> None:
+    """Start a run, and kill its training process some time after a checkpoint.
+
+    A checkpoint that the run before wrote in its last moments does not count.
+    """
     state = encoder.with_name(f"{encoder.name}-checkpoint") / "state.json"
-    chance = random.Random()
-    before = ""
-    for _ in range(times):
-        killed = subprocess.Popen(command, cwd=ROOT)
-        deadline = time.monotonic() + 120
-        # until it has come farther than the one before, and then a little more
-        while time.monotonic() < deadline:
-            now = ""
-            with suppress(FileNotFoundError):  # while the checkpoint is replaced
-                now = state.read_text("utf8")
-            if now and now != before:
-                break
-            time.sleep(0.005)
-        before = now
-        time.sleep(chance.random() * 0.3)
+    before = read_state(state)
+    killed = subprocess.Popen(command, cwd=ROOT)
+    wait_for(
+        lambda: killed.poll() is not None or read_state(state) not in (b"", before)
+    )
+    time.sleep(random.random() * 0.3)
+    if worker := worker_of(killed.pid):
         with suppress(ProcessLookupError):
-            os.kill(worker_of(killed.pid) or killed.pid, signal.SIGKILL)
-        if killed.wait() != KILLED + signal.SIGKILL:
-            break  # it was quicker
+            os.kill(worker, signal.SIGKILL)
+    # 0 if the run was quicker
+    assert killed.wait(timeout=60) in (0, KILLED + signal.SIGKILL)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -107,7 +102,8 @@ def test_train_killed_at_random_steps_equals_an_unbroken_run(
 ) -> None:
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
-    kill_somewhere(command, encoder, times=2)
+    kill_somewhere(command, encoder)
+    kill_somewhere(command, encoder)
     subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
     assert equal_weights(encoder, unbroken)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
@@ -127,7 +123,7 @@ def test_train_on_all_files_killed_equals_an_unbroken_run(
     }
     encoders = [tmp_path / name / "encoder" for name in ("unbroken", "killed")]
     commands = [make_command(pairs_file, each, settings) for each in encoders]
-    kill_somewhere(commands[1], encoders[1], times=1)
+    kill_somewhere(commands[1], encoders[1])
     assert not encoders[1].exists()
     for command in commands:
         subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
@@ -206,6 +202,21 @@ def test_train_whose_supervisor_is_killed_saves_before_the_same_command_resumes(
     subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
     assert equal_weights(encoder, unbroken)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
+
+
+def test_train_whose_supervisor_ended_before_its_start_writes_nothing(
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
+) -> None:
+    command = make_command(pairs_file, tmp_path / "encoder", small_settings)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, SUPERVISED: "1"},
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert done.returncode == 130
+    assert not any(tmp_path.iterdir())
 
 
 def test_hold_lock_waits_for_another_process(tmp_path: Path) -> None:

@@ -97,11 +97,7 @@ def test_train_in_two_processes_equals_one_process(
         assert start(count, arguments + as_arguments(settings)) == [0] * count
     one, two, base = (
         load_file(folder / "model.safetensors")
-        for folder in (
-            tmp_path / "encoder-1",
-            tmp_path / "encoder-2",
-            quiet_encoder,
-        )
+        for folder in (tmp_path / "encoder-1", tmp_path / "encoder-2", quiet_encoder)
     )
     moved = max(float((one[key] - base[key]).abs().max()) for key in base)
     assert moved > 1e-3
