@@ -38,7 +38,7 @@ COMMANDS = {
         "training.data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"
     ),
     "finetune-pairs": CommandInfo(
-        "training.data.finetune_pairs:finetune_pairs_command",
+        "training.data.training_mentions:finetune_pairs_command",
         "mentions.tsv + concepts.jsonl -> pairs.tsv",
     ),
     "translation-pairs": CommandInfo(
@@ -53,7 +53,7 @@ COMMANDS = {
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
     ),
     "add-mentions": CommandInfo(
-        "training.data.add_mentions:add_mentions_command",
+        "training.data.training_mentions:add_mentions_command",
         "concepts.jsonl + mentions.tsv -> concepts.jsonl with the mentions as names",
     ),
     "hold-out": CommandInfo(

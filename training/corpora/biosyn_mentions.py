@@ -1,14 +1,11 @@
 """Annotated corpus → mentions.tsv, preprocessed as by BioSyn."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from tqdm import tqdm
-from wasabi import msg
 
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
@@ -24,6 +21,7 @@ from training.corpora.composites import split_composite
 from training.corpora.convert import TABLE_SUFFIXES, write_table
 from training.corpora.registry import FORMATS, GoldDocument, GoldSpan, read_corpus
 from training.errors import Errors, SapbertError, check_choice
+from training.reporting import print_counts, show_progress
 
 MOST_ROUNDS = 3  # long forms with short forms in them
 PART_IDS = ("own", "all")
@@ -256,12 +254,10 @@ def biosyn_mentions_command(
     documents = read_corpus(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )
-    bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+    bar = show_progress(documents, "docs", quiet=quiet)
     steps = Steps(abbreviations, composites, part_ids)
     with write_atomically(output) as file:
         write_table(preprocess_documents(bar, counts, steps, known), file, counts)
         if not counts["written"]:
             raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
-    if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
-        msg.good(f"Wrote {output}")
+    print_counts(counts, output, quiet=quiet)

@@ -2,15 +2,12 @@
 
 import re
 import string
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import typer
-from tqdm import tqdm
-from wasabi import msg
 
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
@@ -19,6 +16,7 @@ from spacy_sapbert.vocabularies.concepts import (
     write_concepts,
 )
 from training.errors import Errors, SapbertError
+from training.reporting import print_counts, show_progress
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
 COUNTED = (
@@ -73,12 +71,6 @@ def biosyn_names_command(
     corpus/ncbi/concepts.jsonl
     """
     counts: Counter[str] = Counter()
-    bar = tqdm(
-        read_concepts(concepts),
-        unit=" concepts",
-        disable=quiet or not sys.stderr.isatty(),
-    )
+    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
     write_concepts(output, preprocess_concepts(bar, counts))
-    if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
-        msg.good(f"Wrote {output}")
+    print_counts(counts, output, quiet=quiet)

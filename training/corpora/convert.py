@@ -1,19 +1,17 @@
 """Annotated corpus → mentions.tsv, or DocBin of gold Docs."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import typer
-from tqdm import tqdm
-from wasabi import msg
 
 from spacy_sapbert.formats.gold import choose_kb_id
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
 from training.errors import Errors, SapbertError
+from training.reporting import print_counts, show_progress
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -244,10 +242,8 @@ def convert_command(
     documents = read_corpus(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )
-    bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+    bar = show_progress(documents, "docs", quiet=quiet)
     counts = convert_corpus(
         bar, output, lang=lang, label=label, linked_only=linked_only
     )
-    if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
-        msg.good(f"Wrote {output}")
+    print_counts(counts, output, quiet=quiet)

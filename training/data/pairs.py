@@ -4,13 +4,11 @@ import json
 import math
 import random
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import typer
-from tqdm import tqdm
 from wasabi import msg
 
 from spacy_sapbert.system.writing import write_atomically
@@ -18,6 +16,7 @@ from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
 from training.data.tokenized_pairs import hash_text
 from training.errors import Errors, SapbertError
+from training.reporting import show_progress
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
 ConceptNames = tuple[str, list[str]]  # CUI and names
@@ -152,10 +151,8 @@ def pairs_command(
     Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
     --languages ENG,FIN
     """
-    concepts: Iterable[Concept] = tqdm(
-        read_concepts(concepts_path),
-        unit=" concepts",
-        disable=quiet or not sys.stderr.isatty(),
+    concepts: Iterable[Concept] = show_progress(
+        read_concepts(concepts_path), "concepts", quiet=quiet
     )
     if languages != "all":
         chosen = [language.strip() for language in languages.split(",")]
