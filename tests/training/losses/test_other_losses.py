@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss, normalize
 
 from training.losses.miners import make_no_miner, make_triplet_miner
+from training.losses.multi_similarity import make_multi_similarity_loss
 from training.losses.other_losses import (
     make_circle_loss,
     make_cosine_loss,
@@ -27,6 +28,7 @@ MINERS = {
     "none": make_no_miner(),
 }
 FACTORIES = [
+    make_multi_similarity_loss,
     make_cosine_loss,
     make_triplet_loss,
     make_nca_loss,

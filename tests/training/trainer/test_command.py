@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
-from training.trainer.settings import DEFAULT_CONFIG
 from training.trainer.supervisor import KILLED, SUPERVISED, hold_lock
 
 ROOT = Path(__file__).parents[3]
@@ -28,8 +25,8 @@ def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[s
 
 
 def equal_weights(one: Path, other: Path) -> bool:
-    a, b = (load_file(path / "model.safetensors") for path in (one, other))
-    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+    a, b = ((path / "model.safetensors").read_bytes() for path in (one, other))
+    return a == b
 
 
 def worker_of(supervisor: int) -> int:
@@ -107,30 +104,6 @@ def test_train_killed_at_random_steps_equals_an_unbroken_run(
     subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
     assert equal_weights(encoder, unbroken)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
-
-
-def test_train_on_all_files_killed_equals_an_unbroken_run(
-    pairs_file: Path,
-    forest: dict[str, str],
-    long_settings: dict[str, Any],
-    tmp_path: Path,
-) -> None:
-    settings = {
-        **long_settings,
-        **forest,
-        "config": DEFAULT_CONFIG.with_name("hierarchy.cfg"),
-        "training.epochs": 16,  # of 15 steps, mixed of pairs, relations and families
-    }
-    encoders = [tmp_path / name / "encoder" for name in ("unbroken", "killed")]
-    commands = [make_command(pairs_file, each, settings) for each in encoders]
-    kill_somewhere(commands[1], encoders[1])
-    assert not encoders[1].exists()
-    for command in commands:
-        subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True)
-    one, other = ((folder / "model.safetensors").read_bytes() for folder in encoders)
-    assert one == other
-    lines = (encoders[1] / "training.jsonl").read_text("utf8").splitlines()
-    assert [json.loads(line)["step"] for line in lines] == list(range(1, 241))
 
 
 def test_train_interrupted_saves_and_can_be_repeated(
