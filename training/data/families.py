@@ -17,8 +17,7 @@ from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
-from training.data.pairs import ConceptNames, NameTable, Pair, distinct_names
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import ConceptNames, NameTable, Pair, distinct_names, hash_text
 from training.errors import Errors, SapbertError
 
 

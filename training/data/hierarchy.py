@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 
 FAMILY = 3  # lines of a family: an anchor, a sibling, a parent or child
 

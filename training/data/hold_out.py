@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 from training.errors import Errors, SapbertError
 
 

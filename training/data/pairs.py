@@ -1,5 +1,6 @@
 """concepts.jsonl → pairs.tsv: on each line a concept and two of its names."""
 
+import hashlib
 import json
 import math
 import random
@@ -11,15 +12,21 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
-from training.data.tokenized_pairs import hash_text
 from training.errors import Errors, SapbertError
 from training.reporting import show_progress
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
 ConceptNames = tuple[str, list[str]]  # CUI and names
+
+
+def hash_text(text: str) -> int:
+    """Return a 64-bit hash of a text, equal in all processes, signed for torch."""
+    digest = hashlib.blake2b(text.encode("utf8"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def distinct_names(concept: Concept) -> list[str]:
@@ -29,6 +36,20 @@ def distinct_names(concept: Concept) -> list[str]:
         name = " ".join(alias.split())
         names.setdefault(name.lower(), name)
     return [names[key] for key in sorted(names)]
+
+
+def read_pairs(path: Path) -> Iterator[list[str]]:
+    """Yield the three fields of each line of pairs.tsv, plain or `.gz`.
+
+    RAISES (SapbertError): With file and line, if a line does not have three fields.
+    """
+    for line_number, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise SapbertError(
+                Errors.E603.format(path=path, line=line_number, fields=len(fields))
+            )
+        yield fields
 
 
 class NameTable:

@@ -16,8 +16,7 @@ from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
-from training.data.pairs import NameTable, Pair
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import NameTable, Pair, hash_text
 from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")

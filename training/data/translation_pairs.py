@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from heapq import heappushpop
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
@@ -111,8 +112,7 @@ def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
 def find_languages(file: Path) -> tuple[str, str] | None:
     """Return the two languages in the name of a file, or else of its folder.
 
-    file (Path): E.g. `en-fi.txt`, `fi-bg.train.5000.cc.trans`, `en-fi/words.tsv`. The
-        last hyphen between two codes counts.
+    The last hyphen between two codes counts: `en-fr/yacle.test.freq.2k.fr-en.tsv`.
     """
     for name in (file.name, file.parent.name):
         if found := LANGUAGES.findall(name):
@@ -162,7 +162,6 @@ def read_translations(
     YIELDS (Translation): Both sides of each line, with single blanks.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
-    separator: str | None = None
     tabs: bool | None = None
     lines = read_good_lines(
         file.path, on_error=on_error, report=report, blocks=file.blocks()
@@ -173,8 +172,7 @@ def read_translations(
             continue
         if tabs is None:
             tabs = "\t" in line
-            separator = "\t" if tabs else None
-        sides = [clean_name(side) for side in line.split(separator)]
+        sides = [clean_name(side) for side in line.split("\t" if tabs else None)]
         if len(sides) != 2 or not all(sides):
             if on_error == "fail":
                 between = "a tab" if tabs else "white space"
@@ -253,13 +251,10 @@ def write_translation_pairs(
     known: set[int] = set()
     chosen = filter_files(files, choice.languages, report)
     report.counts["files"] = len(chosen)
-    translations: Iterator[Translation] = (
-        translation
-        for file in chosen
-        for translation in filter_translations(
-            read_translations(file, on_error=on_error, report=report), known, report
-        )
+    read = (
+        read_translations(each, on_error=on_error, report=report) for each in chosen
     )
+    translations = filter_translations(chain.from_iterable(read), known, report)
     if choice.sample:
         translations = sample_translations(translations, choice, report)
     with write_atomically(path) as output:

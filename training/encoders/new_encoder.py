@@ -19,7 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.system.writing import write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from training.data.tokenized_pairs import read_pairs
+from training.data.pairs import read_pairs
 from training.encoders.wordpieces import INSIDE, SPECIAL, learn_pieces, make_tokenizer
 from training.errors import Errors, SapbertError
 

@@ -12,9 +12,8 @@ import numpy as np
 from spacy_sapbert.vocabularies.concepts import Concept
 from training.data.families import draw_one, draw_sibling
 from training.data.hierarchy import Hierarchy, compute_distances
-from training.data.pairs import ConceptNames, NameTable, distinct_names
+from training.data.pairs import ConceptNames, NameTable, distinct_names, hash_text
 from training.data.relations import Relation
-from training.data.tokenized_pairs import hash_text
 
 TRIES = 20  # to draw a concept with the right distance
 

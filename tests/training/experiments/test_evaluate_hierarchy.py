@@ -13,7 +13,7 @@ from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_co
 from training.__main__ import app
 from training.data.hierarchy import compute_distances, read_hierarchy
 from training.data.hold_out import hold_out
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 from training.experiments.evaluate_hierarchy import (
     area_under_curve,
     compare_names,
