@@ -14,11 +14,17 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
-from training.data.pairs import ConceptNames, NameTable, Pair, distinct_names, hash_text
-from training.errors import Errors, SapbertError
+from training.data.pairs import (
+    ConceptNames,
+    NameTable,
+    Pair,
+    distinct_names,
+    hash_text,
+    write_lines,
+)
+from training.errors import Errors
 
 
 def draw_one(
@@ -100,15 +106,11 @@ def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[st
         families.
     RAISES (SapbertError): If no concept has a relative in the file.
     """
-    with open_temporary_db() as scratch, write_atomically(path) as file:
+    with open_temporary_db() as scratch:
         table = NameTable(scratch)
         hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
-        lines = 0
-        for pair in iter_families(concepts_path, hierarchy, table, seed=seed):
-            file.write("\t".join(pair).encode("utf8") + b"\n")
-            lines += 1
-        if not lines:
-            raise SapbertError(Errors.E756.format(path=concepts_path))
+        pairs = iter_families(concepts_path, hierarchy, table, seed=seed)
+        lines = write_lines(pairs, path, lambda: Errors.E756.format(path=concepts_path))
         return {
             "concepts": table.count,
             "steps": len(hierarchy.children),

@@ -5,7 +5,7 @@ import json
 import math
 import random
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -129,6 +129,24 @@ def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator
         yield concept.cui, names[one], names[other]
 
 
+def write_lines(
+    pairs: Iterable[Pair], path: Path, describe_empty: Callable[[], str]
+) -> int:
+    """Write pairs, tab-separated, to a file; return their number.
+
+    describe_empty (Callable[[], str]): Returns the message if there are no pairs.
+    RAISES (SapbertError): If there are no pairs; no file is written.
+    """
+    count = 0
+    with write_atomically(path) as file:
+        for pair in pairs:
+            file.write("\t".join(pair).encode("utf8") + b"\n")
+            count += 1
+        if not count:
+            raise SapbertError(describe_empty())
+    return count
+
+
 def write_pairs(
     concepts: Iterable[Concept], path: Path, *, most: int = 50, seed: int = 0
 ) -> dict[str, int]:
@@ -139,20 +157,22 @@ def write_pairs(
         names (`paired`), and of concepts with more pairs than `most` (`trimmed`).
     RAISES (SapbertError): If no concept has two names.
     """
-    counts = dict.fromkeys(("concepts", "names", "paired", "trimmed", "pairs"), 0)
-    with write_atomically(path) as file:
+    counts = dict.fromkeys(("concepts", "names", "paired", "trimmed"), 0)
+
+    def iter_pairs() -> Iterator[Pair]:
         for concept in concepts:
             names = len(distinct_names(concept))
             counts["concepts"] += 1
             counts["names"] += names
             counts["paired"] += names > 1
             counts["trimmed"] += names * (names - 1) // 2 > most
-            for pair in sample_pairs(concept, most=most, seed=seed):
-                file.write("\t".join(pair).encode("utf8") + b"\n")
-                counts["pairs"] += 1
-        if not counts["pairs"]:
-            raise SapbertError(Errors.E602.format(concepts=counts["concepts"]))
-    return counts
+            yield from sample_pairs(concept, most=most, seed=seed)
+
+    def describe_empty() -> str:
+        return Errors.E602.format(concepts=counts["concepts"])
+
+    pairs = write_lines(iter_pairs(), path, describe_empty)
+    return {**counts, "pairs": pairs}
 
 
 def pairs_command(

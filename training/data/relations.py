@@ -12,11 +12,10 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
-from training.data.pairs import NameTable, Pair, hash_text
+from training.data.pairs import NameTable, Pair, hash_text, write_lines
 from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
@@ -101,14 +100,7 @@ def write_relations(
         kept=None if kept is None else set(kept),
         seed=seed,
     )
-    count = 0
-    with write_atomically(path) as file:
-        for pair in pairs:
-            file.write("\t".join(pair).encode("utf8") + b"\n")
-            count += 1
-        if not count:
-            raise SapbertError(Errors.E760.format(path=relations_path))
-    return count
+    return write_lines(pairs, path, lambda: Errors.E760.format(path=relations_path))
 
 
 def relations_command(

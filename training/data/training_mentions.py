@@ -12,9 +12,8 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
     read_mentions,
 )
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.pairs import Pair, distinct_names
+from training.data.pairs import Pair, distinct_names, write_lines
 from training.errors import Errors, SapbertError
 from training.reporting import print_counts, show_progress
 
@@ -98,13 +97,11 @@ def write_finetune_pairs(
     golds = (gold for each in mentions_paths for gold in read_mentions(each))
     mentions = group_mentions(golds, aliases, counts)
     found: set[str] = set()
-    pairs = 0
-    with write_atomically(path) as file:
-        for pair in pair_mentions(concepts, mentions, aliases, found):
-            file.write("\t".join(pair).encode("utf8") + b"\n")
-            pairs += 1
-        if not pairs:
-            raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
+    pairs = write_lines(
+        pair_mentions(concepts, mentions, aliases, found),
+        path,
+        lambda: Errors.E619.format(mentions=counts["mentions"]),
+    )
     return {
         **counts,
         "distinct mentions and ids": sum(len(texts) for texts in mentions.values()),

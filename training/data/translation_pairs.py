@@ -7,7 +7,7 @@ the languages of an encoder.
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from heapq import heappushpop
@@ -19,10 +19,9 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
-from training.data.pairs import hash_text
+from training.data.pairs import hash_text, write_lines
 from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
@@ -185,14 +184,14 @@ def read_translations(
 
 
 def filter_translations(
-    translations: Iterator[Translation], known: set[int], report: Report
+    translations: Iterable[Translation], report: Report
 ) -> Iterator[Translation]:
     """Yield the translations that training can use, and count the others.
 
-    known (set[int]): Hashes of earlier translations; updated.
     YIELDS (Translation): Two texts with a letter or digit that differ in more than
         case, each pair once in either direction.
     """
+    known: set[int] = set()  # hashes
     for one, other in translations:
         first, second = sorted((one.lower(), other.lower()))
         key = hash_text(f"{first}\t{second}")
@@ -248,23 +247,24 @@ def write_translation_pairs(
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     report = Report(path=", ".join(str(file.path) for file in files))
-    known: set[int] = set()
     chosen = filter_files(files, choice.languages, report)
     report.counts["files"] = len(chosen)
     read = (
         read_translations(each, on_error=on_error, report=report) for each in chosen
     )
-    translations = filter_translations(chain.from_iterable(read), known, report)
+    translations = filter_translations(chain.from_iterable(read), report)
     if choice.sample:
         translations = sample_translations(translations, choice, report)
-    with write_atomically(path) as output:
-        for one, other in translations:
-            report.concepts += 1
-            line = f"translation:{report.concepts:06}\t{one}\t{other}\n"
-            output.write(line.encode("utf8"))
-        if not report.concepts:
-            dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
-            raise SapbertError(Errors.E773.format(dropped=dropped or "nothing"))
+    pairs = (
+        (f"translation:{number:06}", one, other)
+        for number, (one, other) in enumerate(translations, start=1)
+    )
+
+    def describe_empty() -> str:
+        dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
+        return Errors.E773.format(dropped=dropped or "nothing")
+
+    report.concepts = write_lines(pairs, path, describe_empty)
     return report
 
 
