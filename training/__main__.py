@@ -65,11 +65,11 @@ COMMANDS = {
         "annotated corpus -> mentions.tsv or docs.spacy",
     ),
     "biosyn-names": CommandInfo(
-        "training.corpora.biosyn_names:biosyn_names_command",
+        "training.corpora.biosyn:biosyn_names_command",
         "concepts.jsonl -> concepts.jsonl with BioSyn's preprocessing",
     ),
     "biosyn-mentions": CommandInfo(
-        "training.corpora.biosyn_mentions:biosyn_mentions_command",
+        "training.corpora.biosyn:biosyn_mentions_command",
         "annotated corpus -> mentions.tsv with BioSyn's preprocessing",
     ),
     "train": CommandInfo(

@@ -24,6 +24,19 @@ LABEL = "ENTITY"
 BLANKS = str.maketrans("\t\n\r", "   ")
 
 
+CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
+FORMAT = typer.Option(..., help=f"One of {', '.join(FORMATS)}.")
+PREFIX = typer.Option(
+    "", help="Add to ids without a colon, e.g. MESH:", show_default=False
+)
+DROP_PREFIX = typer.Option("", help="Remove from ids, e.g. UMLS:", show_default=False)
+BARS_JOIN_PARTS = typer.Option(
+    None,
+    "--bars-join-parts/--bars-are-alternatives",
+    help="A|B means A and B, or A or B. [as the format]",
+)
+
+
 def keep_linked(document: GoldDocument) -> GoldDocument:
     """Return a document with only the mentions of exactly one concept."""
     spans = [span for span in document.spans if len(span.parts) == 1]
@@ -186,22 +199,14 @@ def convert_corpus(
 
 
 def convert_command(
-    corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
-    format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
+    corpus: Path = CORPUS,
+    format: str = FORMAT,
     output: Path = typer.Option(
         ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
     ),
-    prefix: str = typer.Option(
-        "", help="Add to ids without a colon, e.g. MESH:", show_default=False
-    ),
-    drop_prefix: str = typer.Option(
-        "", help="Remove from ids, e.g. UMLS:", show_default=False
-    ),
-    bars_join_parts: bool | None = typer.Option(
-        None,
-        "--bars-join-parts/--bars-are-alternatives",
-        help="A|B means A and B, or A or B. [as the format]",
-    ),
+    prefix: str = PREFIX,
+    drop_prefix: str = DROP_PREFIX,
+    bars_join_parts: bool | None = BARS_JOIN_PARTS,
     split_composites: bool | None = typer.Option(
         None,
         "--split-composites/--whole-composites",

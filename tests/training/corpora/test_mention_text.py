@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.corpora.composites import SEPARATOR, split_composite
+from training.corpora.mention_text import SEPARATOR, split_composite
 
 
 @pytest.mark.parametrize(
