@@ -35,8 +35,8 @@ from training.corpora.convert import (
 )
 from training.corpora.mention_text import expand_abbreviations, split_composite
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
+from training.data.reporting import print_counts, show_progress
 from training.errors import Errors, SapbertError, check_choice
-from training.reporting import print_counts, show_progress
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
 COUNTED_NAMES = (

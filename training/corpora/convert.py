@@ -10,8 +10,8 @@ import typer
 from spacy_sapbert.formats.gold import choose_kb_id
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
+from training.data.reporting import print_counts, show_progress
 from training.errors import Errors, SapbertError
-from training.reporting import print_counts, show_progress
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -16,8 +16,8 @@ from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
+from training.data.reporting import show_progress
 from training.errors import Errors, SapbertError
-from training.reporting import show_progress
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
 ConceptNames = tuple[str, list[str]]  # CUI and names

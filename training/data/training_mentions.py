@@ -14,8 +14,8 @@ from spacy_sapbert.evaluation.gold_mentions import (
 )
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.pairs import Pair, distinct_names, write_lines
+from training.data.reporting import print_counts, show_progress
 from training.errors import Errors, SapbertError
-from training.reporting import print_counts, show_progress
 
 MENTIONS = typer.Argument(
     ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
