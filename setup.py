@@ -68,10 +68,12 @@ setup(
             "sapbert_abbreviations = "
             "spacy_sapbert.pipeline.abbreviation_detector:make_sapbert_abbreviations",
             "sapbert_linker = spacy_sapbert.pipeline.linker:make_sapbert_linker",
-            "sapbert_mentions = spacy_sapbert.pipeline.mention_detector:make_sapbert_mentions",
+            "sapbert_mentions = "
+            "spacy_sapbert.pipeline.mention_detector:make_sapbert_mentions",
         ],
         "spacy_scorers": [
-            "spacy-sapbert.linker_scorer.v1 = spacy_sapbert.pipeline.scorer:make_linker_scorer",
+            "spacy-sapbert.linker_scorer.v1 = "
+            "spacy_sapbert.pipeline.scorer:make_linker_scorer",
         ],
         "spacy_architectures": [
             "spacy-sapbert.OpenVinoEncoder.v1 = "

@@ -1,12 +1,9 @@
-"""What runs an encoder fastest on a CPU: names a second, nearness, accuracy.
+"""Engines of the encoder on a CPU: names a second, cosines, accuracy.
 
-    python -m benchmarks.engines models/minilm concepts.jsonl --pooling mean
-        --mentions bc5cdr_disease.dev.tsv.gz --aliases aliases.tsv.gz
-
-All engines get the same wordpieces in the same batches and take turns. "transformers"
-is the plain forward pass: what PyTorch takes longer is the share of spacy-transformers.
-ONNX Runtime, which this project does not use, takes part where it is installed (`pip
-install onnx onnxruntime`): in float32, and with weights and inputs of products in int8.
+All engines get the same token ids in the same batches and take turns. "transformers"
+is the plain forward pass: the difference from PyTorch is the cost of
+spacy-transformers. ONNX Runtime, which this project does not use, is measured where it
+is installed (`pip install onnx onnxruntime`): in float32 and in int8.
 """
 
 import random
@@ -14,7 +11,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from benchmarks.machine import machine_line
+from benchmarks.common import machine_line, print_table
 from spacy_sapbert.encoder.engines.openvino_engine import FOLDER
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -42,7 +39,6 @@ from spacy_sapbert.encoder.name_encoder import (
     use_engine,
 )
 from spacy_sapbert.encoder.openvino_export import export_encoder
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.accuracy import Answer
 from spacy_sapbert.evaluation.gold_mentions import read_aliases
 from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
@@ -55,70 +51,58 @@ from spacy_sapbert.evaluation.score_mentions import (
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
 OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")
-OTHERS = ("onnxruntime float32", "onnxruntime int8")
 PLAIN = "transformers float32"
-PAUSE = 0.5  # seconds
-NAMES_TO_WAKE = 64
+PAUSE = 0.5  # seconds in which the threads of the engine before stop spinning
+WARM_UP = 64  # names
 SETTINGS = EvaluationSettings(ks=(1,))
 
+States = Callable[[np.ndarray, np.ndarray], torch.Tensor]  # ids, mask → token states
 
-class PlainEngine:
-    """An `Engine` of transformers alone, for comparison.
 
-    encoder (Path): The encoder folder.
-    original (Any): An engine with the same tokenizer and width.
-    """
+class OtherEngine:
+    """An `Engine` for comparison, with the tokenizer and width of `original`."""
 
-    def __init__(self, encoder: Path, original: Any) -> None:
-        _, self.model = load_encoder(str(encoder))
+    def __init__(self, states: States, original: Any) -> None:
+        self.states = states
         self.tokenizer, self.width = original.tokenizer, original.width
 
-    def states(self, ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
-        """See `Engine.states`."""
+
+def load_transformers(encoder: Path) -> States:
+    """Load an encoder with transformers alone."""
+    _, model = load_encoder(str(encoder))
+
+    def states(ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
         inputs = torch.from_numpy(ids), torch.from_numpy(mask)
-        found: torch.Tensor = self.model(*inputs).last_hidden_state
-        return found
+        output: torch.Tensor = model(*inputs).last_hidden_state
+        return output
+
+    return states
 
 
-class OnnxEngine:
-    """An `Engine` of ONNX Runtime, for comparison.
+def load_onnx(path: Path) -> States:
+    """Load a graph with ONNX Runtime."""
+    import onnxruntime
 
-    path (Path): The graph.
-    original (Any): An engine with the same tokenizer and width.
-    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    providers = ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(str(path), options, providers=providers)
 
-    def __init__(self, path: Path, original: Any) -> None:
-        import onnxruntime
+    def states(ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(session.run(["states"], {"ids": ids, "mask": mask})[0])
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        self.session = onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
-        self.tokenizer, self.width = original.tokenizer, original.width
-
-    def states(self, ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
-        """See `Engine.states`."""
-        (found,) = self.session.run(["states"], {"ids": ids, "mask": mask})
-        return torch.from_numpy(found)
+    return states
 
 
 def export_onnx(encoder: Path, folder: Path) -> dict[str, Path]:
-    """Write an encoder as ONNX Runtime reads it.
-
-    encoder (Path): The encoder folder.
-    folder (Path): Where to write.
-    RETURNS (dict[str, Path]): The graphs, by name of the engine; none if ONNX is not
-        installed.
-    """
+    """Write an encoder as ONNX graphs, in float32 and int8, if ONNX is installed."""
     try:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError:
         return {}
     _, model = load_encoder(str(encoder))
     model.config.return_dict = False
-    paths = {name: folder / f"{name.split()[1]}.onnx" for name in OTHERS}
-    whole, small = paths.values()
+    full, small = folder / "float32.onnx", folder / "int8.onnx"
     sizes = {0: "names", 1: "length"}
     ones = torch.ones((2, 6), dtype=torch.int64)
     with warnings.catch_warnings(), torch.no_grad():
@@ -126,57 +110,42 @@ def export_onnx(encoder: Path, folder: Path) -> dict[str, Path]:
         torch.onnx.export(
             model,
             (ones, ones),
-            str(whole),
+            str(full),
             input_names=["ids", "mask"],
             output_names=["states", "pooled"],
             dynamic_axes={"ids": sizes, "mask": sizes, "states": sizes},
             dynamo=False,
         )
-        quantize_dynamic(whole, small, weight_type=QuantType.QInt8)
-    return paths
+        quantize_dynamic(full, small, weight_type=QuantType.QInt8)
+    return {"onnxruntime float32": full, "onnxruntime int8": small}
 
 
-def open_all(encoder: str, settings: EncoderSettings, work: Path) -> dict[str, Any]:
-    """Open an encoder in every engine.
-
-    encoder (str): A folder or a hub id.
-    settings (EncoderSettings): How it is run.
-    work (Path): Where to export it.
-    RETURNS (dict[str, NameModel]): By name.
-    """
+def open_engines(
+    encoder: str, settings: EncoderSettings, work: Path
+) -> dict[str, NameModel]:
+    """Open an encoder in every engine; `work` is a folder for its exports."""
     folder = work / "encoder"
     (folder / FOLDER).mkdir(parents=True)
     save_encoder(folder, *load_encoder(encoder), settings)
     export_encoder(folder, folder / FOLDER, settings)
-    opened: dict[str, NameModel] = {}
+    models: dict[str, NameModel] = {}
     for name in OURS:
         engine, precision = name.split()
-        opened[name] = create_encoder(engine, precision=precision)
-        open_encoder(opened[name], folder, settings=settings)
-    original = opened[OURS[0]].attrs["engine"]
-    opened[PLAIN] = create_encoder()
-    use_engine(opened[PLAIN], PlainEngine(folder, original), settings)
-    for name, path in export_onnx(folder, work).items():
-        opened[name] = create_encoder()
-        use_engine(opened[name], OnnxEngine(path, original), settings)
-    return opened
+        models[name] = create_encoder(engine, precision=precision)
+        open_encoder(models[name], folder, settings=settings)
+    others = {PLAIN: load_transformers(folder)}
+    others |= {name: load_onnx(p) for name, p in export_onnx(folder, work).items()}
+    for name, states in others.items():
+        models[name] = create_encoder()
+        original = models[OURS[0]].attrs["engine"]
+        use_engine(models[name], OtherEngine(states, original), settings)
+    return models
 
 
 def measure_accuracy(
-    model: NameModel,
-    dictionary: Dictionary,
-    mentions: Sequence[Path],
-    aliases: dict[str, str],
-) -> list[float]:
-    """Link gold mentions to a dictionary by exact search; all by the same engine.
-
-    model (NameModel): The encoder.
-    dictionary (Dictionary): What they are linked to.
-    mentions (Sequence[Path]): Files of gold mentions.
-    aliases (dict[str, str]): Ids that another one stands for.
-    RETURNS (list[float]): Acc@1 by concepts of each file, ties counted with their
-        probability, 0 to 1.
-    """
+    model: NameModel, dictionary: Dictionary, path: Path, aliases: dict[str, str]
+) -> float:
+    """Return Acc@1 by concepts of exact search, ties expected; all by one engine."""
     names = model.predict(list(dictionary.names))  # (names, width)
     rows = np.arange(len(names))
 
@@ -184,93 +153,72 @@ def measure_accuracy(
         cosines = model.predict([dictionary.fold(text) for text in texts]) @ names.T
         return [best_answers(rows, c, dictionary, aliases, k=1) for c in cosines]
 
-    found = []
-    for path in mentions:
-        golds, _ = select_mentions(path, SETTINGS)
-        answers = rank_mentions(rank, (gold.mention for gold in golds))
-        judged = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
-        found.append(judged["accuracy"]["all"]["concepts"]["acc@1"]["expected"])
-    return found
+    golds, _ = select_mentions(path, SETTINGS)
+    answers = rank_mentions(rank, (gold.mention for gold in golds))
+    scores = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
+    accuracy: float = scores["accuracy"]["all"]["concepts"]["acc@1"]["expected"]
+    return accuracy
 
 
-def main(
+def measure_engines(
     encoder: str = typer.Argument(..., help="Folder or hub id."),
     concepts: Path = typer.Argument(..., help="concepts.jsonl with short names."),
     pooling: str | None = typer.Option(None, help="cls or mean. [as the folder]"),
     mentions: list[Path] = typer.Option([], help="Gold mentions; may be repeated."),
-    aliases: Path | None = typer.Option(None, help="Ids and what they alias."),
-    names: int = typer.Option(4000, min=100, help="Names in the measurement."),
-    singles: int = typer.Option(200, min=1, help="Names that go through one by one."),
-    rounds: int = typer.Option(5, min=1, help="How often each engine runs."),
-    threads: int = typer.Option(0, min=0, help="Threads; 0 = all cores."),
+    aliases: Path | None = typer.Option(None, help="Ids and the ids they alias."),
+    names: int = typer.Option(4000, min=100, help="Names to measure with."),
+    singles: int = typer.Option(200, min=1, help="Names that are encoded one by one."),
+    rounds: int = typer.Option(5, min=1, help="Runs of each engine."),
 ) -> None:
-    """encoder + concepts.jsonl -> table of engines"""
-    if threads:
-        torch.set_num_threads(threads)
+    """encoder + concepts.jsonl -> table of engines
+
+    Example: python -m benchmarks.speed engines models/minilm concepts.jsonl --pooling
+    mean --mentions bc5cdr_disease.dev.tsv.gz --aliases aliases.tsv.gz
+    """
     settings = read_settings(Path(encoder))
     settings = replace(settings, pooling=pooling) if pooling else settings
-    try:
-        known = read_aliases(aliases) if aliases else {}
-        dictionary = read_dictionary(
-            read_concepts(concepts), lowercase=settings.lowercase
-        )
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
-    some = random.Random(0).sample(
-        sorted(dictionary.names), min(names, len(dictionary.names))
-    )
+    known = read_aliases(aliases) if aliases else {}
+    dictionary = read_dictionary(read_concepts(concepts), lowercase=settings.lowercase)
+    listed = sorted(dictionary.names)
+    texts = random.Random(0).sample(listed, min(names, len(listed)))
     with tempfile.TemporaryDirectory() as work:
-        models = open_all(encoder, settings, Path(work))
+        models = open_engines(encoder, settings, Path(work))
         speeds: dict[str, list[float]] = {name: [] for name in models}
         alone: dict[str, list[float]] = {name: [] for name in models}
         vectors: dict[str, np.ndarray] = {}
         for _ in tqdm(range(rounds + 1), desc="Rounds", disable=None):
             for name, model in models.items():
-                pieces, _ = tokenize_names(model, some)
-                # The threads of the one before go to sleep, and its own wake up.
+                token_ids, _ = tokenize_names(model, texts)
                 time.sleep(PAUSE)
-                encode_token_ids(model, pieces[:NAMES_TO_WAKE])
+                encode_token_ids(model, token_ids[:WARM_UP])
                 start = time.perf_counter()
-                vectors[name] = encode_token_ids(model, pieces)
-                speeds[name].append(len(some) / (time.perf_counter() - start))
-                for one in pieces[:singles]:
+                vectors[name] = encode_token_ids(model, token_ids)
+                speeds[name].append(len(texts) / (time.perf_counter() - start))
+                for one in token_ids[:singles]:
                     start = time.perf_counter()
                     encode_token_ids(model, [one])
                     alone[name].append(time.perf_counter() - start)
         accuracy = {
-            name: measure_accuracy(model, dictionary, mentions, known)
+            name: [measure_accuracy(model, dictionary, p, known) for p in mentions]
             for name, model in tqdm(models.items(), desc="Accuracy", disable=None)
-            if mentions
         }
     first = OURS[0]
-    table = []
+    base = statistics.median(speeds[first][1:])  # the first round warms up
+    rows = []
     for name in models:
-        cosines = (vectors[name] * vectors[first]).sum(axis=1)
-        speed, base = (statistics.median(speeds[n][1:]) for n in (name, first))
-        table.append(
-            (
-                name,
-                f"{speed:,.0f}",
-                f"{speed / base:.2f}",
-                f"{1e3 * statistics.median(alone[name][singles:]):.2f}",
-                f"{cosines.min():.5f}",
-                *(f"{value:.4f}" for value in accuracy.get(name, ())),
-            )
+        speed = statistics.median(speeds[name][1:])
+        single = 1e3 * statistics.median(
+            alone[name][len(alone[name]) // (rounds + 1) :]
         )
-    header = ("engine", "names/s", f"{first} = 1", "ms alone", "least cosine")
-    files = tuple(f"Acc@1 {path.name.partition('.tsv')[0]}" for path in mentions)
-    msg.table(
-        table,
-        header=header + files,
-        divider=True,
-        aligns=("l", *"r" * 9)[: 5 + len(files)],
-    )
+        cosine = (vectors[name] * vectors[first]).sum(axis=1).min()
+        cells = (f"{speed:,.0f}", f"{speed / base:.2f}", f"{single:.2f} ms")
+        scores = (f"{value:.4f}" for value in accuracy[name])
+        rows.append((name, *cells, f"{cosine:.5f}", *scores))
+    files = [f"Acc@1 {path.name.partition('.tsv')[0]}" for path in mentions]
+    header = ("engine", "names/s", f"{first} = 1", "one alone", "least cosine")
+    print_table([*header, *files], rows)
     msg.text(
-        f"{len(some):,} of {len(dictionary.names):,} names, "
-        f"{torch.get_num_threads()} threads, median of {rounds} rounds"
+        f"{len(texts):,} of {len(listed):,} names, {torch.get_num_threads()} threads, "
+        f"median of {rounds} rounds"
     )
     msg.text(machine_line())
-
-
-if __name__ == "__main__":
-    typer.run(main)

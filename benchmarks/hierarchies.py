@@ -1,8 +1,8 @@
-"""Three hierarchies → docs/numbers-hierarchies.md: what training on them gives.
+"""Three hierarchies → docs/numbers-hierarchies.md: the effect of training on them.
 
 The folder of data has `open-rrf/` and `mesh-rrf/` (RRF with MRREL), `hierarchies/`
-(ICD-10-CM and PhecodeX) and `eval/` (mention tables); see `docs/evaluation.md`. What a
-step has made is not made again, so that the command can be stopped and given once more.
+(ICD-10-CM and PhecodeX) and `eval/` (mention tables). A step whose output exists is
+skipped, so the command can be stopped and run again.
 """
 
 import json
@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from wasabi import msg
 
-from benchmarks.compare_linkers import render_row
-from benchmarks.machine import machine_line
-from benchmarks.steps import Step, render_call, render_commands, run_steps
-from spacy_sapbert.errors import SapbertError
+from benchmarks.common import (
+    Step,
+    format_call,
+    format_commands,
+    machine_line,
+    markdown_table,
+    run_cli,
+    run_steps,
+    write_page,
+)
 from spacy_sapbert.evaluation.accuracy import format_mean
-from spacy_sapbert.system.writing import write_atomically
 from training.experiments.summarize_runs import Key, Run, read_run
 
 KINDS = {
@@ -38,13 +42,13 @@ KS = (1, 5)
 
 
 def list_vocabularies() -> Iterator[Step]:
-    """Return the steps from the vocabularies to what is trained on and held out."""
+    """Yield the steps from the vocabularies to training data and held-out concepts."""
     for name, (path, _) in VOCABULARIES.items():
         yield Step(
             f"{name}.jsonl",
             f"spacy sapbert concepts {path} --output $OUT/{name}.jsonl",
         )
-        # Who is held out is decided by ids alone: the same ones as of all together.
+        # Concepts are held out by their ids, so these are the same as in the union.
         yield Step(
             f"{name}-held-out.jsonl",
             f"python -m training hold-out $OUT/{name}.jsonl $OUT/{name}-rest.jsonl "
@@ -69,7 +73,7 @@ def list_vocabularies() -> Iterator[Step]:
 
 
 def list_training(seeds: int, options: str) -> Iterator[Step]:
-    """Return the steps to two encoders for each seed."""
+    """Yield the steps to two encoders for each seed."""
     hierarchy = (
         "--config training/configs/hierarchy.cfg --hierarchy.families "
         "$OUT/families.tsv --hierarchy.concepts $OUT/trained.jsonl "
@@ -85,7 +89,7 @@ def list_training(seeds: int, options: str) -> Iterator[Step]:
 
 
 def list_runs(seeds: int) -> dict[str, list[str]]:
-    """Name the runs of each kind of encoder."""
+    """Return the names of the runs of each kind of encoder."""
     return {
         kind: ["base"] if kind == "base" else [f"{kind}-{n}" for n in range(seeds)]
         for kind in KINDS
@@ -93,12 +97,7 @@ def list_runs(seeds: int) -> dict[str, list[str]]:
 
 
 def list_steps(seeds: int, options: str) -> list[Step]:
-    """Return all steps in order.
-
-    seeds (int): How many encoders are trained of each kind.
-    options (str): Of `python -m training train`.
-    RETURNS (list[Step]): From vocabularies to results.
-    """
+    """Return all steps in order; `options` are more options of `training train`."""
     steps = [*list_vocabularies(), *list_training(seeds, options)]
     steps.append(
         Step(
@@ -133,92 +132,81 @@ def list_steps(seeds: int, options: str) -> list[Step]:
     return steps
 
 
-def render_areas(results: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Write the results of one vocabulary down.
+def format_areas(results: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Format the results of one vocabulary.
 
-    results (dict[str, list[dict[str, Any]]]): From `evaluate-hierarchy`, by
+    results (dict[str, list[dict[str, Any]]]): From `training evaluate-hierarchy`, by
         kind of encoder.
-    RETURNS (list[str]): Lines of Markdown.
     """
     first = results["base"][0]
     counts = ", ".join(f"{n:,} at {each}" for each, n in first["pairs"].items())
     known = [name for name in DISTANCES if first["auc"].get(name) is not None]
     related = first.get("relatedness", {}).get("relations", {})
-    titles = [*known, "Spearman", *(f"`{name}`" for name in related)]
-    lines = [
-        f"Pairs: {counts}.",
-        "",
-        render_row(["Encoder", *titles]),
-        render_row(["---", *["---:"] * len(titles)]),
-    ]
+    rows = []
     for kind, runs in results.items():
-        cells = [format_mean([run["auc"][name] for run in runs]) for name in known]
-        cells.append(format_mean([run["spearman"] for run in runs]))
+        columns = [[run["auc"][name] for run in runs] for name in known]
+        columns.append([run["spearman"] for run in runs])
         for name in related:
             areas = [run["relatedness"]["relations"][name]["auc"] for run in runs]
-            cells.append(format_mean(areas))
-        lines.append(render_row([KINDS[kind], *cells]))
-    return [*lines, ""]
+            columns.append(areas)
+        rows.append((KINDS[kind], *map(format_mean, columns)))
+    titles = [*known, "Spearman", *(f"`{name}`" for name in related)]
+    table = markdown_table(["Encoder", *titles], rows)
+    return [f"Pairs: {counts}.", "", *table, ""]
 
 
-def render_linking(runs: dict[str, list[Run]]) -> list[str]:
-    """Write down what became of linking.
-
-    runs (dict[str, list[Run]]): From `read_run`, by kind of encoder.
-    RETURNS (list[str]): Lines of Markdown.
-    """
-    lines = [
-        render_row(["Encoder", *(f"Acc@{k}" for k in KS)]),
-        render_row(["---", *["---:"] * len(KS)]),
+def format_linking(runs: dict[str, list[Run]]) -> list[str]:
+    """Format the accuracy of linking; `runs` by kind of encoder."""
+    keys = [Key(DEV, "concepts", k) for k in KS]
+    rows = [
+        (
+            KINDS[kind],
+            *(
+                format_mean([s.accuracies[key]["lenient"] for s in seeds])
+                for key in keys
+            ),
+        )
+        for kind, seeds in runs.items()
     ]
-    for kind, seeds in runs.items():
-        keys = [Key(DEV, "concepts", k) for k in KS]
-        cells = [
-            format_mean([s.accuracies[key]["lenient"] for s in seeds]) for key in keys
-        ]
-        lines.append(render_row([KINDS[kind], *cells]))
-    return [*lines, ""]
+    return [*markdown_table(["Encoder", *(f"Acc@{k}" for k in KS)], rows), ""]
 
 
-def render_page(
+def format_page(
     areas: dict[str, dict[str, list[dict[str, Any]]]],
     linking: dict[str, list[Run]],
     steps: Sequence[Step],
     options: dict[str, str],
     machine: str,
-) -> str:
-    """Write the page.
+) -> list[str]:
+    """Format the page.
 
-    areas (dict[str, dict[str, list[dict[str, Any]]]]): From
-        `evaluate-hierarchy`, by vocabulary and kind of encoder.
-    linking (dict[str, list[Run]]): From `read_run`, by kind of encoder.
-    steps (Sequence[Step]): The commands.
-    options (dict[str, str]): Of the command that writes this page.
-    machine (str): What it ran on.
-    RETURNS (str): Markdown.
+    areas (dict[str, dict[str, list[dict[str, Any]]]]): From `training
+        evaluate-hierarchy`, by vocabulary and kind of encoder.
+    linking (dict[str, list[Run]]): By kind of encoder.
     """
     lines = [
         "# Numbers: hierarchies",
         "",
-        *render_call("benchmarks.hierarchies", "docs/numbers-hierarchies.md", options),
+        *format_call("benchmarks.hierarchies", "docs/numbers-hierarchies.md", options),
         "",
-        f"{machine}. One tenth of the concepts is held out: no name of theirs was "
+        f"{machine}. One tenth of the concepts is held out: none of their names was "
         "trained on, and one concept of each pair is one of them. A column is the area "
         "under the ROC curve of the cosine for pairs at two distances: 0 one concept, "
         "1 siblings, 2 parent and child, 3 neither, and of relations against 3 "
-        "([how](hierarchies.md#how-near-the-near-ones-are)); of "
+        "([how](hierarchies.md#evaluation)); of "
         f"{len(linking['sap'])} seeds mean ± sample standard deviation. Both kinds of "
         "training have the same number of steps.",
         "",
     ]
     for name, (_, title) in VOCABULARIES.items():
-        lines += [f"## {title}", "", *render_areas(areas[name])]
-    lines += [
+        lines += [f"## {title}", "", *format_areas(areas[name])]
+    return [
+        *lines,
         "## What it costs",
         "",
         "NCBI disease dev, linked to the CTD's diseases, by concepts, ties lenient.",
         "",
-        *render_linking(linking),
+        *format_linking(linking),
         "## Published",
         "",
         "HiPrBERT (2023): relatedness of 28 relations of UMLS, mean area 0.937 against "
@@ -226,21 +214,18 @@ def render_page(
         "",
         "## The command of each row",
         "",
-        *render_commands(steps),
+        *format_commands(steps),
         "",
     ]
-    return "\n".join(lines)
 
 
 def main(
     data: Path = typer.Argument(..., help="Folder of vocabularies and corpora."),
     base: str = typer.Option(..., help="Encoder to train: folder or hub id."),
-    out: Path = typer.Option(..., help="Folder for all that is made."),
+    out: Path = typer.Option(..., help="Folder for all outputs."),
     page: Path = typer.Option(..., help="Markdown to write."),
     seeds: int = typer.Option(3, min=1, help="Encoders of each kind to train."),
-    train: str = typer.Option(
-        "", help="More options of `python -m training train`."
-    ),
+    train: str = typer.Option("", help="More options of `python -m training train`."),
 ) -> None:
     """folder of vocabularies and corpora -> docs/numbers-hierarchies.md
 
@@ -249,31 +234,25 @@ def main(
     "--training.steps 400"
     """
     steps = list_steps(seeds, train)
-    try:
-        run_steps(steps, data, base, out)
-        runs = list_runs(seeds)
-        areas = {
-            name: {
-                kind: [
-                    json.loads((out / f"{name}-{run}.json").read_text("utf8"))
-                    for run in names
-                ]
-                for kind, names in runs.items()
-            }
-            for name in VOCABULARIES
-        }
-        linking = {
-            kind: [read_run(out / f"kb-{run}.json") for run in names]
+    run_steps(steps, data, base, out)
+    runs = list_runs(seeds)
+    areas = {
+        vocabulary: {
+            kind: [
+                json.loads((out / f"{vocabulary}-{run}.json").read_text("utf8"))
+                for run in names
+            ]
             for kind, names in runs.items()
         }
-        options = {"seeds": str(seeds), "train": train}
-        text = render_page(areas, linking, steps, options, machine_line())
-        with write_atomically(page) as file:
-            file.write(text.encode("utf8"))
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
-    msg.good(f"Wrote {page}")
+        for vocabulary in VOCABULARIES
+    }
+    linking = {
+        kind: [read_run(out / f"kb-{run}.json") for run in names]
+        for kind, names in runs.items()
+    }
+    options = {"seeds": str(seeds), "train": train}
+    write_page(page, format_page(areas, linking, steps, options, machine_line()))
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_cli(main)

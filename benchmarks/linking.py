@@ -1,66 +1,64 @@
-"""Documents + a dictionary → scispaCy's linker and ours, side by side in one table.
+"""scispaCy's linker and ours on the same documents and dictionary, in one table.
 
-    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz assets/medic.jsonl
-    --out results/linking-medic --encoder models/minilm --pooling mean --label Disease
-    --scispacy-python .venv-scispacy/bin/python
-
-Both link the gold mentions of the same documents with the same dictionary through
-`nlp.pipe`, on the same cores, each in processes of its own that take turns. scispaCy
-needs an environment of its own, since it takes no numpy 2 and builds its index with no
-newer SciPy:
+Both link the gold mentions of the documents through `nlp.pipe`, on the same cores, in
+separate processes that take turns. scispaCy needs its own environment, because it
+supports neither numpy 2 nor a newer SciPy:
 
     python3.11 -m venv .venv-scispacy
     .venv-scispacy/bin/pip install scispacy==0.6.2 nmslib-metabrainz==2.1.3
         "spacy<3.8" "numpy<2" "scipy<1.11" click
 
-For OpenVINO on our side give `spacy sapbert kb export OUT/kb` after the first run, then
-the same command with `--config encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1
---config encoder.precision=bf16`.
+    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz assets/medic.jsonl
+        --out results/linking-medic --encoder models/minilm --label Disease
+        --scispacy-python .venv-scispacy/bin/python
 
-scispaCy runs as its `EntityLinker` does, but for the dictionary: its own index, made of
-it by its own `create_tfidf_ann_index`; 30 neighbours, similarity above 0.7; concepts
-without a definition allowed, since no dictionary here has any.
+For OpenVINO run `spacy sapbert kb export OUT/kb` after the first run, then the same
+command with `--config encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1 --config
+encoder.precision=bf16`.
+
+scispaCy's `EntityLinker` has its default settings, with the index that its
+`create_tfidf_ann_index` builds of the dictionary, except that concepts without a
+definition are allowed, because no dictionary here has definitions.
 """
 
+import json
+import os
 import statistics
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
 from wasabi import msg
 
-from benchmarks.linking_inputs import (
-    Corpus,
+from benchmarks.common import describe_machine, machine_line, print_table, run_cli
+from benchmarks.gold_docs import (
     choose_singles,
     describe_doc,
     parse_config,
     read_corpus,
+    score_links,
 )
-from benchmarks.linking_judging import judge_side
-from benchmarks.linking_measure import WARM_UP
-from benchmarks.linking_runs import (
-    OURS,
-    SCISPACY,
-    Worker,
-    make_workers,
-    prepare_ours,
-    prepare_scispacy,
-    run_worker,
-)
-from benchmarks.machine import describe_machine, machine_line
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import Lookup, read_aliases
+from benchmarks.linking_side import WARM_UP
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.evaluation.gold_mentions import read_aliases
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.formats.registry import READERS
 from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.writing import write_json
-from spacy_sapbert.vocabularies.concepts import read_concepts
+from spacy_sapbert.system.writing import write_atomically, write_json
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
-# its defaults, but for what the text above says
+OURS, SCISPACY = "ours", "scispaCy"
+CODE = Path(__file__).parent
+ENTITIES, INDEX, KB, MADE = "entities.jsonl", "scispacy", "kb", "made.json"
 LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
-# key: title, how it is written, and whether more of it is better
+# key: title, format, and whether higher is better
 FIGURES: dict[str, tuple[str, str, bool]] = {
     "imports": ("Imports", "{:.2f} s", False),
     "load": ("Load, without imports", "{:.2f} s", False),
@@ -72,25 +70,146 @@ FIGURES: dict[str, tuple[str, str, bool]] = {
     "megabytes": ("Peak memory", "{:,.0f} MB", False),
     "strict": ("Acc@1, a tie is wrong", "{:.3f}", True),
     "answered": ("Acc@1, first answer", "{:.3f}", True),
-    "tied": ("Mentions with a tie", "{:.1%}", False),
     "linked": ("Mentions with an answer", "{:.1%}", True),
 }
 
 
-def measure_round(
-    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], *, threads: int
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Measure one side once; single mentions in a process that knows none of them yet.
+class Worker(NamedTuple):
+    """Interpreter, command of `linking_side` and settings of a side."""
 
-    worker (Worker): The side.
-    documents (Sequence[Any]): From `describe_doc`.
-    singles (Sequence[Any]): From `choose_singles`.
-    threads (int): How many cores it gets.
-    RETURNS (tuple[dict[str, float], dict[str, Any]]): The figures that take time or
-        memory, and all that `measure_side` gave.
+    python: str
+    command: str
+    settings: dict[str, Any]
+
+
+def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
+    """Write concepts as JSON lines of scispaCy's `Entity`.
+
+    SOURCE: scispacy.linking_utils.Entity.
     """
-    piped = run_worker(worker, documents, threads=threads)
-    alone = run_worker(worker, documents[:1], singles=singles, threads=threads)
+    with write_atomically(path) as file:
+        for concept in concepts:
+            entity = {
+                "concept_id": concept.cui,
+                "canonical_name": concept.name,
+                "aliases": concept.aliases[1:],
+                "types": concept.types,
+                "definition": concept.definition,
+            }
+            file.write(json.dumps(entity, ensure_ascii=False).encode() + b"\n")
+
+
+def check_made(out: Path, made: dict[str, Any]) -> None:
+    """Check that a folder was made of the same inputs, or record them.
+
+    RAISES (SapbertError): If it was made of something else.
+    """
+    path = out / MADE
+    if not path.exists():
+        write_json(path, made)
+    before = json.loads(path.read_text("utf8"))
+    for setting, value in made.items():
+        if before.get(setting) != value:
+            raise SapbertError(Errors.E733.format(folder=out, setting=setting))
+
+
+def call(command: Sequence[str], env: dict[str, str] | None = None) -> None:
+    """Run a command; exit if it fails."""
+    if subprocess.run(command, check=False, env=env).returncode:
+        msg.fail(f"Stopped: {' '.join(command)}", exits=1)
+
+
+@contextmanager
+def isolate() -> Iterator[dict[str, str]]:
+    """Yield environment variables with which only `benchmarks` can be imported.
+
+    With the whole checkout on its path, spaCy would find the entry points of this
+    package in an environment that lacks its libraries.
+    """
+    with TemporaryDirectory() as folder:
+        (Path(folder) / CODE.name).symlink_to(CODE)
+        yield {**os.environ, "PYTHONPATH": folder, "PYTHONSAFEPATH": "1"}
+
+
+@contextmanager
+def use_cores(count: int) -> Iterator[None]:
+    """Start processes on some cores only; their libraries use as many threads."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def make_workers(
+    out: Path,
+    concepts: Path,
+    build: Sequence[str],
+    config: dict[str, Any],
+    python: str | None,
+    linker: dict[str, Any],
+) -> dict[str, Worker]:
+    """Build the indexes that are missing, and return the sides in order of the table.
+
+    out (Path): Folder of the indexes.
+    build (Sequence[str]): Options of `kb build`.
+    config (dict[str, Any]): Of our linker, except its knowledge base.
+    python (str | None): Interpreter with scispaCy; None = our side only.
+    linker (dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
+    RAISES (SapbertError): If the folder was made of another dictionary or encoder.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    check_made(out, {"concepts": file_digest(concepts), "build": [*build]})
+    entities, index, kb = (str(out / name) for name in (ENTITIES, INDEX, KB))
+    if not (out / KB).exists():
+        command = ["-m", "spacy_sapbert", "kb", "build", str(concepts), kb, *build]
+        call([sys.executable, *command])
+    workers: dict[str, Worker] = {}
+    if python:
+        if not (out / ENTITIES).exists():
+            write_entities(out / ENTITIES, read_concepts(concepts))
+        if not (out / INDEX).exists():
+            with isolate() as env:
+                module = ["-m", "benchmarks.linking_side"]
+                call([python, *module, "build", entities, index], env)
+        settings = {"linker": linker, "entities": entities, "index": index}
+        workers[SCISPACY] = Worker(python, "scispacy", settings)
+    settings = {"config": {**config, "kb": kb}}
+    return {**workers, OURS: Worker(sys.executable, "ours", settings)}
+
+
+def run_worker(
+    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], threads: int
+) -> dict[str, Any]:
+    """Run `linking_side.measure_side` in a new process on some cores."""
+    request = {
+        "settings": worker.settings,
+        "documents": documents,
+        "singles": singles,
+    }
+    ours = worker.python == sys.executable  # has the package of this process
+    with TemporaryDirectory() as folder, nullcontext() if ours else isolate() as env:
+        input, output = Path(folder) / "request.json", Path(folder) / "result.json"
+        input.write_text(json.dumps(request), "utf8")
+        command = [worker.python, "-m", "benchmarks.linking_side", worker.command]
+        with use_cores(threads):
+            started = ["--started", str(time.monotonic())]
+            call([*command, str(input), str(output), *started], env)
+        result: dict[str, Any] = json.loads(output.read_text("utf8"))
+    return result
+
+
+def measure_round(
+    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], threads: int
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Measure one side once, single mentions in another process with an empty cache.
+
+    RETURNS (tuple[dict[str, float], dict[str, Any]]): Time and memory by the keys of
+        `FIGURES`, and the result of `measure_side`.
+    """
+    piped = run_worker(worker, documents, [], threads)
+    alone = run_worker(worker, documents[:1], singles, threads)
     mentions = sum(len(document["entities"]) for document in documents[1:])
     cold, warm = (mentions / seconds for seconds in piped["passes"])
     p50, p95 = np.percentile(alone["singles"], [50, 95])
@@ -106,93 +225,14 @@ def measure_round(
     return figures, piped
 
 
-def compare_sides(
-    workers: dict[str, Worker],
-    corpus: Corpus,
-    lookup: Lookup,
-    aliases: dict[str, str],
-    *,
-    rounds: int,
-    singles: int,
-    threads: int,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Measure all sides in turn, and judge them.
-
-    workers (dict[str, Worker]): The sides, by name.
-    corpus (Corpus): The documents.
-    lookup (Lookup): See `judge_side`.
-    aliases (dict[str, str]): Ids that another one stands for.
-    rounds (int): How often each is measured.
-    singles (int): Mentions that are linked one a call.
-    threads (int): Cores of each.
-    progress (bool): Say what is being measured.
-    RETURNS (dict[str, Any]): For each side the median `figures`, those of all `rounds`,
-        its `versions`, and what else `judge_side` tells.
-    """
-    documents = [describe_doc(doc, doc.ents) for doc in corpus.docs]
-    drawn = choose_singles(corpus.docs, singles + WARM_UP)
-    measured: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
-    last: dict[str, Any] = {}
-    for number in range(rounds):
-        for name, worker in workers.items():
-            if progress:
-                msg.info(f"Round {number + 1} of {rounds}: {name}")
-            figures, last[name] = measure_round(
-                worker, documents, drawn, threads=threads
-            )
-            measured[name].append(figures)
-    sides: dict[str, Any] = {}
-    for name, each in measured.items():
-        judged = judge_side(corpus, last[name]["answers"], lookup, aliases)
-        medians = {
-            key: statistics.median(figures[key] for figures in each) for key in each[0]
-        }
-        more = {key: judged.pop(key) for key in [*judged] if key in FIGURES}
-        sides[name] = {
-            "figures": {**medians, **more},
-            **judged,
-            "rounds": each,
-            "versions": last[name]["versions"],
-        }
-    return sides
-
-
-def list_facts(sides: dict[str, Any], counts: dict[str, int]) -> list[str]:
-    """Say what was measured, in lines to stand above the table.
-
-    sides (dict[str, Any]): From `compare_sides`.
-    counts (dict[str, int]): Of documents, entities, mentions, concepts and names.
-    RETURNS (list[str]): The lines.
-    """
-    lines = []
-    for name, side in sides.items():
-        versions = ", ".join(f"{key} {v}" for key, v in side["versions"].items())
-        lines.append(f"{name}: {versions}")
-    side = sides[OURS]  # both were judged on the same mentions
-    lines.append(
-        f"{counts['documents']:,} documents, {counts['entities']:,} of "
-        f"{counts['mentions']:,} mentions on token boundaries, {side['judged']:,} with "
-        f"an id, {side['coverage']:.1%} of them in the dictionary of "
-        f"{counts['concepts']:,} concepts and {counts['names']:,} distinct names; "
-        f"median of {len(side['rounds'])}"
-    )
-    return lines
-
-
-def list_table(sides: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Lay the figures out.
-
-    sides (dict[str, Any]): From `compare_sides`.
-    RETURNS (list[tuple[str, ...]]): A header, and a row for each figure; with both
-        sides, the last column says how many times as good ours is.
-    """
+def format_figures(sides: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return a header and a row for each figure, with our ratio to scispaCy."""
     table = [("", *sides, *(["Ours, times as good"] if len(sides) > 1 else []))]
-    for key, (title, form, more_is_better) in FIGURES.items():
+    for key, (title, form, higher_is_better) in FIGURES.items():
         values = {name: side["figures"][key] for name, side in sides.items()}
         row = [title, *(form.format(value) for value in values.values())]
         if len(sides) > 1:
-            good, bad = (OURS, SCISPACY) if more_is_better else (SCISPACY, OURS)
+            good, bad = (OURS, SCISPACY) if higher_is_better else (SCISPACY, OURS)
             row.append(f"{values[good] / values[bad]:.2f}×" if values[bad] else "–")
         table.append(tuple(row))
     return table
@@ -201,84 +241,90 @@ def list_table(sides: dict[str, Any]) -> list[tuple[str, ...]]:
 def main(
     documents: Path = typer.Argument(..., help="Annotated documents."),
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
-    out: Path = typer.Option(..., help="Folder for both indexes, made once."),
+    out: Path = typer.Option(..., help="Folder for both indexes, built once."),
     encoder: str = typer.Option(..., help="Of our knowledge base: folder or hub id."),
     pooling: str = typer.Option("mean", help="Of the encoder."),
     precision: str = typer.Option("float32", help="For building: float32 or bf16."),
     scispacy_python: Path | None = typer.Option(
-        None, help="Interpreter of scispaCy's environment. [ours is measured alone]"
+        None, help="Interpreter with scispaCy. [only our side is measured]"
     ),
-    threshold: float = typer.Option(0.7, help="Of scispaCy, which has the same."),
+    threshold: float = typer.Option(0.7, help="Of scispaCy, as its default."),
     config: list[str] = typer.Option(
         [], help="KEY=VALUE of our linker, like encoder.precision=bf16; repeatable."
     ),
     format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
-    label: list[str] = typer.Option([], help="Mentions to take; repeatable. [all]"),
+    label: list[str] = typer.Option([], help="Mentions to link; repeatable. [all]"),
     prefix: str = typer.Option(
-        "", help="Put before ids without a colon, e.g. MESH:", show_default=False
+        "", help="Added to ids without a colon, e.g. MESH:", show_default=False
     ),
     aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
     limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
-    singles: int = typer.Option(500, min=1, help="Mentions linked one a call."),
-    rounds: int = typer.Option(3, min=1, help="Of measuring; the medians count."),
+    singles: int = typer.Option(500, min=1, help="Mentions linked one by one."),
+    rounds: int = typer.Option(3, min=1, help="Measurements; the medians count."),
     threads: int = typer.Option(2, min=1, help="Cores of either side."),
     output: Path | None = typer.Option(None, help="results.json to write."),
 ) -> None:
-    """annotated documents + concepts.jsonl -> table, results.json"""
-    try:
-        known = read_aliases(aliases) if aliases else {}
-        changed = parse_config(config)
-        corpus = read_corpus(
-            documents, format=format, labels=label, prefix=prefix, limit=limit
-        )
-        build = ["--encoder", encoder, "--pooling", pooling, "--precision", precision]
-        prepare_ours(out, concepts, build)
-        theirs = {**LINKER, "threshold": threshold}
-        python = str(scispacy_python) if scispacy_python else None
-        if python:
-            prepare_scispacy(out, concepts, python)
-        workers = make_workers(out.absolute(), changed, python, theirs)
-        dictionary = read_dictionary(read_concepts(concepts))
-        sides = compare_sides(
-            workers,
-            corpus,
-            dictionary.lookup,
-            known,
-            rounds=rounds,
-            singles=singles,
-            threads=threads,
-            progress=True,
-        )
-        counts = {
-            "documents": len(corpus.docs),
-            "entities": sum(len(doc.ents) for doc in corpus.docs),
-            "mentions": corpus.mentions,
-            "concepts": len(set(dictionary.ids.values())),
-            "names": len(dictionary.names),
-        }
-        if output:
-            data = {
-                "machine": {**describe_machine(), "threads": threads},
-                "settings": {"rounds": rounds, "singles": singles, "labels": label}
-                | {"build": build, OURS: changed, SCISPACY: theirs},
-                "documents": {"file": documents.name, "sha256": file_digest(documents)},
-                "dictionary": {"file": concepts.name, "sha256": file_digest(concepts)},
-                "counts": counts,
-                "sides": sides,
-            }
-            write_json(output, data)
-    except SapbertError as error:
-        msg.fail(str(error), exits=1)
+    """annotated documents + concepts.jsonl -> table, results.json
+
+    Example: python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz
+    assets/medic.jsonl --out results/linking-medic --encoder models/minilm --label
+    Disease --scispacy-python .venv-scispacy/bin/python
+    """
+    known = read_aliases(aliases) if aliases else {}
+    changed = parse_config(config)
+    corpus = read_corpus(
+        documents, format=format, labels=label, prefix=prefix, limit=limit
+    )
+    build = ["--encoder", encoder, "--pooling", pooling, "--precision", precision]
+    python = str(scispacy_python) if scispacy_python else None
+    linker = {**LINKER, "threshold": threshold}
+    workers = make_workers(out.absolute(), concepts, build, changed, python, linker)
+    dictionary = read_dictionary(read_concepts(concepts))
+    described = [describe_doc(doc, doc.ents) for doc in corpus.docs]
+    chosen = choose_singles(corpus.docs, singles + WARM_UP)
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
+    last: dict[str, Any] = {}
+    for number in range(rounds):
+        for name, worker in workers.items():
+            msg.info(f"Round {number + 1} of {rounds}: {name}")
+            figures, last[name] = measure_round(worker, described, chosen, threads)
+            measured[name].append(figures)
+    sides: dict[str, Any] = {}
+    for name, each in measured.items():
+        scores = score_links(corpus, last[name]["answers"], dictionary.lookup, known)
+        medians = {key: statistics.median(f[key] for f in each) for key in each[0]}
+        figures = {key: {**medians, **scores}[key] for key in FIGURES}
+        counts = {key: scores[key] for key in ("coverage", "judged")}
+        versions = last[name]["versions"]
+        sides[name] = {"figures": figures, **counts, "rounds": each}
+        sides[name]["versions"] = versions
+        listed = ", ".join(f"{key} {v}" for key, v in versions.items())
+        msg.text(f"{name}: {listed}")
+    side, entities = sides[OURS], sum(len(doc.ents) for doc in corpus.docs)
+    concept_count = len(set(dictionary.ids.values()))
+    msg.text(
+        f"{len(corpus.docs):,} documents, {entities:,} of {corpus.mentions:,} mentions "
+        f"on token boundaries, {side['judged']:,} with an id, {side['coverage']:.1%} "
+        f"of them in the dictionary of {concept_count:,} concepts and "
+        f"{len(dictionary.names):,} distinct names; median of {rounds}"
+    )
     msg.text(f"{machine_line()}; {threads} threads each")
-    for line in list_facts(sides, counts):
-        msg.text(line)
-    header, *rows = list_table(sides)
-    msg.table(rows, header=header, divider=True, aligns=("l", *"r" * len(header[1:])))
+    header, *rows = format_figures(sides)
+    print_table(header, rows)
     if output:
+        data = {
+            "machine": {**describe_machine(), "threads": threads},
+            "settings": {"rounds": rounds, "singles": singles, "labels": label}
+            | {"build": build, OURS: changed, SCISPACY: linker},
+            "documents": {"file": documents.name, "sha256": file_digest(documents)},
+            "dictionary": {"file": concepts.name, "sha256": file_digest(concepts)},
+            "sides": sides,
+        }
+        write_json(output, data)
         msg.good(f"Wrote {output}")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_cli(main)

@@ -1,46 +1,20 @@
-"""Vocabulary → concepts → pairs → knowledge base → linked texts: time and peak memory.
-
-python -m benchmarks.main_job DATA/open-rrf --encoder models/minilm --out /tmp/job
-    --texts DATA/eval-text/NCBIdevelopset_corpus.txt.gz
-"""
+"""Vocabulary → concepts → pairs → knowledge base → linked texts: time and memory."""
 
 import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import typer
 from wasabi import msg
 
-from benchmarks.machine import machine_line
-from spacy_sapbert.kb.manifest import read_meta
+from benchmarks.common import machine_line, measure_process, run_cli
+from spacy_sapbert.kb.manifest import read_manifest
 from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
 
-def run_step(command: list[str]) -> tuple[float, float]:
-    """Run a command and measure it from outside.
-
-    command (list[str]): Its words, after `python`.
-    RETURNS (tuple[float, float]): Seconds, and peak memory in MB.
-    """
-    started = time.monotonic()
-    process = subprocess.Popen([sys.executable, *command])
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        msg.fail(f"Stopped: {' '.join(command)}", exits=1)
-    return time.monotonic() - started, usage.ru_maxrss / 1024
-
-
-def pubtator_texts(path: Path) -> Iterator[dict[str, str]]:
-    """Read titles and abstracts of a PubTator file.
-
-    path (Path): The file, plain or `.gz`.
-    YIELDS (dict[str, str]): `id` and `text`.
-    """
+def iter_texts(path: Path) -> Iterator[dict[str, str]]:
+    """Yield `id` and `text` (title and abstract) of a PubTator file."""
     title = ""
     for _, line in read_lines(path):
         number, _, rest = line.partition("|")
@@ -52,60 +26,58 @@ def pubtator_texts(path: Path) -> Iterator[dict[str, str]]:
 
 
 def count_concepts(path: Path) -> str:
-    """Say how many concepts and names a concepts.jsonl has."""
     names = [len(concept.aliases) for concept in read_concepts(path)]
     return f"{len(names):,} concepts, {sum(names):,} names"
 
 
 def count_entities(path: Path) -> str:
-    """Say how many documents and entities a linked.jsonl has."""
-    found = [len(json.loads(line)["entities"]) for _, line in read_lines(path)]
-    return f"{len(found):,} documents, {sum(found):,} entities"
+    entities = [len(json.loads(line)["entities"]) for _, line in read_lines(path)]
+    return f"{len(entities):,} documents, {sum(entities):,} entities"
 
 
 def main(
     vocabulary: Path = typer.Argument(..., help="Folder with MRCONSO."),
     encoder: str = typer.Option(..., help="Folder or hub id."),
-    out: Path = typer.Option(..., help="Folder for what is made."),
+    out: Path = typer.Option(..., help="Folder for all outputs."),
     texts: Path | None = typer.Option(None, help="PubTator file to link."),
     options: str = typer.Option("", help="More options of `spacy sapbert concepts`."),
     pooling: str = typer.Option("mean", help="Of the encoder."),
 ) -> None:
-    """vocabulary + encoder -> table of counts, seconds and peak memory"""
+    """vocabulary + encoder -> table of counts, seconds and peak memory
+
+    Example: python -m benchmarks.main_job $DATA/open-rrf --encoder models/minilm --out
+    results/job --texts $DATA/eval-text/NCBIdevelopset_corpus.txt.gz
+    """
     out.mkdir(parents=True, exist_ok=True)
     concepts, pairs, kb = out / "concepts.jsonl", out / "pairs.tsv", out / "kb"
     rows: list[tuple[str, str, str, str]] = []
 
-    def step(name: str, command: list[str], makes: Callable[[], str]) -> None:
-        seconds, megabytes = run_step(command)
-        rows.append((name, makes(), f"{seconds:.1f} s", f"{megabytes:,.0f} MB"))
+    def step(name: str, command: list[str], count: Callable[[], str]) -> None:
+        seconds, megabytes = measure_process(["-m", *command, "--quiet"])
+        rows.append((name, count(), f"{seconds:.1f} s", f"{megabytes:,.0f} MB"))
 
-    sapbert = ["-m", "spacy", "sapbert"]
-    step(
-        "concepts",
-        [*sapbert, "concepts", str(vocabulary), "--output", str(concepts)]
-        + ["--quiet", *options.split()],
-        lambda: count_concepts(concepts),
-    )
+    sapbert = ["spacy", "sapbert"]
+    read = ["concepts", str(vocabulary), "--output", str(concepts), *options.split()]
+    step("concepts", [*sapbert, *read], lambda: count_concepts(concepts))
     step(
         "pairs",
-        ["-m", "training", "pairs", str(concepts), str(pairs), "--quiet"],
+        ["training", "pairs", str(concepts), str(pairs)],
         lambda: f"{sum(1 for _ in read_lines(pairs)):,} pairs",
     )
+    build = ["kb", "build", str(concepts), str(kb), "--encoder", encoder]
     step(
         "kb",
-        [*sapbert, "kb", "build", str(concepts), str(kb), "--encoder", encoder]
-        + ["--pooling", pooling, "--force", "--quiet"],
-        lambda: f"{read_meta(kb)['counts']['rows']:,} rows",
+        [*sapbert, *build, "--pooling", pooling, "--force"],
+        lambda: f"{read_manifest(kb).counts.rows:,} rows",
     )
     if texts is not None:
         documents, linked = out / "documents.jsonl", out / "linked.jsonl"
-        lines = [json.dumps(document) for document in pubtator_texts(texts)]
+        lines = [json.dumps(document) for document in iter_texts(texts)]
         documents.write_text("\n".join(lines) + "\n", "utf8")
+        link = ["link", str(documents), "--kb", str(kb), "--force"]
         step(
             "link",
-            [*sapbert, "link", str(documents), "--kb", str(kb), "--force"]
-            + ["--output", str(linked), "--quiet"],
+            [*sapbert, *link, "--output", str(linked)],
             lambda: count_entities(linked),
         )
     msg.text(machine_line())
@@ -113,4 +85,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_cli(main)

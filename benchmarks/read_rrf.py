@@ -1,10 +1,7 @@
-"""How fast MRCONSO.RRF is read, against a bare loop that only splits its lines.
+"""Speed of reading MRCONSO.RRF, against a bare loop that only splits its lines.
 
-    python -m benchmarks.read_rrf                    # a made-up file of a million rows
-    python -m benchmarks.read_rrf assets/umls        # a release of your own
-
-The loops take turns, so that a noisy machine disturbs them alike; the ratio is the
-median of the rounds. The file is read unpacked, and once before the first round.
+The loops take turns, so that a busy machine affects them alike; the ratio is the median
+of the rounds. The file is read unpacked, and once before the first round.
 """
 
 import gzip
@@ -20,7 +17,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from benchmarks.machine import machine_line
+from benchmarks.common import machine_line, print_table, run_cli
 from spacy_sapbert.vocabularies.rrf import read_rrf
 from spacy_sapbert.vocabularies.rrf_tables import find_table
 
@@ -36,12 +33,7 @@ FOREIGN = {"JPN": "心不全の", "RUS": "острый ", "FRE": "maladie héré
 
 
 def make_rows(count: int, seed: int) -> Iterator[str]:
-    """Make rows of MRCONSO: one to eight for each concept, as in a release.
-
-    count (int): How many rows.
-    seed (int): Of the random numbers.
-    YIELDS (str): Rows with their ends.
-    """
+    """Yield random rows of MRCONSO, one to eight for each concept."""
     random.seed(seed)
     words = WORDS.split()
     row, concept = 0, 0
@@ -63,23 +55,8 @@ def make_rows(count: int, seed: int) -> Iterator[str]:
             )
 
 
-def write_rows(path: Path, count: int, seed: int) -> None:
-    """Write a made-up MRCONSO.RRF; see `make_rows`.
-
-    path (Path): The file.
-    count (int): How many rows.
-    seed (int): Of the random numbers.
-    """
-    with open(path, "w", encoding="utf8") as file:
-        file.writelines(make_rows(count, seed))
-
-
 def copy_rows(release: Path, path: Path) -> None:
-    """Copy the MRCONSO of a release, unpacked and without the tables beside it.
-
-    release (Path): The folder of the release.
-    path (Path): The file to write.
-    """
+    """Copy the MRCONSO of a release, unpacked and without the other tables."""
     with open(path, "wb") as file:
         for part in find_table(release, "MRCONSO"):
             opener = gzip.open if part.suffix == ".gz" else open
@@ -88,11 +65,7 @@ def copy_rows(release: Path, path: Path) -> None:
 
 
 def split_lines(path: Path) -> int:
-    """Read a file as fast as Python reads lines and splits them: the yardstick.
-
-    path (Path): The file.
-    RETURNS (int): How many rows there were.
-    """
+    """Count the rows as fast as Python reads and splits lines."""
     rows = 0
     with open(path, "rb") as file:
         for line in file:
@@ -102,29 +75,29 @@ def split_lines(path: Path) -> int:
 
 
 def count_concepts(path: Path, languages: list[str], cui_pattern: str) -> int:
-    """Read a file with the reader.
-
-    path (Path): The file.
-    languages (list[str]): Languages kept; empty: all.
-    cui_pattern (str): What an id looks like.
-    RETURNS (int): How many concepts there were.
-    """
+    """Count the concepts that the reader finds; no languages = all."""
     concepts = read_rrf(path, languages=languages, cui_pattern=cui_pattern)
     return sum(1 for _ in concepts)
 
 
 def main(
-    release: Path | None = typer.Argument(None, help="A folder with MRCONSO."),
-    rows: int = typer.Option(1_000_000, min=1, help="Rows of the made-up file."),
-    rounds: int = typer.Option(5, min=1, help="How often each loop runs."),
-    seed: int = typer.Option(0, help="Of the made-up file."),
-    cui_pattern: str = typer.Option(r"C\d{7}", help="What an id looks like."),
+    release: Path | None = typer.Argument(
+        None, help="Folder with MRCONSO. [random rows]"
+    ),
+    rows: int = typer.Option(1_000_000, min=1, help="Number of random rows."),
+    rounds: int = typer.Option(5, min=1, help="Runs of each loop."),
+    seed: int = typer.Option(0, help="Seed of the random rows."),
+    cui_pattern: str = typer.Option(r"C\d{7}", help="Pattern of ids."),
 ) -> None:
-    """MRCONSO.RRF -> table of rows a second"""
+    """MRCONSO.RRF -> table of rows a second
+
+    Example: python -m benchmarks.read_rrf assets/umls
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "MRCONSO.RRF"
         if release is None:
-            write_rows(path, rows, seed)
+            with open(path, "w", encoding="utf8") as file:
+                file.writelines(make_rows(rows, seed))
         else:
             copy_rows(release, path)
         total = split_lines(path)
@@ -149,11 +122,11 @@ def main(
         ratio = f"{statistics.median(ratios):.2f}"
         table.append((name, f"{speed:,.0f}", ratio, spread))
     header = ("loop", "rows/s", "time, split lines = 1", "of the rounds")
-    msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
+    print_table(header, table)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     msg.text(f"{total:,} rows, {size:,.0f} MB, {rounds} rounds, peak {peak:.0f} MB")
     msg.text(machine_line())
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_cli(main)

@@ -56,48 +56,51 @@ class Errors(metaclass=_WithCodes):
     # --- vocabularies and concepts ---
     E101 = (
         "{path}:{line}: Expected a concept as a JSON object with {expected}, but got "
-        "something else. Correct the line, or make the file again with `spacy sapbert "
-        "concepts`."
+        "something else. Correct the line, or write the file again with `spacy "
+        "sapbert concepts`."
     )
 
     E102 = (
         "{path}:{line}: Expected {expected} fields, each ended by `|`, but got {got}. "
-        "The line may be cut, or a name may hold a `|`. Correct it, or pass "
-        "`--on-error skip` to count such lines and go on."
+        "The line may be truncated, or a name may contain a `|`. Correct it, or pass "
+        "`--on-error skip` to count such lines and continue."
     )
     E103 = (
-        "{path}:{line}: Expected an id like the pattern {pattern!r}, but got {cui!r}. "
+        "{path}:{line}: Expected an id that matches {pattern!r}, but got {cui!r}. "
         "Correct the line, or pass the pattern of the vocabulary's ids as "
         "`--cui-pattern`."
     )
     E104 = (
-        "{path}:{line}: Expected the lines of each concept together and the ids "
-        "sorted, but got {cui} after {last}. Sort the file: "
+        "{path}:{line}: Expected lines that are sorted by id, but got {cui} after "
+        "{last}. Sort the file: "
         "`LC_ALL=C sort -t'|' -k1,1 -s`."
     )
-    E105 = "Expected {what} that {path} has, but got {unknown}.{hint} It has: {known}."
-    E106 = (
-        "Expected at least one concept in {path}, but nothing is left. Dropped: "
-        "{dropped}. Loosen the filters."
+    E105 = (
+        "Expected {what} that are in {path}, but got {unknown}.{hint} The file has: "
+        "{known}."
     )
-    E107 = "Expected the part {expected} next, but got {path}. Fetch all the parts."
+    E106 = (
+        "Expected at least one concept in {path}, but none is left. Dropped: "
+        "{dropped}. Use fewer filters."
+    )
+    E107 = "Expected the part {expected} next, but got {path}. Download all parts."
     E108 = (
-        "Expected {file} in {folder}, but found none. Name the folder that holds it, "
-        "or the file itself."
+        "Expected {file} in {folder}, but found none. Pass the folder that contains "
+        "it, or the file itself."
     )
     E109 = (
-        "Expected MRSTY.RRF next to {path}, since `--types` needs it, but found none. "
-        "Put it there, or leave the types out."
+        "Expected MRSTY.RRF in the folder of {path}, because `--types` needs it, but "
+        "found none. Copy it there, or remove `--types`."
     )
     E110 = (
-        "Expected a vocabulary at {path}, but its name does not tell the format. Pass "
-        "`--format` with one of: {formats}."
+        "Expected a file name of a known format, but got {path}. Pass `--format` with "
+        "one of: {formats}."
     )
     E111 = "Expected one of the formats {formats}, but got {format!r}."
     E112 = "Expected `--on-error` to be `fail` or `skip`, but got {value!r}."
     E113 = (
-        "Expected settings that the format {formats} has, but got `--{option}`. Leave "
-        "it out; `spacy sapbert concepts --help` says which format has which."
+        "Expected options of the format {formats}, but got `--{option}`. Remove it; "
+        "`spacy sapbert concepts --help` lists the options of each format."
     )
     E114 = (
         "Expected a regular expression as `--cui-pattern`, but got {pattern!r}: "
@@ -105,42 +108,42 @@ class Errors(metaclass=_WithCodes):
     )
     E115 = "Expected `--{option}` to be one of {known}, but got {value!r}."
     E116 = (
-        "Expected room for scratch files in {folder}, but: {reason}. Set `TMPDIR` to a "
-        "folder with more space."
+        "Expected space for temporary files in {folder}, but got: {reason}. Set "
+        "`TMPDIR` to a folder with more space."
     )
     E117 = (
         "{path}:{line}: Expected {expected}, but got something else. Correct the line, "
-        "or pass `--on-error skip` to count such lines and go on."
+        "or pass `--on-error skip` to count such lines and continue."
     )
     E118 = (
-        "{path}: Expected an OBO Graph in JSON, but {where} has: {got}. Fetch the file "
-        "again, or pass `--on-error skip` to count bad nodes and go on."
+        "{path}: Expected an OBO Graph in JSON, but {where} has: {got}. Download the "
+        "file again, or pass `--on-error skip` to count bad nodes and continue."
     )
     E119 = (
         "{path}:{line}: Expected an id, `||` and names, but got something else. "
-        "Correct the line, or pass `--on-error skip` to count such lines and go on."
+        "Correct the line, or pass `--on-error skip` to count such lines and continue."
     )
 
     E150 = (
-        "{path}:{line}: Expected whole XML in UTF-8, but it is cut or damaged here "
-        "({reason}). Fetch or copy the file again."
+        "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "
+        "here ({reason}). Download or copy the file again."
     )
     E151 = (
-        "{path}:{line}: Expected MeSH in XML, with the element {known} around all, but "
-        "got {got!r}. Name a file like desc2024.xml or supp2024.xml."
+        "{path}:{line}: Expected MeSH in XML with the root element {known}, but got "
+        "{got!r}. Pass a file like desc2024.xml or supp2024.xml."
     )
     E152 = (
-        "{path}:{line}: Expected XML without entities of its own, but it declares or "
-        "uses one. Write what they stand for in their place."
+        "{path}:{line}: Expected XML that declares no entities, but it declares or "
+        "uses one. Replace each entity by its text."
     )
     E153 = (
         "{path}:{line}: Expected {expected}, but got something else in the record that "
         "begins here. Correct it, or pass `--on-error skip` to count such records and "
-        "go on."
+        "continue."
     )
     E154 = (
         "{path}:{line}: Expected records of at most {limit} bytes, but got a longer "
-        "one. Check that the file is the one that it should be."
+        "one. Check that this is the right file."
     )
 
     # --- encoder ---
@@ -357,7 +360,7 @@ class Errors(metaclass=_WithCodes):
     )
     E503 = (
         "Expected a format that can leave the text out, but got {format}. Choose "
-        "another `--format`, or drop `--no-text`."
+        "another `--format`, or remove `--no-text`."
     )
     E504 = (
         "{path}:{line}: Expected a document as a JSON object with {expected}, but got "
@@ -365,8 +368,8 @@ class Errors(metaclass=_WithCodes):
     )
     E505 = (
         "Expected {path} to be a folder of `.txt` files, a `.txt` or a `.jsonl` file, "
-        "also with `.gz`, or a `.spacy` file, but it is {found}. Convert it, or name "
-        "another."
+        "also with `.gz`, or a `.spacy` file, but it is {found}. Convert it, or pass "
+        "another path."
     )
     E506 = (
         "{path}:{line}: Expected a document of at most {limit} characters, but got a "
@@ -425,16 +428,16 @@ class Errors(metaclass=_WithCodes):
 
     # --- formats: E52x written, E53x read ---
     E520 = (
-        "Expected a folder to write, since {format} has files for each document, but "
-        "got none. Name one with `--output`."
+        "Expected a folder as `--output`, because {format} writes files for each "
+        "document, but got none. Pass one."
     )
     E521 = (
         "Expected the library {library} for the format {name}, but it is not "
         "installed: {reason}. Run `pip install 'spacy-sapbert[{extra}]'`."
     )
     E522 = (
-        "Expected {path} to be new, or a folder of `.txt` and `.ann` files alone, "
-        "since all of it is replaced, but it is {found}. Name another place."
+        "Expected {path} not to exist, or a folder with only `.txt` and `.ann` files, "
+        "because its content is replaced, but it is {found}. Pass another path."
     )
     E530 = (
         "Expected a format that can be read, one of {known}, but got {name!r}. Pass "
@@ -442,12 +445,12 @@ class Errors(metaclass=_WithCodes):
     )
     E531 = (
         "{path}:{line}: Expected `entities` as a list of JSON objects with {expected}, "
-        "but got something else. Correct the line, or make the file again with "
+        "but got something else. Correct the line, or write the file again with "
         "`spacy sapbert link … --format jsonl`."
     )
     E532 = (
         "{path}: Expected {format}, with {expected}, but document {number} has another "
-        "form. Check `format`, or make the file again with the program that wrote it."
+        "structure. Check `format`, or export the file again."
     )
 
     E590 = (
@@ -465,7 +468,7 @@ class Errors(metaclass=_WithCodes):
     E593 = (
         "Expected the fusion to be one of {known}, but got {value!r}. Correct `fusion`."
     )
-    E511 = "Expected the standard input, `-`, once, but got it twice. Name it once."
+    E511 = "Expected the standard input, `-`, once, but got it twice. Pass it once."
     E512 = (
         "{path}: Expected documents as `DocBin.to_disk` writes them, but document "
         "{number} cannot be read ({kind}). Write or copy the file again."
@@ -480,20 +483,20 @@ class Errors(metaclass=_WithCodes):
         "`--output FOLDER` with `--shard-size`."
     )
     E515 = (
-        "Expected a file as `--output`, but {path} is a folder. Name a file, or pass "
+        "Expected a file as `--output`, but {path} is a folder. Pass a file, or pass "
         "`--shard-size 1000` to write parts into a folder."
     )
     E516 = (
-        "{path}:{line}: Expected one id, and maybe a tab and what people should read, "
+        "{path}:{line}: Expected one id, optionally followed by a tab and a comment, "
         "but got a blank in the id. Correct the line."
     )
     E518 = (
-        "Expected a format of one file for each part, but {format} has files for each "
-        "document. Drop `--shard-size`."
+        "Expected a format with one file for each part, but {format} writes files for "
+        "each document. Remove `--shard-size`."
     )
     E517 = (
-        "Expected at least one id in {path}, since no id would allow everything, but "
-        "got none. Add one, or drop `--allow`."
+        "Expected at least one id in {path}, but got none. Add one, or remove "
+        "`--allow` to allow every concept."
     )
     E540 = (
         'Expected {expected}, but got {got}. Write it like `--context "No [[MI]] on '
@@ -504,8 +507,8 @@ class Errors(metaclass=_WithCodes):
         "`--setting fusion=rrf`; a value is a text, or JSON."
     )
     E550 = (
-        "Expected nobody else to be changing {path}, but somebody is. Repeat the "
-        "command when they have finished."
+        "Expected no other process that changes {path}, but there is one. Repeat the "
+        "command when it has finished."
     )
     E551 = (
         "Expected labels in `label_types` that a config file can hold, without `:` or "
@@ -518,29 +521,29 @@ class Errors(metaclass=_WithCodes):
         "`cui_attr`, `candidates_attr`, `note_attr` and `kb_ents_attr`."
     )
     E560 = (
-        "Expected {path} to belong to this command, but it was begun with another "
-        "{settings}. Name another `--output`, go back to the old settings, or pass "
-        "`--force` to begin anew."
+        "Expected {path} to be written by this command, but it was started with "
+        "another {settings}. Pass another `--output`, use the old settings, or pass "
+        "`--force` to start again."
     )
     E561 = (
-        "Expected {path} to be an empty folder, or one that this command began, but "
-        "other files are there. They are left alone. Name another `--output`."
+        "Expected {path} to be an empty folder, or an output of this command, but it "
+        "has other files, which were not changed. Pass another `--output`."
     )
     E562 = (
-        "{path}: Expected the state of an output in parts, but it cannot be read. Name "
+        "{path}: Expected the state of an output in parts, but it cannot be read. Pass "
         "another `--output`, or remove the folder."
     )
     E563 = (
-        "Expected {path} with {expected} bytes, as it was written, but {found}. Put it "
-        "back, or pass `--force` to begin anew."
+        "Expected {path} with {expected} bytes, as it was written, but {found}. "
+        "Restore it, or pass `--force` to start again."
     )
     E564 = (
-        "Expected the documents that {path} was made of, but the input has changed "
-        "since. Bring the old input back, or pass `--force` to begin anew."
+        "Expected the documents from which {path} was written, but the input has "
+        "changed. Restore the input, or pass `--force` to start again."
     )
     E565 = (
-        "Expected to be alone in {path}, but another run is working there. Wait for "
-        "it, or name another `--output`."
+        "Expected no other run that writes to {path}, but there is one. Wait until it "
+        "has finished, or pass another `--output`."
     )
     E566 = (
         "{path}:{line}: Expected YAML, but {reason}. Correct it; quotes around the "

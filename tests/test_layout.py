@@ -29,13 +29,14 @@ MAY_IMPORT = {
     "pipeline": ("kb", "formats"),
     "evaluation": ("pipeline",),
     "cli": ("evaluation",),
-    "training.errors": (),
+    "training.errors": ("errors",),
     "training.losses": ("training.errors",),
     "training.data": ("training.errors", "cli"),
     "training.encoders": ("training.losses", "training.data"),
     "training.corpora": ("training.losses", "training.data"),
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
+    "training.assemble": ("cli",),
 }
 
 

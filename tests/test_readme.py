@@ -14,6 +14,8 @@ from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf8")
+LINKER = (ROOT / "docs" / "linker.md").read_text("utf8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
 CONFIG_BLOCK = re.compile(
     r"<!-- default config: start -->\n```ini\n(.*?)```\n<!-- default config: end -->",
@@ -25,7 +27,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
-def test_readme_python_prints_what_it_says(demo_folder: Path) -> None:
+def test_readme_python_prints_its_output(demo_folder: Path) -> None:
     codes, outputs = blocks("python"), blocks("text")
     assert len(codes) == len(outputs) == 1
     for code, output in zip(codes, outputs, strict=True):
@@ -39,41 +41,47 @@ def test_readme_python_prints_what_it_says(demo_folder: Path) -> None:
         assert done.stdout == output, done.stderr
 
 
-def test_readme_shows_the_default_config() -> None:
-    match = CONFIG_BLOCK.search(README)
+def test_linker_page_shows_the_default_config() -> None:
+    match = CONFIG_BLOCK.search(LINKER)
     assert match
     assert match.group(1) == DEFAULT_CONFIG.lstrip("\n")
 
 
-def test_readme_table_of_commands_is_fresh(tmp_path: Path) -> None:
-    for name in ("README.md", "project.yml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    project_document(tmp_path, tmp_path / "README.md", no_emoji=True)
-    assert (tmp_path / "README.md").read_text("utf8") == README, (
-        "run `python -m spacy project document --no-emoji --output README.md`"
+def test_project_page_is_the_output_of_weasel(tmp_path: Path) -> None:
+    page = tmp_path / "PROJECT.md"
+    shutil.copy(ROOT / "project.yml", tmp_path)
+    project_document(tmp_path, page, no_emoji=True)
+    assert page.read_text("utf8") == (ROOT / "PROJECT.md").read_text("utf8"), (
+        "run `python -m spacy project document --no-emoji --output PROJECT.md`"
     )
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", README))
-def test_readme_links_lead_to_files(link: str) -> None:
-    assert (ROOT / link).is_file()
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 220
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_pages_lead_to_files_and_headings(page: Path) -> None:
+    for link, heading in re.findall(
+        r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text("utf8")
+    ):
+        target = page if not link else page.parent / link
+        assert target.is_file(), link
+        if heading:
+            found = re.findall(r"^#+ (.+)$", target.read_text("utf8"), re.MULTILINE)
+            plain = [re.sub(r"[^\w\- ]", "", title.lower()) for title in found]
+            assert heading in [title.replace(" ", "-") for title in plain], link
 
 
 @pytest.mark.parametrize("command", PROJECT["commands"], ids=lambda c: c["name"])
-def test_every_command_of_the_project_says_what_it_reads_and_writes(
+def test_project_commands_declare_inputs_and_outputs(
     command: dict,
 ) -> None:
     assert re.fullmatch(r".+ -> .+", command["help"])
     assert command["outputs"]
-    for line in command["script"]:
-        module = re.match(r"python -m (training\.\w+)", line)
-        if module:
-            script = module.group(1).replace(".", "/") + ".py"
-            assert script in command["deps"], script
-            assert (ROOT / script).is_file()
 
 
-def test_every_dep_of_the_project_is_there_or_an_output_or_the_user_s() -> None:
+def test_project_deps_exist_or_are_outputs() -> None:
     outputs = {out for command in PROJECT["commands"] for out in command["outputs"]}
     outputs |= {asset["dest"] for asset in PROJECT["assets"]}
     for command in PROJECT["commands"]:

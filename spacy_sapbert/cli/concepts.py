@@ -98,7 +98,7 @@ def main(
         None, help="rrf: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
     ),
     source_rank: str | None = typer.Option(
-        None, help="rrf: sources whose names and definitions come first."
+        None, help="rrf: sources whose names and definitions are preferred, best first."
     ),
     types: str | None = typer.Option(
         None, help="rrf: semantic types kept, e.g. T047,T191. [all]"
@@ -120,10 +120,10 @@ def main(
         help=r"rrf, obo, obographs: regular expression of the ids. [C\d{7}; own: any]",
     ),
     ids: str | None = typer.Option(
-        None, help="obo, obographs: own, or xref for those of another vocabulary. [own]"
+        None, help="obo, obographs: own, or xref for ids of another vocabulary. [own]"
     ),
     xref_prefix: str | None = typer.Option(
-        None, help="obo, obographs: the vocabulary whose ids xref takes. [UMLS]"
+        None, help="obo, obographs: prefix of the ids that xref uses. [UMLS]"
     ),
     multi_xref: str | None = typer.Option(
         None, help="obo, obographs: terms with several such ids: drop, or all. [drop]"

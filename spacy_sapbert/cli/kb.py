@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
@@ -13,7 +14,7 @@ from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
 from ..kb.installed import find_kb
 from ..kb.knowledge_base import KnowledgeBase, load_kb
-from ..kb.manifest import describe_manifest, read_manifest
+from ..kb.manifest import Manifest, read_manifest
 from .app import app
 
 kb_app = typer.Typer(
@@ -46,6 +47,47 @@ def choose_settings(
     settings = asdict(read_settings(Path(encoder)))
     settings.update((key, value) for key, value in given.items() if value is not None)
     return check_settings(settings)
+
+
+def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
+    """Return the rows of `kb info`: what, and its value."""
+    counts, encoder, index = manifest.counts, manifest.encoder, manifest.index
+    size = sum(record.size for record in manifest.files.values())
+    settings = ", ".join(f"{key} {value}" for key, value in index.settings.items())
+    overlay = manifest.overlay
+    rows = [
+        ("Concepts", f"{counts.concepts:,}"),
+        ("Concepts changed or added since", f"{overlay.concepts if overlay else 0:,}"),
+        (
+            "Concepts removed since, or names of them",
+            f"{overlay.removed if overlay else 0:,}",
+        ),
+        ("Names", f"{counts.aliases:,}"),
+        ("Distinct names in the index", f"{counts.rows:,}"),
+        ("Names that the encoder cannot read", f"{counts.unreadable:,}"),
+        ("Index", f"{index.backend} ({settings})" if settings else index.backend),
+        ("Character 3-grams", "yes" if manifest.ngrams else "no"),
+        ("Encoder", f"{encoder.base} ({encoder.fingerprint})"),
+        ("Engines", ", ".join(manifest.engines)),
+        ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
+        ("Threshold", "none" if manifest.threshold is None else manifest.threshold),
+    ]
+    if found := manifest.calibration:
+        files = ", ".join(each.file for each in found.files)
+        rows.append(
+            (
+                "Calibrated by",
+                f"{found.criterion} on {found.mentions:,} mentions of {files}: "
+                f"precision {found.precision:.3f}, recall {found.recall:.3f} "
+                f"({found.date})",
+            )
+        )
+    return [
+        *rows,
+        ("Sources", "; ".join(manifest.sources) or "not named"),
+        ("Size", f"{size / 1e6:,.1f} MB"),
+        ("Made with", f"spacy-sapbert {manifest.package_version}"),
+    ]
 
 
 def probe_index(kb: KnowledgeBase, *, most: int = PROBED_ROWS) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..formats.documents import Document
-from ..formats.parts import WritePart, hold_folder, open_state, write_parts
+from ..formats.parts import WritePart, lock_folder, open_state, write_parts
 from ..pipeline.running import link_documents
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def write_folder(
     RETURNS (str): A summary in one line.
     RAISES (SapbertError): See `open_state` and `write_parts`.
     """
-    with hold_folder(output):
+    with lock_folder(output):
         state = open_state(output, command, force=force)
         try:
             write_parts(

@@ -1,11 +1,11 @@
 """Link a mention in its document: for regression cases and explanations."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
-from ..formats.entities import NIL, AttributeNames, describe_entities
+from ..formats.entities import NIL, AttributeNames, LinkedEntity, describe_entities
 from ..pipeline.long_forms import long_form_text, singular
 from ..pipeline.running import find_linker, link_documents, run_alone
 from ..pipeline.schwartz_hearst import find_long_forms
@@ -80,11 +80,8 @@ def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
     return doc
 
 
-def compare_outcome(case: Case, entity: dict[str, Any], kb: "KnowledgeBase") -> Outcome:
-    """Compare a link with what was expected.
-
-    entity (dict[str, Any]): From `describe_entities`.
-    """
+def compare_outcome(case: Case, entity: LinkedEntity, kb: "KnowledgeBase") -> Outcome:
+    """Compare a link with what was expected."""
     right, remarks = set(), []
     for cui in case.expected:
         concept = None if cui == NIL else kb.concept(cui)
@@ -118,7 +115,7 @@ def compare_outcome(case: Case, entity: dict[str, Any], kb: "KnowledgeBase") -> 
         link_note=entity["note"],
         rank=rank,
         remarks=remarks,
-        candidates=entity["candidates"],
+        candidates=cast("list[Candidate]", entity["candidates"]),
     )
 
 

@@ -18,6 +18,7 @@ from ..system.reading import check_file
 from .entities import (
     ATTRIBUTE_NAMES,
     AttributeNames,
+    LinkedEntity,
     Losses,
     NamedDoc,
     describe_entities,
@@ -39,6 +40,7 @@ UNREADABLE = (
 )
 SOURCE = "spacy-sapbert"
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
+INFONS = ("name", "score", "probability", "types", "codes", "candidates", "note")
 JSON_END = "]}"  # of a collection whose last field is its documents
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOST = "characters that XML has not replaced by \ufffd"
@@ -53,16 +55,15 @@ def make_collection() -> Any:
     return collection
 
 
-def make_infons(entity: dict[str, Any]) -> dict[str, str]:
+def make_infons(entity: LinkedEntity) -> dict[str, str]:
     """Return the fields of an entity as texts; lists and dicts as JSON.
 
     Empty fields are left out, except for the type.
     """
     infons = {TYPE: entity["label"]}
-    named = {ID: entity["cui"]}
-    for key in ("name", "score", "probability", "types", "codes", "candidates", "note"):
-        named[key] = entity[key]
-    for key, value in named.items():
+    fields = {ID if key == "cui" else key: value for key, value in entity.items()}
+    for key in (ID, *INFONS):
+        value = fields[key]
         if isinstance(value, (list, dict)) and value:
             infons[key] = json.dumps(value, ensure_ascii=False, allow_nan=False)
         elif value not in (None, [], {}):
@@ -71,7 +72,7 @@ def make_infons(entity: dict[str, Any]) -> dict[str, str]:
 
 
 def make_document(
-    number: Any, text: str, entities: Iterable[dict[str, Any]], *, include_text: bool
+    number: Any, text: str, entities: Iterable[LinkedEntity], *, include_text: bool
 ) -> Any:
     """Return a document with one passage; offsets are in characters."""
     passage = bioc.BioCPassage()

@@ -14,6 +14,7 @@ from .entities import (
     BREAKS,
     UNBROKEN,
     AttributeNames,
+    LinkedEntity,
     Losses,
     NamedDoc,
     blank_breaks,
@@ -196,13 +197,12 @@ def to_json_line(values: dict[str, Any]) -> str:
 
 
 def annotation_lines(
-    number: int, text: str, entity: dict[str, Any], losses: Losses
+    number: int, text: str, entity: LinkedEntity, losses: Losses
 ) -> list[str] | None:
     """Return the lines of a mention: T, N for its concept, and # for other fields.
 
     number (int): Number of the mention in its document.
     text (str): Text of the document as it is written.
-    entity (dict[str, Any]): From `describe_entities`.
     RETURNS (list[str] | None): The lines; None if the mention is blank.
     """
     runs = UNBROKEN.finditer(text, entity["start"], entity["end"])
@@ -221,7 +221,8 @@ def annotation_lines(
             cui = RESOURCE + cui
         name = blank_breaks(entity["name"] or "")
         lines.append(f"N{number}\tReference T{number} {cui}\t{name}")
-    if noted := {key: entity[key] for key in NOTED if entity[key]}:
+    fields = dict(entity)
+    if noted := {key: fields[key] for key in NOTED if fields[key]}:
         lines.append(f"#{number}\tAnnotatorNotes T{number}\t{to_json_line(noted)}")
     return lines
 

@@ -5,7 +5,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 from urllib.parse import quote
 
 from spacy.tokens import Doc, Span
@@ -55,6 +55,31 @@ class AttributeNames(NamedTuple):
 ATTRIBUTE_NAMES = AttributeNames()
 
 
+class LinkedEntity(TypedDict):
+    """A linked entity as JSON.
+
+    start (int), end (int): Offsets in characters.
+    cui (str | None): The concept, if there is one.
+    name (str | None), score (float | None), probability (float | None): Of the concept.
+    types (list[str]), codes (dict[str, list[str]]): Of the concept; may be empty.
+    candidates (list[dict[str, Any]]): As the linker wrote them, best first.
+    note (str | None): See `AttributeNames`.
+    """
+
+    start: int
+    end: int
+    text: NotRequired[str]
+    label: str
+    cui: str | None
+    name: str | None
+    score: float | None
+    probability: float | None
+    types: list[str]
+    codes: dict[str, list[str]]
+    candidates: list[dict[str, Any]]
+    note: str | None
+
+
 def plain_candidate(candidate: dict[str, Any]) -> dict[str, Any]:
     """Return a candidate for JSON, which has no NaN: scores are floats or None."""
     plain = {**candidate}
@@ -87,18 +112,14 @@ def describe_entities(
     *,
     spans_key: str | None = None,
     names: AttributeNames = ATTRIBUTE_NAMES,
-) -> list[dict[str, Any]]:
-    """Return the fields of the linked entities of a document.
+) -> list[LinkedEntity]:
+    """Return the linked entities of a document, sorted by offset.
 
     spans_key (str | None): A span group; None = the entities.
-    RETURNS (list[dict[str, Any]]): For each, sorted by offset: `start` and `end` in
-        characters, `text`, `label`, `cui` or None; of that concept `name`, `score` and
-        `probability` or None, `types` and `codes`, empty if unknown; `candidates`, and
-        `note` or None.
     """
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     columns = (read_attribute(doc, spans, spans_key, name) for name in names)
-    described = []
+    described: list[LinkedEntity] = []
     for span, cui, found, note in zip(spans, *columns, strict=True):
         candidates = [plain_candidate(candidate) for candidate in found or ()]
         # a Doc saved without user data has no custom attributes

@@ -4,14 +4,20 @@ import re
 from collections.abc import Iterable, Mapping
 from html import escape
 from types import MappingProxyType
-from typing import IO, Any
+from typing import IO
 from urllib.parse import quote
 from zlib import crc32
 
 from spacy import displacy
 
 from ..errors import Errors, SapbertError
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    LinkedEntity,
+    NamedDoc,
+    describe_entities,
+)
 from .gold import NIL
 
 # Which page shows a concept: pattern of the id → address, {} = the groups in turn,
@@ -61,7 +67,7 @@ def concept_url(cui: str, links: Mapping[str, str] = LINKS) -> str | None:
     return None
 
 
-def concept_markup(entity: dict[str, Any], links: Mapping[str, str]) -> str:
+def concept_markup(entity: LinkedEntity, links: Mapping[str, str]) -> str:
     """Return the markup of an entity's concept: id with link, name, score and note."""
     note = f" ({entity['note']})" if entity["note"] else ""
     if entity["cui"] is None:
@@ -74,13 +80,13 @@ def concept_markup(entity: dict[str, Any], links: Mapping[str, str]) -> str:
     return f' <span class="concept">{link}{escape(name + score + note)}</span>'
 
 
-def stack_entities(entities: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]:
     """Group entities that overlap, since displaCy renders one at a place.
 
-    RETURNS (list[list[dict[str, Any]]]): By offset: the entity to render (the longest,
+    RETURNS (list[list[LinkedEntity]]): By offset: the entity to render (the longest,
         then the first), followed by those that overlap it.
     """
-    stacks: list[list[dict[str, Any]]] = []
+    stacks: list[list[LinkedEntity]] = []
     for entity in sorted(entities, key=lambda e: (e["start"] - e["end"], e["start"])):
         for stack in stacks:
             drawn = stack[0]
@@ -93,12 +99,9 @@ def stack_entities(entities: Iterable[dict[str, Any]]) -> list[list[dict[str, An
 
 
 def render_doc(
-    text: str, entities: list[dict[str, Any]], links: Mapping[str, str]
+    text: str, entities: list[LinkedEntity], links: Mapping[str, str]
 ) -> str:
-    """Return the markup of one document.
-
-    entities (list[dict[str, Any]]): From `describe_entities`.
-    """
+    """Return the markup of one document."""
     drawn, colors = [], {}
     for entity, *covered in stack_entities(entities):
         markup = concept_markup(entity, links)

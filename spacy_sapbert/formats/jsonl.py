@@ -3,14 +3,28 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NotRequired, TypedDict
 
 from spacy.tokens import Doc
 
 from ..errors import Errors, SapbertError
 from .documents import read_json_objects
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    LinkedEntity,
+    NamedDoc,
+    describe_entities,
+)
 from .gold import LONGEST, GoldDocument, GoldSpan
+
+
+class LinkedDocument(TypedDict):
+    """A line of the output: the id of a document, its text and its entities."""
+
+    id: Any
+    text: NotRequired[str]
+    entities: list[LinkedEntity]
 
 
 def doc_to_json(
@@ -20,8 +34,8 @@ def doc_to_json(
     spans_key: str | None = None,
     include_text: bool = True,
     names: AttributeNames = ATTRIBUTE_NAMES,
-) -> dict[str, Any]:
-    """Return `id`, `text` and `entities` of a document; see `registry.Writer`."""
+) -> LinkedDocument:
+    """Return the line of a document; see `registry.Writer`."""
     entities = describe_entities(doc, spans_key=spans_key, names=names)
     if include_text:
         return {"id": number, "text": doc.text, "entities": entities}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import Errors, SapbertError
 from ..system.writing import fcntl, lock_handle, write_atomically, write_json
@@ -22,6 +22,37 @@ FORMAT_VERSION = 1
 
 # Writes documents to a file, and counts what it wrote.
 WritePart = Callable[[Iterator[Document], Any], dict[str, int]]
+
+
+class Part(TypedDict):
+    """A part that is complete.
+
+    file (str): Its name in the folder.
+    documents (int), bytes (int): Its size.
+    input (str): Digest of its documents.
+    counts (dict[str, int]): From `WritePart`.
+    """
+
+    file: str
+    documents: int
+    bytes: int
+    input: str
+    counts: dict[str, int]
+
+
+class OutputState(TypedDict):
+    """The content of `_state.json`.
+
+    command (dict[str, Any]): Every option that changes the parts.
+    suffix (str): File ending of the parts.
+    finished (bool): Whether all documents are written.
+    """
+
+    version: int
+    command: dict[str, Any]
+    suffix: str
+    parts: list[Part]
+    finished: bool
 
 
 def part_name(number: int, suffix: str) -> str:
@@ -70,11 +101,10 @@ def check_state(state: Any) -> None:
         raise TypeError
 
 
-def read_state(folder: Path) -> dict[str, Any] | None:
+def read_state(folder: Path) -> OutputState | None:
     """Read the state of an output.
 
-    RETURNS (dict[str, Any] | None): `version`, `command`, `suffix`, `parts`,
-        `finished`; None if the folder is empty.
+    RETURNS (OutputState | None): None if the folder is empty.
     RAISES (SapbertError): If the file is damaged, or the folder has other files.
     """
     path = folder / STATE_FILE
@@ -85,21 +115,20 @@ def read_state(folder: Path) -> dict[str, Any] | None:
             raise SapbertError(Errors.E561.format(path=folder))
         return None
     try:
-        state = json.loads(path.read_text("utf8"))
+        state: OutputState = json.loads(path.read_text("utf8"))
         check_state(state)
     except (OSError, ValueError, KeyError, TypeError):
         raise SapbertError(Errors.E562.format(path=path)) from None
-    return dict(state)
+    return state
 
 
-def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> dict[str, Any]:
-    """Begin an output in parts, or find what there is of it.
+def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputState:
+    """Read the state of an output in parts, or return the state of a new one.
 
-    folder (Path): The output; see `hold_folder`.
-    command (dict[str, Any]): Everything that decides what the parts say, as JSON.
-    force (bool): Remove what there is of any output in parts.
-    RETURNS (dict[str, Any]): See `read_state`.
-    RAISES (SapbertError): If the folder is another command's, or holds other things.
+    folder (Path): The output, locked by `lock_folder`.
+    command (dict[str, Any]): Every option that changes the parts, as JSON.
+    force (bool): Remove an existing output, and start again.
+    RAISES (SapbertError): If another command wrote the folder, or it has other files.
     """
     state = read_state(folder)
     command = json.loads(json.dumps(command))
@@ -126,11 +155,11 @@ def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> dict[st
 
 
 @contextmanager
-def hold_folder(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder, where the system has locks.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder against other runs, if the system has locks.
 
-    folder (Path): The folder; it is made if it is not there.
-    RAISES (SapbertError): If another run is working there, or the system refuses.
+    folder (Path): The folder; created if it does not exist.
+    RAISES (SapbertError): If another run has the lock, or the folder cannot be opened.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,14 +178,10 @@ def hold_folder(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def check_part(
-    folder: Path, part: dict[str, Any], documents: Iterable[Document]
-) -> None:
-    """Check that a part is there, and what it was made of.
+def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
+    """Check that a part exists, and that its documents have not changed.
 
-    folder (Path): The output.
-    part (dict[str, Any]): What the state says of it.
-    documents (Iterable[Document]): As the input gives them now.
+    documents (Iterable[Document]): Its documents in the current input.
     RAISES (SapbertError): If the file or the input has changed.
     """
     path = folder / part["file"]
@@ -175,23 +200,23 @@ def check_part(
 
 def write_parts(
     folder: Path,
-    state: dict[str, Any],
+    state: OutputState,
     documents: Iterable[Document],
     *,
     size: int,
     suffix: str,
     write_part: WritePart,
 ) -> None:
-    """Write what is not written yet.
+    """Write the parts that are missing.
 
-    folder (Path): The output; see `hold_folder`.
-    state (dict[str, Any]): From `open_state`; grows with the parts.
-    documents (Iterable[Document]): All of them, also those that are done.
+    folder (Path): The output, locked by `lock_folder`.
+    state (OutputState): From `open_state`; updated after each part.
+    documents (Iterable[Document]): All documents of the input.
     size (int): Documents in a part.
-    suffix (str): Of the parts.
+    suffix (str): File ending of the parts.
     write_part (WritePart): Called with the documents and the file of each part.
-    RAISES (SapbertError): If parts or input have changed, the system refuses, or as
-        `write_part` does; then the state lists the parts that are whole.
+    RAISES (SapbertError): If parts or input have changed, a file cannot be written, or
+        from `write_part`; then the state lists the parts that are complete.
     """
     state_file = folder / STATE_FILE
     stream = iter(documents)

@@ -11,6 +11,7 @@ from ..system.reading import decode_line, read_line_blocks
 from .entities import (
     ATTRIBUTE_NAMES,
     AttributeNames,
+    LinkedEntity,
     Losses,
     NamedDoc,
     blank_breaks,
@@ -158,12 +159,11 @@ def clean_id(number: Any) -> str:
 
 
 def mention_line(
-    doc: str, text: str, entity: dict[str, Any], losses: Losses
+    doc: str, text: str, entity: LinkedEntity, losses: Losses
 ) -> str | None:
     """Return the line of a mention; None if it is blank.
 
     doc (str), text (str): Id and text of the document as they are written.
-    entity (dict[str, Any]): From `describe_entities`.
     """
     place = trim_place(text, entity["start"], entity["end"])
     if place is None:

@@ -1,11 +1,17 @@
 """A table for people, on the terminal."""
 
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO
 
 from wasabi import table
 
-from .entities import ATTRIBUTE_NAMES, AttributeNames, NamedDoc, describe_entities
+from .entities import (
+    ATTRIBUTE_NAMES,
+    AttributeNames,
+    LinkedEntity,
+    NamedDoc,
+    describe_entities,
+)
 from .gold import NIL
 
 HEADER = ("mention", "label", "CUI", "name", "score", "note")
@@ -22,7 +28,7 @@ def shorten(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def entity_row(entity: dict[str, Any], *, include_text: bool = True) -> list[str]:
+def entity_row(entity: LinkedEntity, *, include_text: bool = True) -> list[str]:
     """Return the cells of an entity, one for each of `HEADER`.
 
     include_text (bool): Show the mention; else its offsets.

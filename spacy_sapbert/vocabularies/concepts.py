@@ -25,6 +25,8 @@ def clean_name(text: str) -> str:
     Tabs, carriage returns, U+0085, U+2028 and no-break spaces are white space. Case,
     Unicode form, zero-width and right-to-left marks stay.
     """
+    if text.isprintable() and "  " not in text:
+        return text.strip()  # the usual case: a space is the only white space
     return " ".join(text.split())
 
 
@@ -103,7 +105,7 @@ EXPECTED = {
 
 
 def concept_to_json(concept: Concept) -> dict[str, Any]:
-    """Return the fields that say something, in a fixed order.
+    """Return the fields that are not empty, in a fixed order.
 
     concept (Concept): The concept.
     RETURNS (dict[str, Any]): Plain JSON types; empty fields are left out, and the keys
@@ -126,10 +128,10 @@ def concept_to_json(concept: Concept) -> dict[str, Any]:
 def move_places(
     places: dict[str, list[int]], moved: Sequence[int | None]
 ) -> dict[str, list[int]]:
-    """Say where names are after their list has changed.
+    """Return the places of names after their list has changed.
 
     places (dict[str, list[int]]): Old places, by language or source.
-    moved (Sequence[int | None]): The new place of each old one; None = it is gone.
+    moved (Sequence[int | None]): The new place of each old one; None if it is removed.
     RETURNS (dict[str, list[int]]): New places, ascending; without keys that have none.
     """
     found = {
@@ -140,10 +142,10 @@ def move_places(
 
 
 def change_names(concept: Concept, names: Sequence[str]) -> None:
-    """Return a concept other names, and keep their languages and sources right.
+    """Change the names of a concept, and update its languages and sources.
 
-    concept (Concept): The concept, changed in place: its fields are replaced, and what
-        was in them stays as it was.
+    concept (Concept): The concept, changed in place; its old lists and dicts are not
+        changed.
     names (Sequence[str]): One for each alias; an empty one is left out, and of equal
         ones the first is kept.
     """
@@ -231,7 +233,7 @@ def read_concepts(path: Path) -> Iterator[Concept]:
 
 
 def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
-    """Write concepts.jsonl; the file takes its name only when it is whole.
+    """Write concepts.jsonl to a temporary file, then rename it.
 
     path (Path): The file; with `.gz` at the end it is compressed.
     concepts (Iterable[Concept]): The concepts.

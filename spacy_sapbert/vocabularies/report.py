@@ -116,12 +116,16 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
 
     RAISES (SapbertError): At the end, with the counts of each rule, if there were none.
     """
+    counts = report.counts
     for concept in concepts:
         report.concepts += 1
         report.names += len(concept.aliases)
-        report.counts["concepts with a definition"] += concept.definition is not None
-        report.counts["parents"] += len(concept.parents)
-        report.counts["retired ids"] += len(concept.retired)
+        if concept.definition is not None:
+            counts["concepts with a definition"] += 1
+        if concept.parents:
+            counts["parents"] += len(concept.parents)
+        if concept.retired:
+            counts["retired ids"] += len(concept.retired)
         yield concept
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)

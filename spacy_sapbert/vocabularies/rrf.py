@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
@@ -16,7 +15,7 @@ from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, Concept, clean_name
 from .merge import unite_names
 from .report import Report, check_known, compile_pattern, count_concepts, start_report
-from .rrf_atoms import LAT, SAB, SUPPRESS, TTY, Atom, Filter, RowRules, read_atoms
+from .rrf_mrconso import Filter, RowRules, read_mrconso
 from .rrf_tables import LookUp, find_table, make_look_up, read_side_tables
 
 CUI_PATTERN = r"C\d{7}"
@@ -64,17 +63,21 @@ def read_rrf(
     if types and not find_table(path, "MRSTY"):
         raise SapbertError(Errors.E109.format(path=parts[0]))
     filters = [
-        Filter("rows in other languages", LAT, languages, what="languages"),
-        Filter("rows of other sources", SAB, sources, what="sources"),
-        Filter("rows of other term types", TTY, term_types, what="term types"),
+        Filter("rows in other languages", "language", languages, what="languages"),
+        Filter("rows of other sources", "source", sources, what="sources"),
+        Filter("rows of other term types", "term_type", term_types, what="term types"),
         Filter(
-            "rows of excluded term types", TTY, exclude_term_types, False, "term types"
+            "rows of excluded term types",
+            "term_type",
+            exclude_term_types,
+            keep=False,
+            what="term types",
         ),
-        Filter("suppressed rows", SUPPRESS, () if suppressed else ("N",)),
+        Filter("suppressed rows", "suppress", () if suppressed else ("N",)),
     ]
     rules = RowRules([each for each in filters if each.values], languages, source_rank)
     pattern = compile_pattern(cui_pattern)
-    group_atoms = partial(read_atoms, parts, rules, pattern, on_error=on_error)
+    read = partial(read_mrconso, parts, rules, pattern, on_error=on_error)
     with open_temporary_db() as database:
         look_ups = read_side_tables(
             database,
@@ -89,72 +92,40 @@ def read_rrf(
         elif "brands" in look_ups:
             # an additional pass over MRCONSO; its rows are not counted
             uncounted = Report(progress=report.progress)
-            groups = group_atoms(report=uncounted)
-            brands = (make_concept(*group, uncounted) for group in groups)
+            brands = (concept for concept, _ in read(report=uncounted))
             look_ups["brands"] = sort_brand_names(database, brands)
-        concepts = make_concepts(group_atoms(report=report), look_ups, report)
+        concepts = add_facts(read(report=report), look_ups, report)
         if types:
             concepts = filter_types(concepts, types, parts[0], report)
-        yield from count_concepts(check_rules(concepts, rules, parts[0]), report)
+        yield from count_concepts(concepts, report)
 
 
-def make_concept(cui: str, atoms: list[Atom], report: Report) -> Concept:
-    """Make a concept of its atoms."""
-    preferred = min(atoms, key=itemgetter(0))[1]
-    places = {preferred: 0}
-    languages: dict[str, list[int]] = {}
-    sources: dict[str, list[int]] = {}
-    codes: dict[str, dict[str, None]] = {}
-    for _, name, language, source, code, _ in atoms:
-        place = places.setdefault(name, len(places))
-        languages.setdefault(language, []).append(place)
-        sources.setdefault(source, []).append(place)
-        if code:
-            codes.setdefault(source, {})[code] = None
-    if repeated := len(atoms) - len(places):
-        report.dropped["repeated names"] += repeated
-    if repeated or preferred != atoms[0][1]:
-        for grouped in (languages, sources):
-            for key, found in grouped.items():
-                grouped[key] = sorted(set(found))
-    report.rows_kept += len(atoms)
-    return Concept(
-        cui,
-        list(places),
-        codes={source: list(found) for source, found in codes.items()},
-        languages=languages,
-        sources=sources,
-    )
-
-
-def make_concepts(
-    groups: Iterator[tuple[str, list[Atom]]],
+def add_facts(
+    concepts: Iterator[tuple[Concept, list[str]]],
     look_ups: dict[str, LookUp],
     report: Report,
 ) -> Iterator[Concept]:
-    """Make concepts of atoms, and add the facts of the other tables.
+    """Add the facts of the other tables to the concepts of MRCONSO.
 
     A definition belongs to an atom and is dropped with it, so that English concepts
     have no Czech definitions. The brands of a drug stay concepts of their own.
     """
-    for cui, atoms in groups:
-        concept = make_concept(cui, atoms, report)
-        facts = {kind: look_up(cui) for kind, look_up in look_ups.items()}
+    for concept, atoms in concepts:
+        facts = {kind: look_up(concept.cui) for kind, look_up in look_ups.items()}
         if definitions := facts.pop("definitions", []):
-            ids = {id for *_, id in atoms} | {""}
-            texts = [text for text, id in definitions if id in ids]
+            texts = [text for text, atom in definitions if not atom or atom in atoms]
             rule = "definitions of atoms that were left out"
             report.dropped[rule] += len(definitions) - len(texts)
             concept.definition = next(filter(None, map(clean_name, texts)), None)
         if brands := facts.pop("brands", []):
             count = len(concept.aliases)
             names = (json.loads(data) for data, _ in brands)
-            unite_names([concept, *(Concept(cui, **fields) for fields in names)])
+            unite_names([concept, *(Concept("", **fields) for fields in names)])
             report.counts["trade names"] += len(concept.aliases) - count
         for kind, found in facts.items():
             setattr(concept, kind, [value for value, _ in found])
-        if "types" in facts:
-            report.counts["concepts without a type"] += not concept.types
+        if not concept.types and "types" in facts:
+            report.counts["concepts without a type"] += 1
         yield concept
 
 
@@ -170,14 +141,6 @@ def filter_types(
         else:
             yield concept
     check_known("types", types, sorted(seen), path)
-
-
-def check_rules(
-    concepts: Iterator[Concept], rules: RowRules, path: Path
-) -> Iterator[Concept]:
-    """Yield the concepts; at the end check that the values of the filters occur."""
-    yield from concepts
-    rules.check(path)
 
 
 def sort_brand_names(

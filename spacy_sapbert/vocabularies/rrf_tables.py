@@ -117,67 +117,62 @@ def display_path(parts: list[Path], table: str) -> Path:
 
 def split_rows(
     parts: list[Path], table: str, *, on_error: str, report: Report
-) -> Iterator[tuple[int, Row, bytes]]:
+) -> Iterator[tuple[int, bytes, Row]]:
     """Split the rows of a table; lines of a split file are numbered through its parts.
 
     parts (list[Path]): The file, or its parts.
     table (str): The table, e.g. "MRCONSO".
     on_error (str): "fail", or "skip" to count invalid rows and continue.
     report (Report): Counts the rows.
-    YIELDS (tuple[int, Row, bytes]): Line number, from 1; the fields; and the line if it
-        is not UTF-8 (see `drop_undecodable`), else nothing.
+    YIELDS (tuple[int, bytes, Row]): Line number, from 1; the line; and its fields. A
+        line may be invalid UTF-8: see `check_utf8`.
     RAISES (SapbertError): With file and line, at the first row with a wrong number of
         fields.
     """
     path = display_path(parts, table)
-    expected = len(COLUMNS[table])
+    columns = len(COLUMNS[table])
+    expected = columns + 1
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
         for number, line in enumerate(lines, first):
-            try:
-                row, undecodable = line.decode("utf8").split("|"), b""
-            except UnicodeDecodeError:
-                row, undecodable = line.decode("utf8", "replace").split("|"), line
-            if len(row) == expected + 1 and not row[expected]:
-                yield number, row, undecodable
+            row = line.decode("utf8", "replace").split("|")
+            if len(row) == expected and not row[columns]:
+                yield number, line, row
             elif not line:
                 report.dropped["blank lines"] += 1
             elif on_error == "fail":
-                values = {"expected": expected, "got": len(row) - 1}
+                values = {"expected": columns, "got": len(row) - 1}
                 raise SapbertError(Errors.E102.format(path=path, line=number, **values))
             else:
                 report.dropped[f"rows of {table} with a wrong number of fields"] += 1
 
 
-def drop_undecodable(
-    line: bytes,
-    number: int,
-    parts: list[Path],
-    table: str,
-    *,
-    on_error: str,
-    report: Report,
-) -> None:
-    """Count a line that is not UTF-8, or raise the error; see `split_rows`."""
-    if on_error == "fail":
-        decode_line(line, display_path(parts, table), number)
-    report.dropped[f"rows of {table} that are not UTF-8"] += 1
+def check_utf8(line: bytes, number: int, path: Path, on_error: str) -> bool:
+    """Return whether a line is UTF-8.
+
+    RAISES (SapbertError): If it is not, and `on_error` is "fail".
+    """
+    try:
+        decode_line(line, path, number)
+    except SapbertError:
+        if on_error == "fail":
+            raise
+        return False
+    return True
 
 
 def read_rows(
     parts: list[Path], table: str, *, on_error: str, report: Report
 ) -> Iterator[Row]:
     """Read the valid rows of a table; see `split_rows`."""
-    for number, row, undecodable in split_rows(
-        parts, table, on_error=on_error, report=report
-    ):
-        if undecodable:
-            drop_undecodable(
-                undecodable, number, parts, table, on_error=on_error, report=report
-            )
-        else:
+    path = display_path(parts, table)
+    rows = split_rows(parts, table, on_error=on_error, report=report)
+    for number, line, row in rows:
+        if line.isascii() or check_utf8(line, number, path, on_error):
             yield row
+        else:
+            report.dropped[f"rows of {table} that are not UTF-8"] += 1
 
 
 def read_side_tables(

@@ -23,13 +23,13 @@ def test_build_writes_a_kb_and_says_what_it_holds(
     )
     assert result.exit_code == 0, result.output
     assert "made up 1.0" in result.output
-    meta = load_kb(kb).meta
-    assert meta["index"]["settings"]["M"] == 8
-    assert meta["index"]["settings"]["ef_construction"] == 200
-    assert meta["encoder"]["pooling"] == "cls"
-    assert meta["encoder"]["max_length"] == 25
-    assert meta["threshold"] == 0.5
-    assert meta["sources"] == ["made up 1.0"]
+    manifest = load_kb(kb).manifest
+    assert manifest.index.settings["M"] == 8
+    assert manifest.index.settings["ef_construction"] == 200
+    assert manifest.encoder.pooling == "cls"
+    assert manifest.encoder.max_length == 25
+    assert manifest.threshold == 0.5
+    assert manifest.sources == ["made up 1.0"]
 
 
 def test_build_quiet_prints_nothing(

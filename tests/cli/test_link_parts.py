@@ -20,7 +20,7 @@ TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin"
 # counted before and after each file takes its name, and at each document.
 DYING = """
 import os, signal, sys
-from spacy_sapbert import pipelines
+from spacy_sapbert.pipeline import running as pipelines
 from spacy_sapbert.cli.main import app
 real, run_batch = os.replace, pipelines.run_batch
 def tick():
@@ -181,7 +181,7 @@ def test_parts_interrupted_say_so_and_go_on(lines, sample_kb, tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert b"Interrupted: 4 documents are done" in stderr
+    assert b"Interrupted: 4 documents are written" in stderr
     assert SENTINEL.encode() not in stderr
     assert run("-", sample_kb, output, stdin=data).exit_code == 0
     assert contents(output) == contents(expected)

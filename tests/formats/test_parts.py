@@ -12,7 +12,7 @@ from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.parts import (
     STATE_FILE,
     digest_document,
-    hold_folder,
+    lock_folder,
     open_state,
     read_state,
     write_parts,
@@ -36,7 +36,7 @@ def write_texts(documents, file):
 
 
 def run(folder, documents=DOCUMENTS, *, size=3, force=False, write=write_texts):
-    with hold_folder(folder):
+    with lock_folder(folder):
         state = open_state(folder, {**COMMAND, "size": size}, force=force)
         write_parts(
             folder, state, documents, size=size, suffix=".txt", write_part=write
@@ -216,7 +216,7 @@ def test_shards_notice_that_the_input_has_changed(tmp_path, documents):
 
 def test_shards_two_runs_do_not_share_a_folder(tmp_path):
     pytest.importorskip("fcntl", reason="this system has no such locks")
-    with hold_folder(tmp_path), pytest.raises(SapbertError, match="E565"):
+    with lock_folder(tmp_path), pytest.raises(SapbertError, match="E565"):
         run(tmp_path)
     run(tmp_path)
 

@@ -21,11 +21,11 @@ kb = load_kb(sys.argv[1])
 if limit:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-print("ready", flush=True)
 while True:
     copy_kb(kb, Path(sys.argv[2]))
     if limit:
         break
+    print("saved", flush=True)
 """
 
 
@@ -38,23 +38,23 @@ def contents(folder: Path) -> dict:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03])
-def test_a_killed_save_leaves_a_whole_kb(
+def test_copy_kb_killed_leaves_a_complete_kb(
     sample_kb: Path, own_kb: Path, delay: float
 ) -> None:
     before = contents(own_kb)
     command = [sys.executable, "-c", COPY, str(sample_kb), str(own_kb), "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout
-    process.stdout.readline()
+    assert process.stdout.readline() == b"saved\n"
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL  # it was still saving
     assert contents(own_kb) == before  # the old or the new one, which are equal
     load_kb(own_kb)
 
 
 @pytest.mark.parametrize("limit", [1, 5_000, 60_000])
-def test_a_full_disk_leaves_the_old_kb_and_is_a_named_error(
+def test_copy_kb_on_a_full_disk_is_an_error_and_leaves_the_old_kb(
     sample_kb: Path, own_kb: Path, limit: int
 ) -> None:
     (own_kb / "note.txt").write_text("only in the old one", "utf8")
@@ -70,7 +70,7 @@ def test_a_full_disk_leaves_the_old_kb_and_is_a_named_error(
     assert [path.name for path in own_kb.parent.iterdir()] == ["kb"]
 
 
-def test_a_folder_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
+def test_write_folder_atomically_renames_a_complete_folder(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     with write_folder_atomically(target) as part:
         (part / "a").write_text("1", "utf8")
@@ -89,7 +89,7 @@ def fill_and_fail(folder: Path) -> None:
         raise RuntimeError
 
 
-def test_a_failed_fill_leaves_nothing(tmp_path: Path) -> None:
+def test_write_folder_atomically_failure_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         fill_and_fail(tmp_path / "x")
     assert list(tmp_path.iterdir()) == []

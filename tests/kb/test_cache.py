@@ -14,7 +14,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 MENTIONS = ["heart atack", "Fever", "mi", "febril", "pain of the heart", "?", "fever"]
 
 
-def test_what_was_not_used_for_longest_makes_room() -> None:
+def test_lru_cache_removes_the_least_recently_used() -> None:
     cache: LruCache[str, int] = LruCache(2)
     cache.put_many({"a": 1, "b": 2})
     assert cache.get_many(["a"]) == {"a": 1}
@@ -25,7 +25,7 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 
 @given(st.integers(0, 4), st.lists(st.dictionaries(st.integers(0, 6), st.integers())))
-def test_it_holds_the_last_ones_and_no_more(most: int, steps: list[Any]) -> None:
+def test_lru_cache_keeps_at_most_its_size(most: int, steps: list[Any]) -> None:
     cache: LruCache[int, int] = LruCache(most)
     kept: list[int] = []
     for step in steps:
@@ -35,7 +35,7 @@ def test_it_holds_the_last_ones_and_no_more(most: int, steps: list[Any]) -> None
         assert sorted(cache.values) == sorted(kept)
 
 
-def test_threads_share_it() -> None:
+def test_lru_cache_works_with_threads() -> None:
     cache: LruCache[int, int] = LruCache(50)
 
     def use(first: int) -> None:
@@ -63,7 +63,9 @@ def without_cache(kb: KnowledgeBase) -> KnowledgeBase:
     [{}, {"k": 2}, {"threshold": 0.99}, {"filter": {"types": ["T047"]}}],
     ids=str,
 )
-def test_links_are_the_same_without_it(sample_kb: Path, settings: Any) -> None:
+def test_link_without_a_cache_gives_the_same_links(
+    sample_kb: Path, settings: Any
+) -> None:
     fresh = [
         without_cache(load_kb(sample_kb)).link([m], **settings)[0] for m in MENTIONS
     ]
@@ -73,7 +75,7 @@ def test_links_are_the_same_without_it(sample_kb: Path, settings: Any) -> None:
     assert kb.search_cache.values
 
 
-def test_a_mention_is_encoded_once(sample_kb: Path, encoded: list[int]) -> None:
+def test_link_encodes_a_mention_once(sample_kb: Path, encoded: list[int]) -> None:
     kb = load_kb(sample_kb)
     kb.link(["heart atack", "heart atack"])
     kb.link(["heart atack"])
@@ -84,7 +86,7 @@ def test_a_mention_is_encoded_once(sample_kb: Path, encoded: list[int]) -> None:
     assert sum(encoded) == 2
 
 
-def test_a_candidate_may_be_changed_by_its_owner(sample_kb: Path) -> None:
+def test_link_result_may_be_changed_by_its_caller(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     candidate = kb.link(["heart atack"])[0].candidates[0]
     before = {**candidate, "codes": {s: [*c] for s, c in candidate["codes"].items()}}
@@ -95,7 +97,7 @@ def test_a_candidate_may_be_changed_by_its_owner(sample_kb: Path) -> None:
     assert "changed" not in again["types"]
 
 
-def test_other_options_ask_again(sample_kb: Path) -> None:
+def test_link_with_other_options_searches_again(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     assert kb.link(["fevr"], threshold=-1)[0].note is None
     assert kb.link(["fevr"], threshold=1)[0].note == "below_threshold"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacy_sapbert.cli.kb import describe_manifest
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
@@ -19,7 +20,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.installed import find_kb
 from spacy_sapbert.kb.knowledge_base import Embeddings, load_kb
-from spacy_sapbert.kb.manifest import describe_manifest
 from spacy_sapbert.kb.row_vectors import write_shard
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 

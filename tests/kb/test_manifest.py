@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.cli.kb import describe_manifest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.manifest import (
     Calibration,
-    describe_manifest,
     read_manifest,
     write_calibration,
 )
@@ -54,7 +54,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     }
 
 
-def test_a_calibration_changes_meta_json_alone(own_kb: Path) -> None:
+def test_write_calibration_changes_only_meta_json(own_kb: Path) -> None:
     before, meta = contents(own_kb), read_manifest(own_kb)
     assert write_calibration(own_kb, CALIBRATION) == read_manifest(own_kb)
     after = contents(own_kb)
@@ -64,21 +64,21 @@ def test_a_calibration_changes_meta_json_alone(own_kb: Path) -> None:
     assert load_kb(own_kb).manifest == meta.model_copy(update=update)
 
 
-def test_the_threshold_of_a_calibration_is_used(own_kb: Path) -> None:
+def test_write_calibration_sets_the_threshold_in_use(own_kb: Path) -> None:
     write_calibration(own_kb, CALIBRATION.model_copy(update={"threshold": 1.0}))
     known, unknown = load_kb(own_kb).link(["aspirin", "xyz of the q"])
     assert known.note is None
     assert unknown.note is not None
 
 
-def test_another_calibration_takes_the_place_of_the_first(own_kb: Path) -> None:
+def test_write_calibration_replaces_the_old_one(own_kb: Path) -> None:
     write_calibration(own_kb, CALIBRATION)
     again = Calibration(**{**DATA, "threshold": 0.5, "criterion": "accuracy"})
     assert write_calibration(own_kb, again).calibration == again
     assert read_manifest(own_kb).threshold == 0.5
 
 
-def test_a_kb_without_a_calibration_opens_and_says_nothing_of_it(
+def test_load_kb_without_a_calibration_has_none(
     sample_kb: Path,
 ) -> None:
     meta = read_manifest(sample_kb)
@@ -86,7 +86,7 @@ def test_a_kb_without_a_calibration_opens_and_says_nothing_of_it(
     assert "Calibrated by" not in dict(describe_manifest(meta))
 
 
-def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
+def test_kb_info_shows_the_calibration(own_kb: Path) -> None:
     lines = dict(describe_manifest(write_calibration(own_kb, CALIBRATION)))
     assert lines["Threshold"] == 0.75
     assert lines["Calibrated by"] == (
@@ -106,7 +106,7 @@ def test_a_calibrated_kb_says_by_what(own_kb: Path) -> None:
         {"date": 20260102},
     ],
 )
-def test_a_damaged_calibration_is_a_named_error(
+def test_load_kb_damaged_calibration_is_an_error(
     own_kb: Path, damage: dict[str, Any]
 ) -> None:
     meta = read_manifest(own_kb).model_dump()
@@ -116,7 +116,7 @@ def test_a_damaged_calibration_is_a_named_error(
         load_kb(own_kb)
 
 
-def test_a_read_only_kb_is_not_calibrated(
+def test_write_calibration_of_a_read_only_kb_is_an_error(
     own_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(own_kb)
@@ -127,7 +127,9 @@ def test_a_read_only_kb_is_not_calibrated(
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.01])
-def test_a_killed_calibration_leaves_a_whole_kb(own_kb: Path, delay: float) -> None:
+def test_write_calibration_killed_leaves_a_complete_kb(
+    own_kb: Path, delay: float
+) -> None:
     data = json.dumps(DATA)
     command = [sys.executable, "-c", WRITE, str(own_kb), data]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)

@@ -11,11 +11,11 @@ import spacy
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
+from spacy_sapbert.cli.kb import describe_manifest
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase, load_kb
-from spacy_sapbert.kb.manifest import describe_manifest
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -35,7 +35,7 @@ def first(kb: KnowledgeBase, mention: str) -> list[object]:
     return [candidate[key] for key in ("cui", "name", "alias", "score")]
 
 
-def test_an_added_concept_is_found_at_once_and_after_opening_again(
+def test_add_concepts_concept_is_found_at_once_and_after_loading(
     own_kb: Path,
 ) -> None:
     kb = load_kb(own_kb)
@@ -55,7 +55,7 @@ def test_an_added_concept_is_found_at_once_and_after_opening_again(
     assert ("Concepts changed or added since", "1") in describe_manifest(kb.manifest)
 
 
-def test_names_added_to_a_concept_keep_its_name_types_and_codes(own_kb: Path) -> None:
+def test_add_concepts_keeps_name_types_and_codes_of_a_concept(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     kb = add_concepts(kb, [Concept("C0000001", ["STEMI"])])
     candidate = kb.link(["stemi"])[0].candidates[0]
@@ -76,7 +76,7 @@ def test_names_added_to_a_concept_keep_its_name_types_and_codes(own_kb: Path) ->
     assert kb["C0000001"].aliases[-2:] == ["STEMI", "NSTEMI"]
 
 
-def test_a_removed_concept_is_gone_everywhere_until_it_is_added_again(
+def test_remove_concepts_hides_a_concept_until_it_is_added_again(
     own_kb: Path,
 ) -> None:
     kb = load_kb(own_kb)
@@ -95,7 +95,7 @@ def test_a_removed_concept_is_gone_everywhere_until_it_is_added_again(
     assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
 
 
-def test_a_removed_name_leaves_the_others(own_kb: Path) -> None:
+def test_remove_concepts_of_one_name_keeps_the_others(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     assert first(kb, "MI")[0] == "C0000001"
     kb = remove_concepts(kb, ["C0000001"], alias="MI")
@@ -113,7 +113,7 @@ def test_a_removed_name_leaves_the_others(own_kb: Path) -> None:
     assert first(kb, "MI")[0] == "C0000001"
 
 
-def test_an_added_name_can_be_removed(own_kb: Path) -> None:
+def test_remove_concepts_removes_an_added_name(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     kb = add_concepts(kb, [NEW, Concept("C0000001", ["STEMI"])])
     kb = remove_concepts(kb, ["C0000001"], alias="STEMI")
@@ -131,14 +131,14 @@ def test_an_added_name_can_be_removed(own_kb: Path) -> None:
         ("C0000001", "nothing", "E337"),
     ],
 )
-def test_remove_names_what_is_not_there(
+def test_remove_concepts_unknown_id_or_name_is_an_error(
     own_kb: Path, cui: str, alias: str, message: str
 ) -> None:
     with pytest.raises(SapbertError, match=message):
         remove_concepts(load_kb(own_kb), [cui], alias=alias)
 
 
-def test_a_name_that_the_encoder_cannot_read_is_refused(own_kb: Path) -> None:
+def test_add_concepts_name_without_tokens_is_an_error(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     before = sorted(path.name for path in own_kb.iterdir())
     with pytest.raises(SapbertError, match="L1"):
@@ -147,7 +147,7 @@ def test_a_name_that_the_encoder_cannot_read_is_refused(own_kb: Path) -> None:
     assert load_kb(own_kb).manifest == kb.manifest
 
 
-def test_two_who_change_it_at_once_do_not_lose_anything(own_kb: Path) -> None:
+def test_add_concepts_of_an_outdated_kb_is_an_error(own_kb: Path) -> None:
     one, other = load_kb(own_kb), load_kb(own_kb)
     add_concepts(one, [NEW])
     with pytest.raises(SapbertError, match="somebody has changed it"):
@@ -155,7 +155,7 @@ def test_two_who_change_it_at_once_do_not_lose_anything(own_kb: Path) -> None:
     assert "L0000001" in load_kb(own_kb)
 
 
-def test_a_damaged_overlay_is_a_named_error(own_kb: Path) -> None:
+def test_load_kb_damaged_overlay_is_an_error(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     kb = add_concepts(kb, [NEW])
     path = own_kb / "overlay-1" / "concepts.db"
@@ -166,7 +166,7 @@ def test_a_damaged_overlay_is_a_named_error(own_kb: Path) -> None:
         load_kb(own_kb)
 
 
-def test_the_overlay_goes_with_a_saved_pipeline(own_kb: Path, tmp_path: Path) -> None:
+def test_to_disk_of_a_pipeline_saves_the_overlay(own_kb: Path, tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
     linker.kb = add_concepts(linker.kb, [NEW])
@@ -182,7 +182,9 @@ def test_the_overlay_goes_with_a_saved_pipeline(own_kb: Path, tmp_path: Path) ->
     assert "L0000001" in again.get_pipe("sapbert_linker").kb
 
 
-def test_commands_add_and_remove(own_kb: Path, tmp_path: Path) -> None:
+def test_kb_add_and_kb_remove_commands_change_the_overlay(
+    own_kb: Path, tmp_path: Path
+) -> None:
     run = CliRunner()
     kb = str(own_kb)
     done = run.invoke(app, ["kb", "add", kb, "--cui", "C0000004", "--alias", "hot"])
@@ -206,7 +208,7 @@ def found(kb: KnowledgeBase, mention: str, **settings: Any) -> list[str]:
     return [candidate["cui"] for candidate in candidates]
 
 
-def test_a_type_added_to_a_concept_counts_for_all_its_names(own_kb: Path) -> None:
+def test_add_concepts_type_applies_to_all_names_of_the_concept(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     kb = add_concepts(kb, [Concept("C0000001", ["STEMI"], types=["T184"])])
     for opened in (kb, load_kb(own_kb)):
@@ -218,7 +220,7 @@ def test_a_type_added_to_a_concept_counts_for_all_its_names(own_kb: Path) -> Non
         assert found(opened, "heart attack", **settings) == ["C0000001"]
 
 
-def test_a_retired_id_in_a_filter_means_all_names_of_its_concept(
+def test_filter_by_a_retired_id_keeps_all_names_of_its_concept(
     own_kb: Path,
 ) -> None:
     kb = load_kb(own_kb)
@@ -240,7 +242,9 @@ def test_a_retired_id_in_a_filter_means_all_names_of_its_concept(
                 assert [(c["cui"], c["alias"]) for c in best] == [(cui, name)]
 
 
-def test_a_retired_id_is_its_concept_with_all_that_was_added(own_kb: Path) -> None:
+def test_overlay_retired_id_returns_the_concept_with_its_additions(
+    own_kb: Path,
+) -> None:
     kb = load_kb(own_kb)
     kb = add_concepts(kb, [Concept("C0000001", ["STEMI"])])
     kb = add_concepts(kb, [Concept("C9999999", ["NSTEMI"])])
@@ -251,7 +255,7 @@ def test_a_retired_id_is_its_concept_with_all_that_was_added(own_kb: Path) -> No
     assert kb["C0000001"].aliases[-2:] == ["Infarction, Myocardial", "NSTEMI"]
 
 
-def test_a_concept_that_retires_another_does_not_take_its_names(
+def test_add_concepts_retiring_an_id_does_not_move_its_names(
     own_kb: Path,
 ) -> None:
     kb = load_kb(own_kb)
@@ -261,7 +265,7 @@ def test_a_concept_that_retires_another_does_not_take_its_names(
     assert kb["L1"].aliases == ["leak"]
 
 
-def test_sources_of_added_names_hold_beside_the_preferred_one(own_kb: Path) -> None:
+def test_add_concepts_keeps_sources_of_added_names(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     names = ["Fever", "hot", "Fever, hot"]
     sources = {"LOCAL": [0, 2], "OTHER": [1]}
@@ -278,7 +282,7 @@ def test_sources_of_added_names_hold_beside_the_preferred_one(own_kb: Path) -> N
     assert linked.candidates[0]["alias"] == "Fever, hot"
 
 
-def test_a_removed_preferred_name_is_nobodys_name(own_kb: Path) -> None:
+def test_remove_concepts_of_the_preferred_name_leaves_no_name(own_kb: Path) -> None:
     kb = load_kb(own_kb)
     kb = add_concepts(kb, [Concept("C0000004", ["hot"])])
     kb = remove_concepts(kb, ["C0000004"], alias="Fever")
@@ -291,7 +295,7 @@ def test_a_removed_preferred_name_is_nobodys_name(own_kb: Path) -> None:
     assert first(kb, "pyrexia")[1] == kb["C0000004"].name == "Fever"
 
 
-def test_a_concept_that_is_added_again_has_nothing_of_what_it_was(
+def test_add_concepts_after_removal_restores_no_old_fields(
     own_kb: Path,
 ) -> None:
     kb = load_kb(own_kb)
@@ -307,7 +311,7 @@ def test_a_concept_that_is_added_again_has_nothing_of_what_it_was(
         assert "C0000001" not in found(opened, "mi", filter={"types": ["T047"]})
 
 
-def test_names_that_have_no_finite_vector_are_refused(
+def test_add_concepts_name_without_a_finite_vector_is_an_error(
     own_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = load_kb(own_kb)
@@ -319,7 +323,7 @@ def test_names_that_have_no_finite_vector_are_refused(
     assert load_kb(own_kb).manifest == kb.manifest
 
 
-def test_a_name_given_again_has_the_sources_of_both(
+def test_add_concepts_repeated_name_has_the_sources_of_both(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     built = [Concept("C1", ["leak", "drip"], languages={"ENG": [1]})]

@@ -23,7 +23,9 @@ def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
 
 
-def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
+def test_package_kb_wheel_has_every_file_of_the_kb(
+    wheel: Path, sample_kb: Path
+) -> None:
     assert wheel.name == "sapbert_kb_tiny-1.2.3-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         inside = {
@@ -34,7 +36,7 @@ def test_wheel_has_every_file_of_the_kb(wheel: Path, sample_kb: Path) -> None:
     assert inside == {"meta.json", *load_kb(sample_kb).manifest.files}
 
 
-def test_wheel_has_what_was_added_since_and_no_leftovers(
+def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "kb"
@@ -55,7 +57,7 @@ def test_wheel_has_what_was_added_since_and_no_leftovers(
         assert found[0]["cui"] == "L1"
 
 
-def test_an_installed_kb_is_found_by_its_name_and_alone(
+def test_package_kb_installed_is_found_by_its_name(
     wheel: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
@@ -87,14 +89,14 @@ def test_an_installed_kb_is_found_by_its_name_and_alone(
     ("name", "version", "message"),
     [("My KB", "1.0", "--name"), ("../x", "1.0", "--name"), ("x", "one", "--version")],
 )
-def test_a_name_or_version_that_is_none_is_an_error(
+def test_package_kb_invalid_name_or_version_is_an_error(
     sample_kb: Path, tmp_path: Path, name: str, version: str, message: str
 ) -> None:
     with pytest.raises(SapbertError, match=message):
         package_kb(sample_kb, tmp_path, name=name, version=version)
 
 
-def test_a_damaged_kb_is_not_packaged(own_kb: Path, tmp_path: Path) -> None:
+def test_package_kb_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
     (own_kb / "index.hnsw").write_bytes(b"")
     with pytest.raises(SapbertError, match="index.hnsw"):
         package_kb(own_kb, tmp_path, name="x", version="1.0")

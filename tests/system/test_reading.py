@@ -51,7 +51,7 @@ def write(path: Path, data: bytes) -> Path:
         ("a\u2028b\u0085c\n".encode(), ["a\u2028b\u0085c".encode()]),
     ],
 )
-def test_only_line_feeds_end_lines(
+def test_read_line_blocks_only_line_feeds_end_lines(
     tmp_path: Path, data: bytes, expected: list[bytes]
 ) -> None:
     lines = lines_of(write(tmp_path / "x.txt", data))
@@ -68,7 +68,7 @@ def test_only_line_feeds_end_lines(
     block_bytes=st.integers(4, 40),
     packed=st.booleans(),
 )
-def test_borders_of_blocks_do_not_show(
+def test_read_line_blocks_any_block_size_gives_the_same_lines(
     tmp_path_factory: pytest.TempPathFactory,
     lines: list[bytes],
     end: bytes,
@@ -88,7 +88,7 @@ def test_borders_of_blocks_do_not_show(
 
 @given(cuts=st.lists(st.integers(0, 200), max_size=5), packed=st.booleans())
 @settings(deadline=None, max_examples=40)
-def test_parts_may_be_cut_anywhere(
+def test_read_line_blocks_parts_may_be_split_at_any_byte(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], packed: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("parts")
@@ -102,7 +102,7 @@ def test_parts_may_be_cut_anywhere(
     assert join_lines(folder / "x", parts) == data
 
 
-def test_parts_may_each_be_compressed(tmp_path: Path) -> None:
+def test_read_line_blocks_each_part_may_be_compressed(tmp_path: Path) -> None:
     parts = [
         write(tmp_path / "x.aa.gz", gzip.compress(b"a\nb")),
         write(tmp_path / "x.ab.gz", gzip.compress(b"c\nd\n")),
@@ -110,7 +110,7 @@ def test_parts_may_each_be_compressed(tmp_path: Path) -> None:
     assert join_lines(tmp_path / "x", parts) == b"a\nbc\nd\n"
 
 
-def test_gzip_may_be_padded_with_zeros_but_not_with_more(tmp_path: Path) -> None:
+def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path: Path) -> None:
     packed = gzip.compress(b"a\n")
     assert lines_of(write(tmp_path / "x.gz", packed + bytes(9))) == [(1, b"a")]
     with pytest.raises(SapbertError, match="E008"):
@@ -118,21 +118,21 @@ def test_gzip_may_be_padded_with_zeros_but_not_with_more(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kept", [0, 1, 5, 20, -9, -1])
-def test_cut_gzip_is_an_error(tmp_path: Path, kept: int) -> None:
+def test_read_lines_truncated_gzip_is_an_error(tmp_path: Path, kept: int) -> None:
     data = os.urandom(300).hex().encode() + b"\n"
     path = write(tmp_path / "x.gz", gzip.compress(data * 3)[:kept])
     with pytest.raises(SapbertError, match=r"E008.*x\.gz:\d+: Expected a whole gzip"):
         lines_of(path)
 
 
-def test_flipped_bit_in_gzip_is_an_error(tmp_path: Path) -> None:
+def test_read_lines_flipped_bit_in_gzip_is_an_error(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(os.urandom(3000).hex().encode()))
     packed[len(packed) // 2] ^= 16
     with pytest.raises(SapbertError, match="E008"):
         lines_of(write(tmp_path / "x.gz", bytes(packed)))
 
 
-def test_gzip_bomb_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
+def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     with gzip.open(path, "wb", 1) as file:
         for _ in range(64):
@@ -145,20 +145,24 @@ def test_gzip_bomb_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
     assert peak < 8 * LINE_BYTES
 
 
-def test_long_line_is_an_error_with_its_number(tmp_path: Path) -> None:
+def test_read_lines_long_line_is_an_error_with_its_number(tmp_path: Path) -> None:
     path = write(tmp_path / "x", b"a\nb\n" + bytes(3 * LINE_BYTES) + b"\nc\n")
     with pytest.raises(SapbertError, match=r"x:3: Expected lines of at most 1048576"):
         lines_of(path)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_utf16_is_an_error_with_the_command(tmp_path: Path, encoding: str) -> None:
+def test_read_lines_utf16_is_an_error_with_the_command(
+    tmp_path: Path, encoding: str
+) -> None:
     data = "\ufeffname".encode(encoding)
     with pytest.raises(SapbertError, match="E006.*iconv"):
         lines_of(write(tmp_path / "x", data))
 
 
-def test_bad_utf8_is_an_error_with_line_and_offset(tmp_path: Path) -> None:
+def test_read_lines_invalid_utf8_is_an_error_with_line_and_offset(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path / "x", b"a\nb\xc3\xa9c\xff\n")
     with pytest.raises(SapbertError, match=r"x:2: Expected UTF-8.* offset 4 "):
         list(read_lines(path))
@@ -166,14 +170,14 @@ def test_bad_utf8_is_an_error_with_line_and_offset(tmp_path: Path) -> None:
         decode_line(b"\x80", tmp_path / "x", 7)
 
 
-def test_missing_file_and_folder_in_its_place_are_errors(tmp_path: Path) -> None:
+def test_read_lines_missing_file_or_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E001"):
         lines_of(tmp_path / "nothing")
     with pytest.raises(SapbertError, match="E002"):
         lines_of(tmp_path)
 
 
-def test_file_that_is_not_ours_to_read_is_an_error(
+def test_read_lines_unreadable_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "x", b"a")
@@ -186,7 +190,7 @@ def test_file_that_is_not_ours_to_read_is_an_error(
         lines_of(path)
 
 
-def test_path_may_hold_spaces_and_accents(tmp_path: Path) -> None:
+def test_read_lines_path_may_have_spaces_and_accents(tmp_path: Path) -> None:
     path = tmp_path / "a folder" / "è ü.txt"
     with write_atomically(path) as file:
         file.write(b"a\n")

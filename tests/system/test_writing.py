@@ -42,7 +42,7 @@ def write_and_fail(path: Path) -> None:
         raise RuntimeError
 
 
-def test_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
+def test_write_atomically_renames_a_complete_file(tmp_path: Path) -> None:
     path = write(tmp_path / "x", b"old")
     with write_atomically(path) as file:
         file.write(b"new")
@@ -51,7 +51,7 @@ def test_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> None:
     path = write(tmp_path / "x", b"old")
     with pytest.raises(RuntimeError):
         write_and_fail(path)
@@ -61,7 +61,7 @@ def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x", "x.gz"])
 @pytest.mark.parametrize("limit", [1, 20])
-def test_full_disk_is_an_error_and_leaves_the_old_file(
+def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
     tmp_path: Path, name: str, limit: int
 ) -> None:
     path = write(tmp_path / name, b"old")
@@ -72,7 +72,7 @@ def test_full_disk_is_an_error_and_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
+def test_write_atomically_killed_leaves_the_old_file(tmp_path: Path) -> None:
     path = write(tmp_path / "x", b"old")
     command = [sys.executable, "-c", HANG, str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -83,7 +83,7 @@ def test_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old"
 
 
-def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_write_atomically_removes_files_of_a_killed_writer(tmp_path: Path) -> None:
     path = tmp_path / "x[1]"
     command = [sys.executable, "-c", HANG, str(path)]
     killed, alive = (
@@ -109,7 +109,7 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+def test_write_atomically_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "x", b"")
     with (
         pytest.raises(SapbertError, match="E004"),
@@ -118,7 +118,7 @@ def test_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_compressed_file_is_the_same_each_time(tmp_path: Path) -> None:
+def test_write_atomically_compressed_file_is_reproducible(tmp_path: Path) -> None:
     written = []
     for name in ("x.gz", "y.gz"):
         with write_atomically(tmp_path / name) as file:

@@ -33,7 +33,7 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_line_has_one_name_or_several(tmp_path: Path) -> None:
+def test_read_biosyn_line_has_one_name_or_several(tmp_path: Path) -> None:
     path = write(tmp_path, "D2||fever|pyrexia", "D1||headache")
     assert read(path)[0] == [
         Concept("D1", ["headache"]),
@@ -41,22 +41,22 @@ def test_line_has_one_name_or_several(tmp_path: Path) -> None:
     ]
 
 
-def test_lines_of_the_same_id_are_put_together(tmp_path: Path) -> None:
+def test_read_biosyn_lines_of_the_same_id_are_merged(tmp_path: Path) -> None:
     path = write(tmp_path, "D1||fever", "D2||pain", "D1||pyrexia|fever")
     assert read(path)[0][0].aliases == ["fever", "pyrexia"]
 
 
-def test_further_ids_of_a_line_lead_to_the_first(tmp_path: Path) -> None:
+def test_read_biosyn_further_ids_of_a_line_lead_to_the_first(tmp_path: Path) -> None:
     (concept,), report = read(write(tmp_path, "D1|OMIM:1|OMIM:2||fever"))
     assert (concept.cui, concept.retired) == ("D1", ["OMIM:1", "OMIM:2"])
     assert report.counts["retired ids"] == 2
 
 
-def test_type_is_given_to_all(tmp_path: Path) -> None:
+def test_read_biosyn_type_is_given_to_all(tmp_path: Path) -> None:
     assert read(write(tmp_path, "D1||fever"), type="T184")[0][0].types == ["T184"]
 
 
-def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
+def test_read_biosyn_dropped_names_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path, "D1||fever|fever|--", "", "D2|| ", "D1||a\u2028b")
     concepts, report = read(path)
     assert concepts == [Concept("D1", ["fever", "a b"])]
@@ -71,7 +71,9 @@ BAD_LINES = ["fever", "D1|fever", "||fever", "D1|||fever||x", " ||fever", "D1| |
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
-def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: str) -> None:
+def test_read_biosyn_invalid_line_is_an_error_with_file_and_line(
+    tmp_path: Path, line: str
+) -> None:
     path = write(tmp_path, "D1||pain", line)
     error = fail(path)
     assert error.startswith(f"[E119] {path}:2: ")
@@ -79,19 +81,23 @@ def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: str) -> N
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
-def test_bad_line_is_counted_when_skipped(tmp_path: Path, line: str) -> None:
+def test_read_biosyn_invalid_line_is_counted_when_skipped(
+    tmp_path: Path, line: str
+) -> None:
     concepts, report = read(write(tmp_path, "D1||pain", line), on_error="skip")
     assert concepts == [Concept("D1", ["pain"])]
     assert report.dropped["bad lines"] == 1
 
 
-def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
+def test_read_biosyn_no_concept_left_is_an_error_with_the_counts(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path, "D1||--", "")
     assert "1 names without a letter or digit" in fail(path)
     assert "1 blank lines" in fail(path)
 
 
-def test_compressed_file_is_read(tmp_path: Path) -> None:
+def test_read_biosyn_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "dictionary.txt.gz"
     path.write_bytes(gzip.compress(b"D1||fever"))
     assert read(path)[0] == [Concept("D1", ["fever"])]
@@ -99,7 +105,9 @@ def test_compressed_file_is_read(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(), st.sampled_from(["fail", "skip"]))
-def test_any_text_gives_concepts_or_an_error_of_ours(text: str, on_error: str) -> None:
+def test_read_biosyn_any_text_gives_concepts_or_a_sapbert_error(
+    text: str, on_error: str
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), "D1||fever", text)
         with suppress(SapbertError):
@@ -109,7 +117,7 @@ def test_any_text_gives_concepts_or_an_error_of_ours(text: str, on_error: str) -
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(NAMES))
-def test_any_names_come_back(names: list[str]) -> None:
+def test_read_biosyn_any_names_are_read_unchanged(names: list[str]) -> None:
     said = [name for name in map(clean_name, names) if has_letter_or_digit(name)]
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), "D1||" + "|".join(["fever", *names]))
@@ -117,7 +125,7 @@ def test_any_names_come_back(names: list[str]) -> None:
         assert read(path)[0] == [Concept("D1", expected)]
 
 
-def test_real_dictionary_reads_whole(data_folder: Path) -> None:
+def test_read_biosyn_real_dictionary_reads_every_concept(data_folder: Path) -> None:
     concepts, report = read(data_folder / "medic" / "medic_06Jul2012.txt.gz")
     assert len(concepts) == 11_915
     assert report.names == sum(len(concept.aliases) for concept in concepts) == 76_237

@@ -55,18 +55,18 @@ def fields_of(concepts: list[Concept]) -> list[dict]:
     return [asdict(concept) for concept in concepts]
 
 
-def test_name_is_the_first_alias() -> None:
+def test_concept_name_is_the_first_alias() -> None:
     assert Concept("C1", ["Fever", "Pyrexia"]).name == "Fever"
 
 
-def test_json_leaves_empty_fields_out() -> None:
+def test_concept_to_json_omits_empty_fields() -> None:
     concept = Concept("C1", ["Fever"], types=["T184"])
     expected = {"cui": "C1", "name": "Fever", "aliases": ["Fever"], "types": ["T184"]}
     assert concept_to_json(concept) == expected
     assert list(concept_to_json(concept)) == list(expected)
 
 
-def test_json_has_languages_and_sources_sorted() -> None:
+def test_concept_to_json_sorts_languages_and_sources() -> None:
     places = {"SPA": [1], "ENG": [0, 1]}
     concept = Concept("C1", ["Fever", "Febris"], languages=places, sources=places)
     data = concept_to_json(concept)
@@ -75,7 +75,7 @@ def test_json_has_languages_and_sources_sorted() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
-def test_file_gives_back_what_was_written(
+def test_read_concepts_reads_what_write_concepts_wrote(
     tmp_path_factory: pytest.TempPathFactory, concepts: list[Concept], packed: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("concepts")
@@ -84,7 +84,7 @@ def test_file_gives_back_what_was_written(
     assert fields_of(list(read_concepts(path))) == fields_of(concepts)
 
 
-def test_name_or_aliases_may_stand_alone(tmp_path: Path) -> None:
+def test_parse_concept_needs_name_or_aliases(tmp_path: Path) -> None:
     path = write(
         tmp_path / "c.jsonl",
         '{"cui": "C1", "name": "Fever"}',
@@ -100,7 +100,7 @@ def names_by(places: dict[str, list[int]], aliases: list[str]) -> dict[str, set[
     return {key: {aliases[place] for place in places[key]} for key in places}
 
 
-def test_places_count_in_the_aliases_of_the_line() -> None:
+def test_parse_concept_counts_places_in_the_aliases_of_the_line() -> None:
     data = {
         "cui": "C1",
         "name": "Fever",
@@ -114,19 +114,19 @@ def test_places_count_in_the_aliases_of_the_line() -> None:
     assert concept.sources == {"MSH": [1, 2]}
 
 
-def test_name_that_is_no_alias_comes_before_them() -> None:
+def test_parse_concept_adds_the_name_before_the_aliases() -> None:
     data = {"cui": "C1", "name": "Fever", "aliases": ["Heat"], "sources": {"X": [0]}}
     concept = parse_concept(json.dumps(data), Path("x"), 1)
     assert (concept.aliases, concept.sources) == (["Fever", "Heat"], {"X": [1]})
 
 
-def test_place_of_a_name_without_aliases_is_0() -> None:
+def test_parse_concept_place_of_a_name_without_aliases_is_0() -> None:
     data = {"cui": "C1", "name": "Fever", "languages": {"ENG": [0]}}
     assert parse_concept(json.dumps(data), Path("x"), 1).languages == {"ENG": [0]}
 
 
 @given(concept=CONCEPTS, data=st.data())
-def test_names_keep_their_places_in_any_order_of_a_line(
+def test_parse_concept_keeps_places_in_any_order_of_names(
     concept: Concept, data: st.DataObject
 ) -> None:
     several = [*concept.aliases, *data.draw(st.lists(st.sampled_from(concept.aliases)))]
@@ -148,7 +148,7 @@ def test_names_keep_their_places_in_any_order_of_a_line(
 
 
 @given(concept=CONCEPTS, data=st.data())
-def test_changed_names_keep_their_languages_and_sources(
+def test_change_names_keeps_languages_and_sources(
     concept: Concept, data: st.DataObject
 ) -> None:
     count = len(concept.aliases)
@@ -173,14 +173,16 @@ BAD_PLACES = ["0", "[]", "[1]", "[-1]", "[0, 0]", "[true]", "[0.0]", '["0"]']
 @pytest.mark.parametrize(
     "value", ["[0]", "null", *(f'{{"ENG": {places}}}' for places in BAD_PLACES)]
 )
-def test_bad_places_are_an_error(tmp_path: Path, key: str, value: str) -> None:
+def test_parse_concept_invalid_places_are_an_error(
+    tmp_path: Path, key: str, value: str
+) -> None:
     line = f'{{"cui": "C1", "name": "Fever", "{key}": {value}}}'
     path = write(tmp_path / "c.jsonl", line)
     with pytest.raises(SapbertError, match=f"E101.*:1: .*places in `aliases`.*`{key}`"):
         list(read_concepts(path))
 
 
-def test_places_that_do_not_ascend_are_an_error() -> None:
+def test_parse_concept_unsorted_places_are_an_error() -> None:
     data = {"cui": "C1", "aliases": ["a", "b"], "languages": {"ENG": [1, 0]}}
     with pytest.raises(SapbertError, match="E101"):
         parse_concept(json.dumps(data), Path("x"), 1)
@@ -207,7 +209,7 @@ def test_places_that_do_not_ascend_are_an_error() -> None:
         ('{"cui": "C1", "name": "Fever", "tui": "T184"}', "no fields but"),
     ],
 )
-def test_bad_line_is_an_error_with_file_and_line(
+def test_read_concepts_invalid_line_is_an_error_with_file_and_line(
     tmp_path: Path, line: str, expected: str
 ) -> None:
     path = write(tmp_path / "c.jsonl", '{"cui": "C0", "name": "Pain"}', line)
@@ -217,7 +219,7 @@ def test_bad_line_is_an_error_with_file_and_line(
     assert expected in str(caught.value)
 
 
-def test_errors_do_not_say_what_a_name_says(tmp_path: Path) -> None:
+def test_parse_concept_errors_do_not_quote_names(tmp_path: Path) -> None:
     path = write(tmp_path / "c.jsonl", '{"cui": "C0", "name": "Sentinel", "types": 1}')
     with pytest.raises(SapbertError) as caught:
         list(read_concepts(path))
@@ -241,7 +243,7 @@ JSON = st.recursive(
 
 
 @given(data=JSON)
-def test_any_json_gives_a_concept_or_an_error_of_ours(data: Any) -> None:
+def test_parse_concept_any_json_gives_a_concept_or_a_sapbert_error(data: Any) -> None:
     try:
         concept = parse_concept(json.dumps(data), Path("x"), 1)
     except SapbertError:

@@ -15,7 +15,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_lines_come_with_their_numbers(path: Path) -> None:
+def test_read_good_lines_yields_lines_with_numbers(path: Path) -> None:
     report = Report()
     lines = list(read_good_lines(path, on_error="skip", report=report))
     assert lines == [(1, "a"), (2, ""), (4, "c")]
@@ -23,7 +23,7 @@ def test_lines_come_with_their_numbers(path: Path) -> None:
     assert report.dropped == {"lines that are not UTF-8": 1}
 
 
-def test_line_that_is_not_utf8_is_an_error_with_its_number(path: Path) -> None:
+def test_read_good_lines_invalid_utf8_is_an_error_with_the_line(path: Path) -> None:
     with pytest.raises(SapbertError, match=r"lines:3: Expected UTF-8.* offset 1 "):
         list(read_good_lines(path, on_error="fail", report=Report()))
 
@@ -40,7 +40,7 @@ def test_line_that_is_not_utf8_is_an_error_with_its_number(path: Path) -> None:
         ),
     ],
 )
-def test_every_format_of_lines_counts_those_that_are_not_utf8(
+def test_read_good_lines_counts_invalid_utf8_in_every_format(
     tmp_path: Path, name: str, good: bytes, bad: bytes
 ) -> None:
     path = tmp_path / name

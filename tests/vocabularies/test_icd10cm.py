@@ -58,7 +58,9 @@ def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     return list(read_icd10cm(path, report=report, **options)), report
 
 
-def test_chapters_blocks_and_codes_are_concepts_with_parents(tmp_path: Path) -> None:
+def test_read_icd10cm_chapters_blocks_and_codes_are_concepts_with_parents(
+    tmp_path: Path,
+) -> None:
     concepts, report = read(write(tmp_path))
     assert {each.cui: (each.aliases, each.parents) for each in concepts} == {
         "A00-B99": (["Certain infectious & parasitic diseases"], []),
@@ -76,7 +78,7 @@ def test_chapters_blocks_and_codes_are_concepts_with_parents(tmp_path: Path) -> 
     assert (report.concepts, report.rows["icd10cm_tabular.xml"]) == (5, 6)
 
 
-def test_format_is_told_by_the_name(tmp_path: Path) -> None:
+def test_read_icd10cm_format_is_guessed_from_the_name(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert guess_format(path) == "icd10cm"
     packed = tmp_path / "icd10cm_tabular_2021.xml.gz"
@@ -85,7 +87,9 @@ def test_format_is_told_by_the_name(tmp_path: Path) -> None:
     assert read(packed)[0] == read(path)[0]
 
 
-def test_code_without_a_name_is_an_error_or_counted(tmp_path: Path) -> None:
+def test_read_icd10cm_code_without_a_name_is_an_error_or_counted(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path, XML.replace("<desc>Cholera</desc>", ""))
     with pytest.raises(SapbertError, match=r"xml:11: Expected a code and a name"):
         read(path)
@@ -94,31 +98,31 @@ def test_code_without_a_name_is_an_error_or_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [5, 300, 900])
-def test_cut_file_is_an_error(tmp_path: Path, cut: int) -> None:
+def test_read_icd10cm_cut_file_is_an_error(tmp_path: Path, cut: int) -> None:
     with pytest.raises(SapbertError, match="E150"):
         read(write(tmp_path, XML[:cut]), on_error="skip")
 
 
-def test_cut_gzip_is_an_error(tmp_path: Path) -> None:
+def test_read_icd10cm_truncated_gzip_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "icd10cm.xml.gz"
     path.write_bytes(gzip.compress(XML.encode())[:-20])
     with pytest.raises(SapbertError, match="E008"):
         read(path)
 
 
-def test_entities_of_the_file_are_refused(tmp_path: Path) -> None:
+def test_read_icd10cm_entities_of_the_file_are_an_error(tmp_path: Path) -> None:
     bomb = '<!DOCTYPE a [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
     with pytest.raises(SapbertError, match="E152"):
         read(write(tmp_path, bomb))
 
 
-def test_other_xml_has_nothing_to_give(tmp_path: Path) -> None:
+def test_read_icd10cm_other_xml_has_nothing_to_give(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E106"):
         read(write(tmp_path, "<a><name>A00</name></a>"))
 
 
 @given(st.text(alphabet='<>/&;"adignoe \n\0é', max_size=60), st.integers(0, len(XML)))
-def test_any_damage_is_a_named_error_or_concepts(
+def test_read_icd10cm_any_damage_is_a_named_error_or_concepts(
     tmp_path_factory: pytest.TempPathFactory, text: str, place: int
 ) -> None:
     path = tmp_path_factory.mktemp("icd") / "icd10cm.xml"
@@ -130,7 +134,7 @@ def test_any_damage_is_a_named_error_or_concepts(
     assert all(each.aliases and each.cui not in each.parents for each in concepts)
 
 
-def test_real_file_is_a_forest_of_22_chapters() -> None:
+def test_read_icd10cm_real_file_is_a_forest_of_22_chapters() -> None:
     folder = Path(os.environ.get("SPACY_SAPBERT_DATA", "")) / "hierarchies"
     path = folder / "icd10cm_tabular_2021.xml.gz"
     if not path.is_file():

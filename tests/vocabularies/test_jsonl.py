@@ -34,7 +34,7 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_name_or_aliases_may_stand_alone(tmp_path: Path) -> None:
+def test_read_jsonl_name_or_aliases_may_be_the_only_field(tmp_path: Path) -> None:
     lines = [{"cui": "2", "aliases": ["b", "c"]}, {"cui": "1", "name": "a"}]
     assert read(write(tmp_path, *lines))[0] == [
         Concept("1", ["a"]),
@@ -42,19 +42,19 @@ def test_name_or_aliases_may_stand_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_name_leads_the_aliases(tmp_path: Path) -> None:
+def test_read_jsonl_name_leads_the_aliases(tmp_path: Path) -> None:
     path = write(tmp_path, {"cui": "1", "name": "b", "aliases": ["a", "b"]})
     assert read(path)[0][0].aliases == ["b", "a"]
 
 
-def test_lines_of_the_same_id_are_put_together(tmp_path: Path) -> None:
+def test_read_jsonl_lines_of_the_same_id_are_merged(tmp_path: Path) -> None:
     lines = [{"cui": "1", "name": "a", "types": ["T1"]}, {"cui": "2", "name": "x"}]
     lines += [{"cui": "1", "name": "b", "types": ["T2"], "definition": "d"}]
     expected = Concept("1", ["a", "b"], types=["T1", "T2"], definition="d")
     assert read(write(tmp_path, *lines))[0][0] == expected
 
 
-def test_names_are_cleaned_and_what_is_dropped_is_counted(tmp_path: Path) -> None:
+def test_read_jsonl_names_are_cleaned_and_dropped_ones_counted(tmp_path: Path) -> None:
     names = [" a  b ", "a b", "--", "c\u2028d"]
     concepts, report = read(write(tmp_path, {"cui": "1", "aliases": names}, ""))
     assert concepts == [Concept("1", ["a b", "c d"])]
@@ -65,7 +65,9 @@ def test_names_are_cleaned_and_what_is_dropped_is_counted(tmp_path: Path) -> Non
     }
 
 
-def test_languages_and_sources_stay_with_the_cleaned_names(tmp_path: Path) -> None:
+def test_read_jsonl_languages_and_sources_stay_with_the_cleaned_names(
+    tmp_path: Path,
+) -> None:
     names = ["--", " a  b ", "c", "a b", "d"]
     places = {"languages": {"ENG": [1, 2], "FIN": [3]}, "sources": {"S": [0]}}
     lines: list[Any] = [{"cui": "1", "aliases": names, **places}]
@@ -96,7 +98,9 @@ PLACES = range(len(BAD_LINES))
 
 
 @pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: Any) -> None:
+def test_read_jsonl_invalid_line_is_an_error_with_file_and_line(
+    tmp_path: Path, line: Any
+) -> None:
     path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
     error = fail(path)
     assert error.startswith(f"[E101] {path}:2: ")
@@ -104,25 +108,27 @@ def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: Any) -> N
 
 
 @pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_bad_line_is_counted_when_skipped(tmp_path: Path, line: Any) -> None:
+def test_read_jsonl_invalid_line_is_counted_when_skipped(
+    tmp_path: Path, line: Any
+) -> None:
     path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
     concepts, report = read(path, on_error="skip")
     assert concepts == [Concept("1", ["pain"])]
     assert report.dropped["bad lines"] == 1
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+def test_read_jsonl_no_concept_left_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, {"cui": "1", "name": "--"})
     assert "1 names without a letter or digit" in fail(path)
 
 
-def test_compressed_file_is_read(tmp_path: Path) -> None:
+def test_read_jsonl_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "concepts.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"cui": "1", "name": "a"}'))
     assert read(path)[0] == [Concept("1", ["a"])]
 
 
-def test_what_was_written_is_read(
+def test_read_jsonl_reads_what_write_concepts_wrote(
     few_concepts: list[Concept], concepts_file: Path, tmp_path: Path
 ) -> None:
     concepts, _ = read(concepts_file)
@@ -159,7 +165,7 @@ LINES = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LINES, max_size=4), st.sampled_from(["fail", "skip"]))
-def test_any_line_gives_concepts_or_an_error_of_ours(
+def test_read_jsonl_any_line_gives_concepts_or_a_sapbert_error(
     lines: list[Any], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

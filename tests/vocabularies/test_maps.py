@@ -29,7 +29,7 @@ def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     return list(read_maps(path, report=report, **options)), report
 
 
-def test_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:
+def test_read_maps_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert guess_format(path) == "maps"
     concepts, report = read(path, type="T059")
@@ -42,7 +42,7 @@ def test_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:
     assert report.dropped["names without a letter or digit"] == 1
 
 
-def test_compressed_tables_read_the_same(tmp_path: Path) -> None:
+def test_read_maps_compressed_tables_read_the_same(tmp_path: Path) -> None:
     for name, text in (("names", NAMES[:-5]), ("parents", PARENTS)):
         with gzip.open(tmp_path / f"x_{name}.tsv.gz", "wt", encoding="utf8") as file:
             file.write(text)
@@ -51,14 +51,14 @@ def test_compressed_tables_read_the_same(tmp_path: Path) -> None:
     assert [each.parents for each in read(path)[0]] == [[], ["L1"], ["L1", "L2"]]
 
 
-def test_without_parents_there_is_a_note(tmp_path: Path) -> None:
+def test_read_maps_without_parents_there_is_a_note(tmp_path: Path) -> None:
     concepts, report = read(write(tmp_path, NAMES[:-5], ""))
     assert not any(each.parents for each in concepts)
     assert report.notes == ["loinc_parents.tsv is not there: no parents."]
 
 
 @pytest.mark.parametrize("line", ["L9", "L9\t", "\tname", "L9\tname\tmore"])
-def test_a_bad_line_is_named_or_counted(tmp_path: Path, line: str) -> None:
+def test_read_maps_invalid_line_is_named_or_counted(tmp_path: Path, line: str) -> None:
     path = write(tmp_path, f"L1\tLaboratory\n{line}\nL3\tBlood count\n")
     with pytest.raises(SapbertError, match="E117") as error:
         read(path)
@@ -71,7 +71,7 @@ def test_a_bad_line_is_named_or_counted(tmp_path: Path, line: str) -> None:
         read(bad)
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+def test_read_maps_no_concept_left_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError):
         read(write(tmp_path, "\n"))
 
@@ -80,7 +80,7 @@ def test_nothing_left_is_an_error(tmp_path: Path) -> None:
     st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["x", "y y", "z"]))),
     st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("ABCD"))),
 )
-def test_every_name_and_parent_comes_out_once(
+def test_read_maps_every_name_and_parent_is_read_once(
     tmp_path_factory: pytest.TempPathFactory, names: list, parents: list
 ) -> None:
     folder = tmp_path_factory.mktemp("maps")

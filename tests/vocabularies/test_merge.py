@@ -30,7 +30,7 @@ CONCEPTS = st.builds(
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 
 
-def test_concepts_of_several_vocabularies_come_sorted_and_once() -> None:
+def test_unite_vocabularies_yields_each_concept_once_sorted() -> None:
     one = [Concept("A", ["a"]), Concept("C", ["c"])]
     two = [Concept("B", ["b"]), Concept("C", ["c", "d"]), Concept("D", ["d"])]
     united = list(unite_vocabularies([one, two, []]))
@@ -38,7 +38,7 @@ def test_concepts_of_several_vocabularies_come_sorted_and_once() -> None:
     assert united[2].aliases == ["c", "d"]
 
 
-def test_first_vocabulary_gives_name_and_definition() -> None:
+def test_unite_vocabularies_prefers_the_first_name_and_definition() -> None:
     one = Concept("A", ["x", "y"], ["T1"], {"S": ["1"]}, ["P"], None, ["R"])
     two = Concept("A", ["z", "x"], ["T2"], {"S": ["2", "1"], "U": ["3"]}, ["Q"], "two")
     three = Concept("A", ["w"], definition="three")
@@ -54,7 +54,7 @@ def test_first_vocabulary_gives_name_and_definition() -> None:
     )
 
 
-def test_names_keep_their_languages_and_sources() -> None:
+def test_unite_vocabularies_keeps_languages_and_sources() -> None:
     both = {"languages": {"ENG": [0, 1]}, "sources": {"S": [0], "T": [1]}}
     one = Concept("A", ["x", "y"], **both)
     two = Concept("A", ["z", "y", "x"], languages={"FIN": [0, 2]}, sources={"S": [1]})
@@ -65,7 +65,9 @@ def test_names_keep_their_languages_and_sources() -> None:
 
 
 @given(st.lists(CONCEPTS, min_size=1, max_size=4))
-def test_union_says_of_each_name_what_the_parts_say(concepts: list[Concept]) -> None:
+def test_unite_vocabularies_merges_languages_and_sources_of_any_names(
+    concepts: list[Concept],
+) -> None:
     expected = {
         (field, key, concept.aliases[place])
         for concept in concepts
@@ -84,7 +86,7 @@ def test_union_says_of_each_name_what_the_parts_say(concepts: list[Concept]) -> 
     assert set(found) == expected
 
 
-def test_vocabularies_are_read_in_step() -> None:
+def test_unite_vocabularies_reads_its_inputs_in_step() -> None:
     read = []
 
     def watch() -> Any:
@@ -96,7 +98,7 @@ def test_vocabularies_are_read_in_step() -> None:
     assert len(read) <= 3
 
 
-def test_sorting_keeps_fields_and_the_order_of_the_same_id(
+def test_sort_concepts_keeps_fields_and_the_order_of_the_same_id(
     few_concepts: list[Concept],
 ) -> None:
     mixed = [*reversed(few_concepts), Concept("C0000004", ["later", "Fever"])]
@@ -108,12 +110,12 @@ def test_sorting_keeps_fields_and_the_order_of_the_same_id(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
-def test_sorting_is_that_of_python(cuis: list[str]) -> None:
+def test_sort_concepts_sorts_as_python_does(cuis: list[str]) -> None:
     found = sort_concepts(Concept(cui, ["name"]) for cui in cuis)
     assert [concept.cui for concept in found] == sorted(cuis)
 
 
-def test_files_are_united_and_each_has_its_report(tmp_path: Path) -> None:
+def test_read_vocabularies_merges_files_with_a_report_of_each(tmp_path: Path) -> None:
     obo, jsonl = tmp_path / "a.obo", tmp_path / "b.jsonl"
     obo.write_text("[Term]\nid: C0027051\nname: coronary\n")
     write_concepts(jsonl, [Concept("C0027051", ["MI"]), Concept("Z", ["z"])])
@@ -124,7 +126,7 @@ def test_files_are_united_and_each_has_its_report(tmp_path: Path) -> None:
     assert [report.format for report in reports] == ["obo", "jsonl"]
 
 
-def test_one_bad_file_of_several_is_an_error(tmp_path: Path) -> None:
+def test_read_vocabularies_one_invalid_file_is_an_error(tmp_path: Path) -> None:
     bad = tmp_path / "bad.obo"
     bad.write_text("[Term]\nid: X:1\nnonsense\n")
     with pytest.raises(SapbertError, match=r"bad\.obo:3: "):
@@ -148,43 +150,45 @@ def test_one_bad_file_of_several_is_an_error(tmp_path: Path) -> None:
         ("concepts.jsonl.gz", "jsonl"),
     ],
 )
-def test_format_is_told_by_the_name(name: str, format: str) -> None:
+def test_guess_format_uses_the_file_name(name: str, format: str) -> None:
     assert guess_format(Path(name)) == format
 
 
-def test_format_of_a_release_folder_is_told_by_its_files(tmp_path: Path) -> None:
+def test_guess_format_of_a_folder_uses_its_files(tmp_path: Path) -> None:
     (tmp_path / "META").mkdir()
     (tmp_path / "META" / "MRCONSO.RRF.aa.gz").touch()
     assert guess_format(tmp_path) == guess_format(SAMPLE) == "rrf"
 
 
-def test_format_that_the_name_does_not_tell_is_an_error(tmp_path: Path) -> None:
+def test_guess_format_unknown_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E110.*--format"):
         guess_format(tmp_path)
 
 
-def test_every_format_has_a_reader_and_all_but_one_a_name() -> None:
+def test_registry_has_a_file_name_for_all_formats_but_one() -> None:
     assert all(callable(load_reader(format)) for format in READERS)
     unnamed = [format for format, (_, patterns) in READERS.items() if not patterns]
     assert unnamed == ["scispacy"]  # its files are called as those of `jsonl`
 
 
-def test_unknown_format_is_an_error() -> None:
+def test_read_vocabularies_unknown_format_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E111.*'owl'"):
         read_vocabulary(SAMPLE, "owl")
 
 
-def test_unknown_on_error_is_an_error() -> None:
+def test_read_vocabularies_unknown_on_error_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E112.*'ignore'"):
         read_vocabulary(SAMPLE, on_error="ignore")
 
 
-def test_option_of_another_format_is_an_error_at_once() -> None:
+def test_read_vocabularies_option_of_another_format_is_an_error_at_once() -> None:
     with pytest.raises(SapbertError, match="E113.*rrf.*--multi-xref"):
         read_vocabulary(SAMPLE, multi_xref="all")
 
 
-def test_option_goes_to_the_formats_that_have_it(tmp_path: Path) -> None:
+def test_read_vocabularies_passes_an_option_to_the_formats_that_have_it(
+    tmp_path: Path,
+) -> None:
     obo = tmp_path / "a.obo"
     obo.write_text("[Term]\nid: X:1\nname: x\nxref: UMLS:C0000001\n")
     options = {"ids": "xref", "languages": ("SPA",)}

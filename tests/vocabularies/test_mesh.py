@@ -197,7 +197,7 @@ DIABETES = mesh_concept(
 )
 
 
-def test_descriptors_are_concepts(tmp_path: Path) -> None:
+def test_read_mesh_descriptors_are_concepts(tmp_path: Path) -> None:
     concepts, report = read(write(tmp_path, as_xml(DESCRIPTORS)))
     assert concepts == [
         mesh_concept("D003920", ["Diabetes Mellitus"]),
@@ -222,7 +222,9 @@ def test_descriptors_are_concepts(tmp_path: Path) -> None:
     }
 
 
-def test_supplementary_records_are_concepts_without_parents(tmp_path: Path) -> None:
+def test_read_mesh_supplementary_records_are_concepts_without_parents(
+    tmp_path: Path,
+) -> None:
     xml = as_xml(SUPPLEMENTARY, "SupplementalRecordSet")
     concepts, report = read(write(tmp_path, xml, "supp2024.xml"))
     names = ["Fazio-Londe syndrome", "Fazio Londe disease"]
@@ -230,7 +232,7 @@ def test_supplementary_records_are_concepts_without_parents(tmp_path: Path) -> N
     assert report.counts["records of class 3"] == 1
 
 
-def test_parent_is_one_level_up_and_in_the_file(tmp_path: Path) -> None:
+def test_read_mesh_parent_is_one_level_up_and_in_the_file(tmp_path: Path) -> None:
     numbers = {"D1": "C14", "D2": "C14.280", "D3": "C14.280.647", "D4": "C15.100"}
     # the parent behind the child, and D4's parent absent
     records = [
@@ -248,19 +250,19 @@ def test_parent_is_one_level_up_and_in_the_file(tmp_path: Path) -> None:
     ]
 
 
-def test_records_of_the_same_id_are_put_together(tmp_path: Path) -> None:
+def test_read_mesh_records_of_the_same_id_are_merged(tmp_path: Path) -> None:
     records = record(heading="Fever") + record(heading="Pyrexia")
     ((concept,), _) = read(write(tmp_path, as_xml(records)))
     assert concept == mesh_concept("D000001", ["Fever", "Pyrexia"])
 
 
-def test_language_is_that_of_the_file(tmp_path: Path) -> None:
+def test_read_mesh_language_is_that_of_the_file(tmp_path: Path) -> None:
     xml = as_xml(record(heading="Fièvre")).replace('"eng"', '"fre"')
     ((concept,), _) = read(write(tmp_path, xml))
     assert concept.languages == {"FRE": [0]}
 
 
-def test_what_names_say_is_cleaned_and_what_is_dropped_is_counted(
+def test_read_mesh_names_are_cleaned_and_dropped_ones_counted(
     tmp_path: Path,
 ) -> None:
     terms = "".join(
@@ -300,7 +302,9 @@ PLACES = range(len(BAD_RECORDS))
 
 
 @pytest.mark.parametrize("bad", BAD_RECORDS, ids=PLACES)
-def test_bad_record_is_an_error_with_its_line(tmp_path: Path, bad: str) -> None:
+def test_read_mesh_invalid_record_is_an_error_with_its_line(
+    tmp_path: Path, bad: str
+) -> None:
     path = write(tmp_path, as_xml(record("D1") + "\n" + bad + record("D2")))
     error = fail(path)
     assert error.startswith(f"[E153] {path}:6: ")
@@ -308,7 +312,9 @@ def test_bad_record_is_an_error_with_its_line(tmp_path: Path, bad: str) -> None:
 
 
 @pytest.mark.parametrize("bad", BAD_RECORDS, ids=PLACES)
-def test_bad_record_is_counted_when_skipped(tmp_path: Path, bad: str) -> None:
+def test_read_mesh_invalid_record_is_counted_when_skipped(
+    tmp_path: Path, bad: str
+) -> None:
     path = write(tmp_path, as_xml(record("D1") + bad + record("D2")))
     concepts, report = read(path, on_error="skip")
     assert [concept.cui for concept in concepts] == ["MESH:D1", "MESH:D2"]
@@ -331,7 +337,7 @@ def test_bad_record_is_counted_when_skipped(tmp_path: Path, bad: str) -> None:
     ],
     ids=range(9),
 )
-def test_what_is_no_whole_mesh_is_an_error_with_its_line(
+def test_read_mesh_what_is_no_whole_mesh_is_an_error_with_its_line(
     tmp_path: Path, text: str, code: str, line: int, on_error: str
 ) -> None:
     path = write(tmp_path, text)
@@ -347,7 +353,7 @@ def test_what_is_no_whole_mesh_is_an_error_with_its_line(
     ],
 )
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
-def test_declared_entity_is_an_error(
+def test_read_mesh_declared_entity_is_an_error(
     tmp_path: Path, declaration: str, on_error: str
 ) -> None:
     text = f"<!DOCTYPE DescriptorRecordSet [\n{declaration}]>\n"
@@ -356,7 +362,7 @@ def test_declared_entity_is_an_error(
     assert fail(path, on_error=on_error).startswith(f"[E152] {path}:2: ")
 
 
-def test_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
+def test_read_mesh_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "desc2024.xml"
     xml = as_xml(record(heading="Sjögren")).replace('"1.0"', '"1.0" encoding="latin-1"')
     path.write_bytes(xml.encode("latin-1"))
@@ -367,7 +373,7 @@ def test_bytes_that_are_not_utf8_are_an_error(tmp_path: Path) -> None:
     assert read(path)[0] == [mesh_concept("D000001", ["Sjögren"])]
 
 
-def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
+def test_read_mesh_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
     assert "1 records without a name" in fail(
         write(tmp_path, as_xml(record("D1", "-")))
     )
@@ -378,7 +384,7 @@ def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
     "name",
     ["desc2024.xml", "desc2024.gz", "desc2024.xml.gz", "supp2024.gz", "mesh.xml"],
 )
-def test_file_is_known_by_its_name_and_may_be_compressed(
+def test_read_mesh_file_is_guessed_from_its_name_and_may_be_compressed(
     tmp_path: Path, name: str
 ) -> None:
     path = write(tmp_path, as_xml(DESCRIPTORS), name)
@@ -386,13 +392,13 @@ def test_file_is_known_by_its_name_and_may_be_compressed(
     assert DIABETES in list(read_vocabularies([path]))
 
 
-def test_cut_gzip_file_is_an_error(tmp_path: Path) -> None:
+def test_read_mesh_truncated_gzip_file_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, as_xml(DESCRIPTORS), "desc2024.gz")
     path.write_bytes(path.read_bytes()[:-100])
     assert fail(path, on_error="skip").startswith(f"[E008] {path}:")
 
 
-def test_options_of_ontologies_leave_mesh_as_it_is(tmp_path: Path) -> None:
+def test_read_mesh_options_of_ontologies_leave_mesh_as_it_is(tmp_path: Path) -> None:
     obo = tmp_path / "doid.obo"
     obo.write_text(
         "[Term]\nid: DOID:9352\nname: type 2 diabetes\nxref: UMLS_CUI:C0011860\n"
@@ -476,7 +482,9 @@ def to_concepts(records: dict[str, dict[str, Any]]) -> list[Concept]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.from_regex(r"D\d{3}", fullmatch=True), RECORDS, max_size=5))
-def test_any_records_come_back(records: dict[str, dict[str, Any]]) -> None:
+def test_read_mesh_any_records_are_read_unchanged(
+    records: dict[str, dict[str, Any]],
+) -> None:
     xml = as_xml("".join(to_xml(ui, fields) for ui, fields in records.items()))
     expected = to_concepts(records)
     with tempfile.TemporaryDirectory() as folder:
@@ -489,7 +497,9 @@ def test_any_records_come_back(records: dict[str, dict[str, Any]]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, len(as_xml(DESCRIPTORS)) - 2), st.sampled_from(["fail", "skip"]))
-def test_file_that_is_cut_anywhere_is_an_error(length: int, on_error: str) -> None:
+def test_read_mesh_file_that_is_cut_anywhere_is_an_error(
+    length: int, on_error: str
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), as_xml(DESCRIPTORS)[:length])
         assert fail(path, on_error=on_error).startswith("[E150]")
@@ -507,7 +517,7 @@ def test_file_that_is_cut_anywhere_is_an_error(length: int, on_error: str) -> No
     ),
     st.sampled_from(["fail", "skip"]),
 )
-def test_any_text_gives_concepts_or_an_error_of_ours(
+def test_read_mesh_any_text_gives_concepts_or_a_sapbert_error(
     parts: list[str], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -526,7 +536,7 @@ def read_table(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
             yield ui, list(same)
 
 
-def test_diseases_of_mesh_come_back(
+def test_read_mesh_diseases_of_mesh_are_read_unchanged(
     data_file: Callable[[str], Path], tmp_path: Path
 ) -> None:
     records: dict[str, dict[str, Any]] = {}

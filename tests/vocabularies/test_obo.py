@@ -46,7 +46,7 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_term_becomes_a_concept(tmp_path: Path) -> None:
+def test_read_obo_term_becomes_a_concept(tmp_path: Path) -> None:
     lines = [
         "name: chikungunya",
         'synonym: "Chikungunya fever" EXACT []',
@@ -68,34 +68,34 @@ def test_term_becomes_a_concept(tmp_path: Path) -> None:
     )
 
 
-def test_concepts_are_sorted_by_id(tmp_path: Path) -> None:
+def test_read_obo_concepts_are_sorted_by_id(tmp_path: Path) -> None:
     path = write_obo(tmp_path, *map(make_term, ("X:2", "X:10", "X:1")))
     assert [concept.cui for concept in read(path)[0]] == ["X:1", "X:10", "X:2"]
 
 
-def test_terms_with_the_same_id_become_one_concept(tmp_path: Path) -> None:
+def test_read_obo_terms_with_the_same_id_become_one_concept(tmp_path: Path) -> None:
     terms = [make_term("X:1", "name: a"), make_term("X:1", "name: b")]
     ((concept,), _) = read(write_obo(tmp_path, *terms))
     assert concept.aliases == ["a", "b"]
 
 
-def test_other_stanzas_are_passed_over(tmp_path: Path) -> None:
+def test_read_obo_other_stanzas_are_ignored(tmp_path: Path) -> None:
     stanza = "[Typedef]\nid: part_of\nname: part of\nis_transitive: true\n"
     path = write_obo(tmp_path, stanza, make_term("X:1"), stanza)
     assert [concept.cui for concept in read(path)[0]] == ["X:1"]
 
 
-def test_term_of_a_type_gives_the_type_to_all(tmp_path: Path) -> None:
+def test_read_obo_term_of_a_type_gives_the_type_to_all(tmp_path: Path) -> None:
     assert read_one(tmp_path, type="T047").types == ["T047"]
 
 
-def test_compressed_file_is_read(tmp_path: Path) -> None:
+def test_read_obo_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.obo.gz"
     path.write_bytes(gzip.compress(make_term("X:1").encode()))
     assert len(read(path)[0]) == 1
 
 
-def test_line_ends_of_any_system_are_read(tmp_path: Path) -> None:
+def test_read_obo_line_ends_of_any_system_are_read(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.obo"
     text = "\ufeff" + make_term("X:1", "name: a").replace("\n", "\r\n")
     path.write_bytes(text.rstrip().encode())
@@ -104,12 +104,12 @@ def test_line_ends_of_any_system_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id", ["fever", "X:", ":1", "http://example.org/1"])
-def test_id_without_a_prefix_tells_no_source(tmp_path: Path, id: str) -> None:
+def test_read_obo_id_without_a_prefix_has_no_source(tmp_path: Path, id: str) -> None:
     path = write_obo(tmp_path, make_term(id, "name: a"))
     assert read(path)[0][0].sources == {}
 
 
-def test_names_under_a_foreign_id_are_of_the_ontology(tmp_path: Path) -> None:
+def test_read_obo_names_under_a_foreign_id_are_of_the_ontology(tmp_path: Path) -> None:
     lines = ["name: a", 'synonym: "b" EXACT []', "xref: UMLS:C0000001"]
     terms = [make_term("X:1", *lines), make_term("Y:1", "name: b", lines[2])]
     (concept,) = read(write_obo(tmp_path, *terms), ids="xref")[0]
@@ -128,7 +128,7 @@ def test_names_under_a_foreign_id_are_of_the_ontology(tmp_path: Path) -> None:
         ("name:   Fi\u00e8vre \u2028 \u982d\u75db  ", "Fi\u00e8vre \u982d\u75db"),
     ],
 )
-def test_name_is_unescaped(tmp_path: Path, line: str, name: str) -> None:
+def test_read_obo_name_is_unescaped(tmp_path: Path, line: str, name: str) -> None:
     assert read_one(tmp_path, line).name == name
 
 
@@ -142,7 +142,9 @@ def test_name_is_unescaped(tmp_path: Path, line: str, name: str) -> None:
         ('"a b ! c {d}" EXACT []', "a b ! c {d}"),
     ],
 )
-def test_synonym_is_what_the_quotes_hold(tmp_path: Path, value: str, name: str) -> None:
+def test_read_obo_synonym_is_the_quoted_text(
+    tmp_path: Path, value: str, name: str
+) -> None:
     assert read_one(tmp_path, f"synonym: {value}").aliases[1:] == [name]
 
 
@@ -155,7 +157,7 @@ def test_synonym_is_what_the_quotes_hold(tmp_path: Path, value: str, name: str) 
         ('X:2 {source="a"} ! {x} comment', "X:2"),
     ],
 )
-def test_comment_and_modifiers_are_no_part_of_an_id(
+def test_read_obo_comment_and_modifiers_are_no_part_of_an_id(
     tmp_path: Path, value: str, parent: str
 ) -> None:
     terms = [make_term("X:1 ! c", f"is_a: {value}"), make_term("X:2")]
@@ -163,12 +165,12 @@ def test_comment_and_modifiers_are_no_part_of_an_id(
     assert (concepts[0].cui, concepts[0].parents) == ("X:1", [parent])
 
 
-def test_xref_may_have_a_description(tmp_path: Path) -> None:
+def test_read_obo_xref_may_have_a_description(tmp_path: Path) -> None:
     concept = read_one(tmp_path, 'xref: MSH:D1 "what it is" {a="b"}')
     assert concept.codes == {"X": ["1"], "MSH": ["D1"]}
 
 
-def test_parent_that_is_not_there_and_the_term_itself_are_no_parents(
+def test_read_obo_parent_that_is_not_there_and_the_term_itself_are_no_parents(
     tmp_path: Path,
 ) -> None:
     assert read_one(tmp_path, "is_a: X:3", "is_a: X:1").parents == []
@@ -194,7 +196,7 @@ SYNONYMS = [
         ((), ["e", "n", "b", "r", "none"]),
     ],
 )
-def test_scopes_choose_synonyms_and_the_others_are_counted(
+def test_read_obo_scopes_choose_synonyms_and_the_others_are_counted(
     tmp_path: Path, scopes: tuple[str, ...], names: list[str]
 ) -> None:
     path = write_obo(tmp_path, make_term("X:1", "name: x", *SYNONYMS))
@@ -203,7 +205,7 @@ def test_scopes_choose_synonyms_and_the_others_are_counted(
     assert report.dropped["synonyms of other scopes"] == 5 - len(names)
 
 
-def test_repeated_and_empty_names_are_counted(tmp_path: Path) -> None:
+def test_read_obo_repeated_and_empty_names_are_counted(tmp_path: Path) -> None:
     lines = ["name: x", *(f'synonym: "{name}" EXACT []' for name in ("x", "", "--"))]
     (concept,), report = read(write_obo(tmp_path, make_term("X:1", *lines)))
     assert concept.aliases == ["x"]
@@ -211,7 +213,7 @@ def test_repeated_and_empty_names_are_counted(tmp_path: Path) -> None:
     assert report.dropped["names without a letter or digit"] == 2
 
 
-def test_term_without_a_name_is_counted(tmp_path: Path) -> None:
+def test_read_obo_term_without_a_name_is_counted(tmp_path: Path) -> None:
     path = write_obo(tmp_path, make_term("X:1", "name: -"), make_term("X:2"))
     concepts, report = read(path)
     assert [concept.cui for concept in concepts] == ["X:2"]
@@ -222,13 +224,13 @@ def test_term_without_a_name_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["UMLS", "UMLS_CUI", "umls"])
-def test_xref_ids_take_the_place_of_own_ones(tmp_path: Path, prefix: str) -> None:
+def test_read_obo_xref_ids_replace_own_ones(tmp_path: Path, prefix: str) -> None:
     concept = read_one(tmp_path, f"xref: {prefix}:C0000001", ids="xref")
     assert concept.cui == "C0000001"
     assert concept.codes == {"X": ["1"]}
 
 
-def test_parents_are_xref_ids_too(tmp_path: Path) -> None:
+def test_read_obo_parents_are_xref_ids_too(tmp_path: Path) -> None:
     terms = [
         make_term("X:1", "xref: UMLS:C0000001", "is_a: X:2"),
         make_term("X:2", "xref: UMLS:C0000002"),
@@ -237,28 +239,28 @@ def test_parents_are_xref_ids_too(tmp_path: Path) -> None:
     assert [concept.parents for concept in concepts] == [["C0000002"], []]
 
 
-def test_term_without_an_xref_id_is_counted(tmp_path: Path) -> None:
+def test_read_obo_term_without_an_xref_id_is_counted(tmp_path: Path) -> None:
     terms = [make_term("X:1", "xref: UMLS:C0000001"), make_term("X:2", "xref: MSH:D1")]
     concepts, report = read(write_obo(tmp_path, *terms), ids="xref")
     assert len(concepts) == 1
     assert report.dropped["terms without a UMLS id"] == 1
 
 
-def test_malformed_xref_id_is_counted(tmp_path: Path) -> None:
+def test_read_obo_malformed_xref_id_is_counted(tmp_path: Path) -> None:
     terms = [make_term("X:1", "xref: UMLS:C1"), make_term("X:2", "xref: UMLS:C0000001")]
     concepts, report = read(write_obo(tmp_path, *terms), ids="xref")
     assert [concept.cui for concept in concepts] == ["C0000001"]
     assert report.dropped["terms with malformed ids"] == 1
 
 
-def test_own_ids_may_have_a_pattern(tmp_path: Path) -> None:
+def test_read_obo_own_ids_may_have_a_pattern(tmp_path: Path) -> None:
     path = write_obo(tmp_path, make_term("X:1"), make_term("Y:1"))
     concepts, report = read(path, cui_pattern=r"X:\d+")
     assert [concept.cui for concept in concepts] == ["X:1"]
     assert report.dropped["terms with malformed ids"] == 1
 
 
-def test_other_prefixes_take_any_id(tmp_path: Path) -> None:
+def test_read_obo_other_prefixes_take_any_id(tmp_path: Path) -> None:
     concept = read_one(tmp_path, "xref: MSH:D1", ids="xref", xref_prefix="MSH")
     assert concept.cui == "D1"
 
@@ -266,14 +268,18 @@ def test_other_prefixes_take_any_id(tmp_path: Path) -> None:
 TWO_XREFS = ["name: x", "xref: UMLS:C0000002", "xref: UMLS_CUI:C0000001"]
 
 
-def test_term_with_several_xref_ids_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_read_obo_term_with_several_xref_ids_is_dropped_and_counted(
+    tmp_path: Path,
+) -> None:
     terms = [make_term("X:1", *TWO_XREFS), make_term("X:2", "xref: UMLS:C0000003")]
     concepts, report = read(write_obo(tmp_path, *terms), ids="xref")
     assert [concept.cui for concept in concepts] == ["C0000003"]
     assert report.dropped["terms with several UMLS ids"] == 1
 
 
-def test_term_with_several_xref_ids_may_name_all_of_them(tmp_path: Path) -> None:
+def test_read_obo_term_with_several_xref_ids_may_name_all_of_them(
+    tmp_path: Path,
+) -> None:
     path = write_obo(tmp_path, make_term("X:1", *TWO_XREFS))
     concepts, _ = read(path, ids="xref", multi_xref="all")
     named = [(concept.cui, concept.aliases) for concept in concepts]
@@ -283,31 +289,31 @@ def test_term_with_several_xref_ids_may_name_all_of_them(tmp_path: Path) -> None
 # --- obsolete terms and retired ids ---
 
 
-def test_obsolete_term_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_read_obo_obsolete_term_is_dropped_and_counted(tmp_path: Path) -> None:
     terms = [make_term("X:1", "is_obsolete: true"), make_term("X:2")]
     concepts, report = read(write_obo(tmp_path, *terms))
     assert [concept.cui for concept in concepts] == ["X:2"]
     assert report.dropped["obsolete terms"] == 1
 
 
-def test_obsolete_term_may_be_kept(tmp_path: Path) -> None:
+def test_read_obo_obsolete_term_may_be_kept(tmp_path: Path) -> None:
     assert read_one(tmp_path, "is_obsolete: true", obsolete=True).cui == "X:1"
 
 
-def test_replaced_id_leads_to_the_new_one(tmp_path: Path) -> None:
+def test_read_obo_replaced_id_retires_to_the_new_one(tmp_path: Path) -> None:
     old = make_term("X:1", "is_obsolete: true", "replaced_by: X:2 ! new")
     concepts, _ = read(write_obo(tmp_path, old, make_term("X:2", "alt_id: X:3")))
     assert concepts[0].retired in (["X:1", "X:3"], ["X:3", "X:1"])
 
 
-def test_id_replaced_by_several_leads_nowhere(tmp_path: Path) -> None:
+def test_read_obo_id_replaced_by_several_leads_nowhere(tmp_path: Path) -> None:
     lines = ["is_obsolete: true", "replaced_by: X:2", "replaced_by: X:3"]
     terms = [make_term("X:1", *lines), make_term("X:2"), make_term("X:3")]
     concepts, _ = read(write_obo(tmp_path, *terms))
     assert [concept.retired for concept in concepts] == [[], []]
 
 
-def test_xref_ids_have_no_retired_ones(tmp_path: Path) -> None:
+def test_read_obo_xref_ids_have_no_retired_ones(tmp_path: Path) -> None:
     lines = ["xref: UMLS:C0000001", "alt_id: X:9"]
     assert read_one(tmp_path, *lines, ids="xref").retired == []
 
@@ -326,7 +332,7 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "expected"), BAD_LINES)
-def test_bad_line_is_an_error_with_file_and_line(
+def test_read_obo_invalid_line_is_an_error_with_file_and_line(
     tmp_path: Path, line: str, expected: str
 ) -> None:
     path = write_obo(tmp_path, make_term("X:1", line))
@@ -336,7 +342,7 @@ def test_bad_line_is_an_error_with_file_and_line(
 
 
 @pytest.mark.parametrize(("line", "expected"), BAD_LINES)
-def test_bad_line_is_counted_when_skipped(
+def test_read_obo_invalid_line_is_counted_when_skipped(
     tmp_path: Path, line: str, expected: str
 ) -> None:
     path = write_obo(tmp_path, make_term("X:1", line))
@@ -345,26 +351,26 @@ def test_bad_line_is_counted_when_skipped(
     assert report.dropped["bad lines"] == 1
 
 
-def test_bad_utf8_is_an_error_with_line_and_offset(tmp_path: Path) -> None:
+def test_read_obo_invalid_utf8_is_an_error_with_line_and_offset(tmp_path: Path) -> None:
     path = write_obo(tmp_path, make_term("X:1", "name: %"))
     path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
     assert f"{path}:5: " in fail(path)
     assert "offset 6 " in fail(path)
 
 
-def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
+def test_read_obo_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
     path = write_obo(tmp_path, make_term("X:1", "is_obsolete: true"))
     assert "[E106]" in fail(path)
     assert "1 obsolete terms" in fail(path)
 
 
-def test_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+def test_read_obo_truncated_gzip_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.obo.gz"
     path.write_bytes(gzip.compress(make_term("X:1").encode())[:-9])
     assert "[E008]" in fail(path)
 
 
-def test_missing_file_is_an_error(tmp_path: Path) -> None:
+def test_read_obo_missing_file_is_an_error(tmp_path: Path) -> None:
     assert "[E001]" in fail(tmp_path / "vocabulary.obo")
 
 
@@ -372,7 +378,7 @@ def test_missing_file_is_an_error(tmp_path: Path) -> None:
     ("option", "value"),
     [("ids", "mine"), ("multi_xref", "best"), ("scopes", ("EXACTLY",))],
 )
-def test_option_of_an_unknown_value_is_an_error(
+def test_read_obo_option_of_an_unknown_value_is_an_error(
     tmp_path: Path, option: str, value: Any
 ) -> None:
     path = write_obo(tmp_path, make_term("X:1"))
@@ -381,7 +387,9 @@ def test_option_of_an_unknown_value_is_an_error(
 
 
 @pytest.mark.parametrize("piece", [" ", " {", " !", "{}", '\\"'])
-def test_long_line_takes_no_longer_than_its_length(tmp_path: Path, piece: str) -> None:
+def test_read_obo_long_line_takes_no_longer_than_its_length(
+    tmp_path: Path, piece: str
+) -> None:
     long = piece * 100_000
     lines = [f"is_a: X:2{long}x", f"xref: M:1{long}x", f'synonym: "{long}x" EXACT []']
     assert read_one(tmp_path, *lines).cui == "X:1"
@@ -399,7 +407,7 @@ PIECES = st.one_of(
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(PIECES, max_size=20), st.sampled_from(["fail", "skip"]))
-def test_any_text_gives_concepts_or_an_error_of_ours(
+def test_read_obo_any_text_gives_concepts_or_a_sapbert_error(
     pieces: list[str], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -411,7 +419,7 @@ def test_any_text_gives_concepts_or_an_error_of_ours(
             assert all(concept.cui and concept.aliases for concept in concepts)
 
 
-def test_real_ontologies_read_whole(data_folder: Path) -> None:
+def test_read_obo_real_ontologies_read_every_concept(data_folder: Path) -> None:
     counts = {}
     for path in sorted((data_folder / "sources").glob("*.obo.gz")):
         concepts, report = read(path)

@@ -43,7 +43,7 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_class_becomes_a_concept(tmp_path: Path) -> None:
+def test_read_obographs_class_becomes_a_concept(tmp_path: Path) -> None:
     node = make_node(
         "X_1",
         "chikungunya",
@@ -77,18 +77,18 @@ def test_class_becomes_a_concept(tmp_path: Path) -> None:
         ("http://example.org/code", "code"),
     ],
 )
-def test_iri_is_shortened(tmp_path: Path, iri: str, cui: str) -> None:
+def test_read_obographs_iri_is_shortened(tmp_path: Path, iri: str, cui: str) -> None:
     path = write_graph(tmp_path, {"id": iri, "lbl": "a", "type": "CLASS"})
     assert read(path)[0][0].cui == cui
 
 
-def test_nodes_that_are_no_classes_are_passed_over(tmp_path: Path) -> None:
+def test_read_obographs_nodes_that_are_no_classes_are_ignored(tmp_path: Path) -> None:
     nodes = [{**make_node("X_1"), "type": "PROPERTY"}, {"id": OBO + "X_3"}]
     path = write_graph(tmp_path, *nodes, make_node("X_2"))
     assert [concept.cui for concept in read(path)[0]] == ["X:2"]
 
 
-def test_graphs_of_a_file_are_put_together(tmp_path: Path) -> None:
+def test_read_obographs_graphs_of_a_file_are_merged(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.json"
     graphs = [{"nodes": [make_node("X_1", name)]} for name in ("a", "b")]
     path.write_text(json.dumps({"graphs": [*graphs, {}]}))
@@ -96,7 +96,9 @@ def test_graphs_of_a_file_are_put_together(tmp_path: Path) -> None:
     assert concept.aliases == ["a", "b"]
 
 
-def test_scopes_choose_synonyms_and_the_others_are_counted(tmp_path: Path) -> None:
+def test_read_obographs_scopes_choose_synonyms_and_the_others_are_counted(
+    tmp_path: Path,
+) -> None:
     kinds = ("Exact", "Narrow", "Broad", "Related")
     synonyms = [{"pred": f"has{kind}Synonym", "val": kind} for kind in kinds]
     path = write_graph(tmp_path, make_node("X_1", "x", synonyms=synonyms))
@@ -106,7 +108,7 @@ def test_scopes_choose_synonyms_and_the_others_are_counted(tmp_path: Path) -> No
     assert read(path, scopes=())[0][0].aliases == ["x", *kinds]
 
 
-def test_xref_ids_take_the_place_of_own_ones(tmp_path: Path) -> None:
+def test_read_obographs_xref_ids_replace_own_ones(tmp_path: Path) -> None:
     one = make_node("X_1", xrefs=[{"val": "UMLS:C0000001"}])
     two = make_node("X_2", xrefs=[{"val": f"UMLS:C000000{n}"} for n in (2, 3)])
     path = write_graph(tmp_path, one, two, make_node("X_3"))
@@ -120,7 +122,7 @@ def test_xref_ids_take_the_place_of_own_ones(tmp_path: Path) -> None:
     assert [concept.cui for concept in concepts] == ["C0000001", "C0000002", "C0000003"]
 
 
-def test_obsolete_node_leads_to_the_new_one(tmp_path: Path) -> None:
+def test_read_obographs_obsolete_node_retires_to_the_new_one(tmp_path: Path) -> None:
     values = [{"pred": OBO + "IAO_0100001", "val": OBO + "X_2"}]
     old = make_node("X_1", deprecated=True, basicPropertyValues=values)
     path = write_graph(tmp_path, old, make_node("X_2"))
@@ -130,7 +132,9 @@ def test_obsolete_node_leads_to_the_new_one(tmp_path: Path) -> None:
     assert len(read(path, obsolete=True)[0]) == 2
 
 
-def test_compressed_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+def test_read_obographs_compressed_file_with_a_byte_order_mark_is_read(
+    tmp_path: Path,
+) -> None:
     path = write_graph(tmp_path, make_node("X_1"))
     packed = path.with_name("vocabulary.json.gz")
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
@@ -160,14 +164,18 @@ BAD_NODES = [
 
 
 @pytest.mark.parametrize("node", BAD_NODES)
-def test_bad_node_is_an_error_with_its_number(tmp_path: Path, node: Any) -> None:
+def test_read_obographs_invalid_node_is_an_error_with_its_number(
+    tmp_path: Path, node: Any
+) -> None:
     path = write_graph(tmp_path, make_node("X_1"), node)
     assert fail(path).startswith(f"[E118] {path}: Expected an OBO Graph")
     assert "node 2" in fail(path)
 
 
 @pytest.mark.parametrize("node", BAD_NODES)
-def test_bad_node_is_counted_when_skipped(tmp_path: Path, node: Any) -> None:
+def test_read_obographs_invalid_node_is_counted_when_skipped(
+    tmp_path: Path, node: Any
+) -> None:
     path = write_graph(tmp_path, make_node("X_1"), node)
     concepts, report = read(path, on_error="skip")
     assert [concept.cui for concept in concepts] == ["X:1"]
@@ -190,55 +198,61 @@ BAD_FILES = [
 
 
 @pytest.mark.parametrize("data", BAD_FILES, ids=range(len(BAD_FILES)))
-def test_file_that_is_no_graph_is_an_error(tmp_path: Path, data: bytes) -> None:
+def test_read_obographs_file_that_is_no_graph_is_an_error(
+    tmp_path: Path, data: bytes
+) -> None:
     path = tmp_path / "vocabulary.json"
     path.write_bytes(data)
     assert fail(path).startswith(f"[E118] {path}: ")
 
 
-def test_bad_json_is_an_error_with_the_line(tmp_path: Path) -> None:
+def test_read_obographs_invalid_json_is_an_error_with_the_line(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.json"
     path.write_text('{"graphs": [\n{"nodes": [}]}')
     assert "line 2" in fail(path)
 
 
-def test_bad_utf8_is_an_error_with_the_offset(tmp_path: Path) -> None:
+def test_read_obographs_invalid_utf8_is_an_error_with_the_offset(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "vocabulary.json"
     path.write_bytes(b'{"graphs": "\xff"}')
     assert "offset 12 " in fail(path)
 
 
-def test_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+def test_read_obographs_truncated_gzip_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.json.gz"
     path.write_bytes(gzip.compress(b'{"graphs": []}')[:-9])
     assert "[E008]" in fail(path)
 
 
-def test_no_gzip_under_its_name_is_an_error(tmp_path: Path) -> None:
+def test_read_obographs_no_gzip_under_its_name_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.json.gz"
     path.write_bytes(b'{"graphs": []}')
     assert "[E008]" in fail(path)
 
 
-def test_gzip_bomb_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_obographs_gzip_bomb_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(obographs, "JSON_BYTES", 1000)
     path = tmp_path / "vocabulary.json.gz"
     path.write_bytes(gzip.compress(b" " * 1001))
     assert "more than 1,000 bytes" in fail(path)
 
 
-def test_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
+def test_read_obographs_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.json"
     path.write_bytes('{"graphs": []}'.encode("utf-16"))
     assert "[E006]" in fail(path)
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+def test_read_obographs_no_concept_left_is_an_error(tmp_path: Path) -> None:
     path = write_graph(tmp_path, make_node("X_1", deprecated=True))
     assert "1 obsolete terms" in fail(path)
 
 
-def test_missing_file_is_an_error(tmp_path: Path) -> None:
+def test_read_obographs_missing_file_is_an_error(tmp_path: Path) -> None:
     assert "[E001]" in fail(tmp_path / "vocabulary.json")
 
 
@@ -263,7 +277,7 @@ METAS = st.dictionaries(
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
-def test_any_json_gives_concepts_or_an_error_of_ours(
+def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
     node: dict[str, Any], meta: dict[str, Any], edges: Any, on_error: str
 ) -> None:
     nodes = [make_node("X_1"), {**make_node("X_2", **meta), **node}]
@@ -275,7 +289,7 @@ def test_any_json_gives_concepts_or_an_error_of_ours(
             assert all(concept.cui and concept.aliases for concept in concepts)
 
 
-def test_real_ontologies_read_whole(data_folder: Path) -> None:
+def test_read_obographs_real_ontologies_read_every_concept(data_folder: Path) -> None:
     counts = {}
     for path in sorted((data_folder / "sources").glob("*.json.gz")):
         concepts, report = read(path)
@@ -284,7 +298,7 @@ def test_real_ontologies_read_whole(data_folder: Path) -> None:
     assert counts["doid-2018-07-05.json.gz"] == DOID_CONCEPTS
 
 
-def test_real_ontology_reads_under_umls_ids(data_folder: Path) -> None:
+def test_read_obographs_real_ontology_reads_under_umls_ids(data_folder: Path) -> None:
     path = data_folder / "sources" / "doid-2018-07-05.json.gz"
     concepts, report = read(path, ids="xref", multi_xref="all")
     assert len(concepts) > 5000

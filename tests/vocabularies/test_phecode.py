@@ -41,7 +41,9 @@ def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     return list(read_phecode(path, report=report, **options)), report
 
 
-def test_parents_are_the_nearest_of_what_a_code_rolls_up_to(tmp_path: Path) -> None:
+def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(
+    tmp_path: Path,
+) -> None:
     concepts, report = read(write(tmp_path), type="T047")
     found = {each.cui: (each.name, each.parents) for each in concepts}
     assert found == {
@@ -54,20 +56,24 @@ def test_parents_are_the_nearest_of_what_a_code_rolls_up_to(tmp_path: Path) -> N
     assert (report.concepts, report.names, report.counts["parents"]) == (3, 3, 2)
 
 
-def test_without_the_map_there_are_no_parents_and_a_note(tmp_path: Path) -> None:
+def test_read_phecode_without_the_map_there_are_no_parents_and_a_note(
+    tmp_path: Path,
+) -> None:
     concepts, report = read(write(tmp_path, rollup=""))
     assert not any(each.parents for each in concepts)
     assert report.notes == ["phecodeX_rollup_map.csv is not there: no parents."]
 
 
-def test_format_is_told_by_the_name(tmp_path: Path) -> None:
+def test_read_phecode_format_is_guessed_from_the_name(tmp_path: Path) -> None:
     assert guess_format(write(tmp_path)) == "phecode"
     packed = tmp_path / "phecodeX_R_labels.csv.gz"
     packed.write_bytes(gzip.compress(LABELS.encode()))
     assert guess_format(packed) == "phecode"
 
 
-def test_bad_line_is_an_error_with_its_number_or_counted(tmp_path: Path) -> None:
+def test_read_phecode_invalid_line_is_an_error_with_its_number_or_counted(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path, LABELS + '"BI_2","never closed,0\n"BI_3"\n')
     with pytest.raises(SapbertError, match=r"labels\.csv:5: Expected 3 fields"):
         read(path)
@@ -76,12 +82,12 @@ def test_bad_line_is_an_error_with_its_number_or_counted(tmp_path: Path) -> None
     assert report.dropped["bad lines"] == 2
 
 
-def test_missing_column_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_read_phecode_missing_column_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=r"labels\.csv:1: .*phenotype"):
         read(write(tmp_path, '"code","name"\n"1","fever"\n'))
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+def test_read_phecode_no_concept_left_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E106"):
         read(write(tmp_path, LABELS.partition("\n")[0] + "\n"))
 
@@ -91,12 +97,14 @@ def test_nothing_left_is_an_error(tmp_path: Path) -> None:
         st.sampled_from("abcd"), st.sets(st.sampled_from("abcd")), max_size=4
     )
 )
-def test_nearest_ends_and_is_above_whatever_the_map_says(above: Any) -> None:
+def test_read_phecode_nearest_ends_and_is_above_whatever_the_map_says(
+    above: Any,
+) -> None:
     for code, ancestors in above.items():
         assert set(find_parents(code, above)) <= ancestors - {code}
 
 
-def test_real_file_has_a_parent_for_each_dotted_code() -> None:
+def test_read_phecode_real_file_has_a_parent_for_each_dotted_code() -> None:
     folder = Path(os.environ.get("SPACY_SAPBERT_DATA", "")) / "hierarchies"
     path = folder / "phecodeX_R_labels.csv.gz"
     if not path.is_file():

@@ -92,32 +92,32 @@ def fail(path: Path, **options: Any) -> str:
 # --- atoms ---
 
 
-def test_reader_puts_the_names_of_a_concept_together(tmp_path: Path) -> None:
+def test_read_rrf_puts_the_names_of_a_concept_together(tmp_path: Path) -> None:
     rows = [atom(HEART, "Heart"), atom(HEART, "Cor"), atom(FEVER, "Fever")]
     write_conso(tmp_path, *rows)
     assert names_of(tmp_path) == {HEART: ["Heart", "Cor"], FEVER: ["Fever"]}
 
 
-def test_reader_takes_the_file_in_place_of_the_folder(tmp_path: Path) -> None:
+def test_read_rrf_takes_the_file_in_place_of_the_folder(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"))
     write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
     assert read(path)[0] == [Concept(HEART, ["Heart"], types=["T023"], **ORIGIN)]
 
 
-def test_reader_looks_into_the_folder_meta(tmp_path: Path) -> None:
+def test_read_rrf_looks_into_the_folder_meta(tmp_path: Path) -> None:
     (tmp_path / "META").mkdir()
     write_conso(tmp_path / "META", atom(HEART, "Heart"))
     assert list(names_of(tmp_path)) == [HEART]
 
 
-def test_reader_takes_spaces_and_accents_in_the_path(tmp_path: Path) -> None:
+def test_read_rrf_takes_spaces_and_accents_in_the_path(tmp_path: Path) -> None:
     folder = tmp_path / "UMLS été 2024 ü"
     folder.mkdir()
     write_conso(folder, atom(HEART, "Heart"))
     assert list(names_of(folder)) == [HEART]
 
 
-def test_repeated_names_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_read_rrf_repeated_names_are_counted_and_dropped(tmp_path: Path) -> None:
     rows = [atom(HEART, "Heart"), atom(HEART, "Heart"), atom(HEART, "heart")]
     write_conso(tmp_path, *rows)
     (concept,), report = read(tmp_path)
@@ -125,12 +125,12 @@ def test_repeated_names_are_counted_and_left_out(tmp_path: Path) -> None:
     assert (report.dropped["repeated names"], report.rows_kept) == (1, 3)
 
 
-def test_one_name_may_be_of_many_concepts(tmp_path: Path) -> None:
+def test_read_rrf_one_name_may_be_of_many_concepts(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "MI"), atom(FEVER, "MI"))
     assert names_of(tmp_path) == {HEART: ["MI"], FEVER: ["MI"]}
 
 
-def test_name_is_in_all_its_languages_and_sources(tmp_path: Path) -> None:
+def test_read_rrf_name_is_in_all_its_languages_and_sources(tmp_path: Path) -> None:
     write_conso(
         tmp_path,
         atom(HEART, "Heart", SAB="B"),
@@ -150,7 +150,9 @@ def test_name_is_in_all_its_languages_and_sources(tmp_path: Path) -> None:
     assert (concept.languages, concept.sources) == ({"GER": [0]}, {"B": [0]})
 
 
-def test_names_that_say_nothing_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_read_rrf_names_without_a_letter_or_digit_are_counted_and_dropped(
+    tmp_path: Path,
+) -> None:
     names = ["", "  ", "--", "\u200b", "\u00a0", "\U0001f600", "Heart"]
     write_conso(tmp_path, *(atom(HEART, name) for name in names))
     (concept,), report = read(tmp_path)
@@ -159,28 +161,30 @@ def test_names_that_say_nothing_are_counted_and_left_out(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_odd_characters_stay_inside_a_name(tmp_path: Path, name: str) -> None:
+def test_read_rrf_odd_characters_stay_inside_a_name(tmp_path: Path, name: str) -> None:
     write_conso(tmp_path, atom(HEART, name), atom(FEVER, "Fever"))
     assert names_of(tmp_path) == {HEART: [clean_name(name)], FEVER: ["Fever"]}
 
 
-def test_white_space_in_a_name_becomes_one_space(tmp_path: Path) -> None:
+def test_read_rrf_white_space_in_a_name_becomes_one_space(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, " a \t b\u2028c\u0085d\u00a0e\rf "))
     assert names_of(tmp_path) == {HEART: ["a b c d e f"]}
 
 
-def test_nfc_and_nfd_are_two_names_as_written(tmp_path: Path) -> None:
+def test_read_rrf_nfc_and_nfd_are_two_names_as_written(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "caf\u00e9"), atom(HEART, "cafe\u0301"))
     assert names_of(tmp_path) == {HEART: ["caf\u00e9", "cafe\u0301"]}
 
 
-def test_double_quotes_are_letters_like_any(tmp_path: Path) -> None:
+def test_read_rrf_double_quotes_are_letters_like_any(tmp_path: Path) -> None:
     rows = [atom(HEART, '"Heart'), atom(HEART, 'Cor"'), atom(FEVER, '"')]
     write_conso(tmp_path, *rows, atom(PAIN, "Pain"))
     assert names_of(tmp_path) == {HEART: ['"Heart', 'Cor"'], PAIN: ["Pain"]}
 
 
-def test_codes_are_grouped_by_source_and_nocode_is_none(tmp_path: Path) -> None:
+def test_read_rrf_codes_are_grouped_by_source_and_nocode_is_none(
+    tmp_path: Path,
+) -> None:
     rows = [atom(HEART, "Heart", SAB="A", CODE="1"), atom(HEART, "Cor", CODE="NOCODE")]
     rows += [atom(HEART, "heart", SAB="A", CODE="1"), atom(HEART, "h", SAB="A")]
     rows += [atom(HEART, "hh", SAB="A", CODE="2"), atom(HEART, "i", SAB="B", CODE="")]
@@ -188,7 +192,7 @@ def test_codes_are_grouped_by_source_and_nocode_is_none(tmp_path: Path) -> None:
     assert read(tmp_path)[0][0].codes == {"A": ["1", "2"]}
 
 
-def test_concept_longer_than_a_block_stays_one(tmp_path: Path) -> None:
+def test_read_rrf_concept_longer_than_a_block_stays_one(tmp_path: Path) -> None:
     names = [f"Heart {number} {'x' * 100}" for number in range(6000)]
     rows = [atom(HEART, name) for name in names]
     write_conso(tmp_path, *rows, atom(FEVER, "Fever"))
@@ -201,7 +205,7 @@ def test_concept_longer_than_a_block_stays_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "values", [{"TS": "P"}, {"STT": "PF"}, {"ISPREF": "Y"}, {"LAT": "ENG"}]
 )
-def test_preferred_atom_leads_and_the_others_keep_their_order(
+def test_read_rrf_preferred_atom_leads_and_the_others_keep_their_order(
     tmp_path: Path, values: dict[str, str]
 ) -> None:
     rows = [atom(HEART, name, LAT="SPA") for name in ("a", "b")]
@@ -210,7 +214,9 @@ def test_preferred_atom_leads_and_the_others_keep_their_order(
     assert names_of(tmp_path, languages=()) == {HEART: ["c", "a", "b"]}
 
 
-def test_term_status_counts_more_than_string_type_and_atom(tmp_path: Path) -> None:
+def test_read_rrf_term_status_counts_more_than_string_type_and_atom(
+    tmp_path: Path,
+) -> None:
     write_conso(
         tmp_path,
         atom(HEART, "atom", ISPREF="Y"),
@@ -220,20 +226,20 @@ def test_term_status_counts_more_than_string_type_and_atom(tmp_path: Path) -> No
     assert read(tmp_path)[0][0].name == "term"
 
 
-def test_first_language_leads(tmp_path: Path) -> None:
+def test_read_rrf_first_language_leads(tmp_path: Path) -> None:
     rows = [atom(HEART, "Heart", TS="P"), atom(HEART, "Corazón", LAT="SPA")]
     write_conso(tmp_path, *rows)
     names = names_of(tmp_path, languages=("SPA", "ENG"))
     assert names == {HEART: ["Corazón", "Heart"]}
 
 
-def test_source_rank_decides_between_equals(tmp_path: Path) -> None:
+def test_read_rrf_source_rank_decides_between_equals(tmp_path: Path) -> None:
     rows = [atom(HEART, name, SAB=name) for name in ("A", "B", "C")]
     write_conso(tmp_path, *rows)
     assert names_of(tmp_path, source_rank=("C", "B")) == {HEART: ["C", "A", "B"]}
 
 
-def test_source_rank_does_not_outweigh_the_flags(tmp_path: Path) -> None:
+def test_read_rrf_source_rank_does_not_outweigh_the_flags(tmp_path: Path) -> None:
     rows = [atom(HEART, "a", SAB="A"), atom(HEART, "b", SAB="B", ISPREF="Y")]
     write_conso(tmp_path, *rows)
     assert read(tmp_path, source_rank=("A",))[0][0].name == "b"
@@ -254,7 +260,7 @@ def test_source_rank_does_not_outweigh_the_flags(tmp_path: Path) -> None:
         ({}, {"SUPPRESS": "Y"}, "suppressed rows"),
     ],
 )
-def test_filter_drops_and_counts(
+def test_read_rrf_filter_drops_and_counts(
     tmp_path: Path, options: dict[str, Any], values: dict[str, str], rule: str
 ) -> None:
     write_conso(tmp_path, atom(HEART, "kept"), atom(HEART, "dropped", **values))
@@ -263,13 +269,13 @@ def test_filter_drops_and_counts(
     assert report.to_json()["dropped"] == {rule: 1}
 
 
-def test_no_languages_and_suppressed_keep_all(tmp_path: Path) -> None:
+def test_read_rrf_no_languages_and_suppressed_keep_all(tmp_path: Path) -> None:
     rows = [atom(HEART, "a", LAT="SPA", SUPPRESS="O"), atom(HEART, "b")]
     write_conso(tmp_path, *rows)
     assert set(names_of(tmp_path, languages=(), suppressed=True)[HEART]) == {"a", "b"}
 
 
-def test_types_keep_concepts_with_one_of_them(tmp_path: Path) -> None:
+def test_read_rrf_types_keep_concepts_with_one_of_them(tmp_path: Path) -> None:
     write_conso(tmp_path, *(atom(cui, "name") for cui in (HEART, FEVER, PAIN)))
     types = [(HEART, "T023"), (HEART, "T047"), (FEVER, "T184"), ("C0000009", "T099")]
     rows = [make_row("MRSTY", CUI=cui, TUI=tui) for cui, tui in types]
@@ -289,7 +295,7 @@ def test_types_keep_concepts_with_one_of_them(tmp_path: Path) -> None:
         ({"exclude_term_types": ("OAPP",)}, {"TTY": "OAP"}, "OAPP", "OAP"),
     ],
 )
-def test_filter_that_names_what_is_not_there_suggests(
+def test_read_rrf_filter_that_names_what_is_not_there_suggests(
     tmp_path: Path,
     options: dict[str, Any],
     values: dict[str, str],
@@ -303,18 +309,18 @@ def test_filter_that_names_what_is_not_there_suggests(
     assert f"Did you mean {near}" in error
 
 
-def test_unknown_type_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+def test_read_rrf_unknown_type_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
     assert "Did you mean T023?" in fail(tmp_path, types=("T0233",))
 
 
-def test_types_need_their_table(tmp_path: Path) -> None:
+def test_read_rrf_types_need_their_table(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     assert "MRSTY.RRF" in fail(tmp_path, types=("T047",))
 
 
-def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
+def test_read_rrf_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
     rows = [atom(HEART, "Corazón", LAT="SPA"), atom(HEART, "--")]
     write_conso(tmp_path, *rows, *[atom(FEVER, "old", SUPPRESS="O")] * 2)
     error = fail(tmp_path)
@@ -324,7 +330,7 @@ def test_nothing_left_is_an_error_with_the_counts(tmp_path: Path) -> None:
     assert f"1 {NO_WORD}" in error
 
 
-def test_empty_file_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_empty_file_is_an_error(tmp_path: Path) -> None:
     write_conso(tmp_path)
     assert "nothing" in fail(tmp_path, languages=())
 
@@ -332,7 +338,7 @@ def test_empty_file_is_an_error(tmp_path: Path) -> None:
 # --- tables beside MRCONSO ---
 
 
-def test_absent_tables_are_said_once(tmp_path: Path) -> None:
+def test_read_rrf_absent_tables_are_noted_once(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     concepts, report = read(tmp_path, trade_names=True)
     assert concepts[0] == Concept(HEART, ["Heart"], **ORIGIN)
@@ -344,7 +350,9 @@ def test_absent_tables_are_said_once(tmp_path: Path) -> None:
     ]
 
 
-def test_types_are_sorted_and_a_concept_without_one_is_counted(tmp_path: Path) -> None:
+def test_read_rrf_types_are_sorted_and_a_concept_without_one_is_counted(
+    tmp_path: Path,
+) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     tuis = ("T047", "T023", "T047")
     rows = [make_row("MRSTY", CUI=HEART, TUI=tui) for tui in tuis]
@@ -354,14 +362,14 @@ def test_types_are_sorted_and_a_concept_without_one_is_counted(tmp_path: Path) -
     assert report.counts["concepts without a type"] == 1
 
 
-def test_type_of_an_unknown_concept_is_passed_over(tmp_path: Path) -> None:
+def test_read_rrf_type_of_an_unknown_concept_is_ignored(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(FEVER, "Fever"))
     rows = [make_row("MRSTY", CUI=c, TUI=c) for c in (HEART, FEVER, PAIN)]
     write_table(tmp_path, "MRSTY", *rows)
     assert read(tmp_path)[0] == [Concept(FEVER, ["Fever"], types=[FEVER], **ORIGIN)]
 
 
-def test_definition_is_the_first_of_the_best_source(tmp_path: Path) -> None:
+def test_read_rrf_definition_is_the_first_of_the_best_source(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     rows = [definition(HEART, text, SAB=text[:3]) for text in ("NCI", "MSH 1", "MSH 2")]
     write_table(tmp_path, "MRDEF", *rows)
@@ -369,7 +377,7 @@ def test_definition_is_the_first_of_the_best_source(tmp_path: Path) -> None:
     assert read(tmp_path, source_rank=("MSH",))[0][0].definition == "MSH 1"
 
 
-def test_suppressed_definition_is_left_out(tmp_path: Path) -> None:
+def test_read_rrf_suppressed_definition_is_dropped(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     write_table(tmp_path, "MRDEF", definition(HEART, "old", SUPPRESS="O"))
     (concept,), report = read(tmp_path)
@@ -378,7 +386,7 @@ def test_suppressed_definition_is_left_out(tmp_path: Path) -> None:
     assert read(tmp_path, suppressed=True)[0][0].definition == "old"
 
 
-def test_definition_goes_with_its_atom(tmp_path: Path) -> None:
+def test_read_rrf_definition_is_dropped_with_its_atom(tmp_path: Path) -> None:
     rows = [atom(HEART, "Srdce", LAT="CZE", AUI="A1"), atom(HEART, "Heart", AUI="A2")]
     write_conso(tmp_path, *rows)
     rows = [definition(HEART, "sval", AUI="A1"), definition(HEART, "pump", AUI="A2")]
@@ -399,7 +407,7 @@ def test_definition_goes_with_its_atom(tmp_path: Path) -> None:
         (FEVER, {"REL": "CHD", "RELA": "isa"}),
     ],
 )
-def test_relation_says_what_the_second_is_to_the_first(
+def test_read_rrf_relation_describes_the_second_concept(
     tmp_path: Path, child: str, values: dict[str, str]
 ) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
@@ -409,7 +417,9 @@ def test_relation_says_what_the_second_is_to_the_first(
     assert {c.cui: c.parents for c in read(tmp_path)[0]} == expected
 
 
-def test_parents_are_distinct_and_never_the_concept_itself(tmp_path: Path) -> None:
+def test_read_rrf_parents_are_distinct_and_never_the_concept_itself(
+    tmp_path: Path,
+) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     rows = [relation(HEART, other, REL="PAR") for other in (PAIN, FEVER, FEVER, HEART)]
     write_table(tmp_path, "MRREL", *rows)
@@ -418,7 +428,7 @@ def test_parents_are_distinct_and_never_the_concept_itself(tmp_path: Path) -> No
     assert report.dropped["relations of a concept to itself"] == 1
 
 
-def test_suppressed_relation_is_left_out(tmp_path: Path) -> None:
+def test_read_rrf_suppressed_relation_is_dropped(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     write_table(tmp_path, "MRREL", relation(HEART, FEVER, REL="PAR", SUPPRESS="O"))
     (concept,), report = read(tmp_path)
@@ -426,7 +436,7 @@ def test_suppressed_relation_is_left_out(tmp_path: Path) -> None:
     assert report.dropped["suppressed relations"] == 1
 
 
-def test_brands_give_their_names_to_the_ingredient(tmp_path: Path) -> None:
+def test_read_rrf_brands_names_are_added_to_the_ingredient(tmp_path: Path) -> None:
     ids = ["C0000001", "C0000002", "C0000003"]
     rows = [atom(ids[0], "Panadol"), atom(ids[1], "paracetamol", CODE="1")]
     tylenol = [atom(ids[2], "Tylenol", SAB="B"), atom(ids[2], "Tylenol 500")]
@@ -450,7 +460,7 @@ def test_brands_give_their_names_to_the_ingredient(tmp_path: Path) -> None:
     assert report.rows["MRCONSO.RRF"] == 4
 
 
-def test_brands_stay_apart_unless_asked_for(tmp_path: Path) -> None:
+def test_read_rrf_brands_stay_separate_by_default(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "paracetamol"), atom(FEVER, "Tylenol"))
     write_table(tmp_path, "MRREL", relation(HEART, FEVER, RELA="tradename_of"))
     assert names_of(tmp_path) == {HEART: ["paracetamol"], FEVER: ["Tylenol"]}
@@ -459,7 +469,7 @@ def test_brands_stay_apart_unless_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rela", ["", "tradename", "Tradename_of", "tradename_of_x", "not_tradename_of"]
 )
-def test_brands_are_those_of_the_exact_relation_alone(
+def test_read_rrf_brands_are_those_of_the_exact_relation_alone(
     tmp_path: Path, rela: str
 ) -> None:
     write_conso(tmp_path, atom(HEART, "paracetamol"), atom(FEVER, "Tylenol"))
@@ -468,7 +478,7 @@ def test_brands_are_those_of_the_exact_relation_alone(
     assert names == {HEART: ["paracetamol"], FEVER: ["Tylenol"]}
 
 
-def test_retired_ids_are_synonyms_alone_and_the_others_are_counted(
+def test_read_rrf_retired_ids_are_synonyms_alone_and_the_others_are_counted(
     tmp_path: Path,
 ) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
@@ -488,7 +498,7 @@ def test_retired_ids_are_synonyms_alone_and_the_others_are_counted(
 # --- compressed and split ---
 
 
-def test_reader_takes_compressed_tables(tmp_path: Path) -> None:
+def test_read_rrf_takes_compressed_tables(tmp_path: Path) -> None:
     for path in (
         write_conso(tmp_path, atom(HEART, "Heart")),
         write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023")),
@@ -499,7 +509,7 @@ def test_reader_takes_compressed_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "each", "whole"])
-def test_reader_joins_parts_cut_in_the_middle_of_a_line(
+def test_read_rrf_joins_parts_cut_in_the_middle_of_a_line(
     tmp_path: Path, how: str
 ) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fièvre"))
@@ -515,7 +525,7 @@ def test_reader_joins_parts_cut_in_the_middle_of_a_line(
     assert names_of(tmp_path / f"MRCONSO.RRF.aa{ending}") == expected
 
 
-def test_lines_are_counted_through_the_parts(tmp_path: Path) -> None:
+def test_read_rrf_lines_are_counted_through_the_parts(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "a|b"))
     data = path.read_bytes()
     path.unlink()
@@ -524,7 +534,7 @@ def test_lines_are_counted_through_the_parts(tmp_path: Path) -> None:
     assert "MRCONSO.RRF.*:2:" in fail(tmp_path)
 
 
-def test_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None:
     for letters in ("aa", "ac"):
         (tmp_path / f"MRCONSO.RRF.{letters}.gz").write_bytes(b"")
     error = fail(tmp_path)
@@ -532,13 +542,15 @@ def test_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert "MRCONSO.RRF.ab.gz" in error
 
 
-def test_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_truncated_gzip_is_an_error(tmp_path: Path) -> None:
     whole = gzip.compress(f"{atom(HEART, 'Heart')}\n".encode() * 50)
     (tmp_path / "MRCONSO.RRF.gz").write_bytes(whole[:-20])
     assert "[E008]" in fail(tmp_path)
 
 
-def test_line_without_end_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
+def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 * LINE_BYTES))
     assert "MRCONSO.RRF:1:" in fail(tmp_path)
 
@@ -546,15 +558,15 @@ def test_line_without_end_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
 # --- bad rows ---
 
 
-def test_missing_path_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_missing_path_is_an_error(tmp_path: Path) -> None:
     assert "none" in fail(tmp_path / "nowhere" / "MRCONSO.RRF")
 
 
-def test_folder_without_mrconso_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_folder_without_mrconso_is_an_error(tmp_path: Path) -> None:
     assert fail(tmp_path).startswith("[E108]")
 
 
-def test_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "MRCONSO.RRF").mkdir()
     assert "[E" in fail(tmp_path)
 
@@ -572,7 +584,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "code", "rule"), BAD_ROWS)
-def test_bad_row_is_an_error_with_file_and_line(
+def test_read_rrf_invalid_row_is_an_error_with_file_and_line(
     tmp_path: Path, row: bytes, code: str, rule: str
 ) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
@@ -583,7 +595,7 @@ def test_bad_row_is_an_error_with_file_and_line(
 
 
 @pytest.mark.parametrize(("row", "code", "rule"), BAD_ROWS)
-def test_bad_row_is_counted_when_skipped(
+def test_read_rrf_invalid_row_is_counted_when_skipped(
     tmp_path: Path, row: bytes, code: str, rule: str
 ) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
@@ -594,21 +606,25 @@ def test_bad_row_is_counted_when_skipped(
     assert [key for key, n in report.dropped.items() if n and rule in key]
 
 
-def test_bad_utf8_is_an_error_with_the_offset(tmp_path: Path) -> None:
+def test_read_rrf_invalid_utf8_is_an_error_with_the_offset(tmp_path: Path) -> None:
     row = atom(HEART, "Heart%").encode()
     path = write_conso(tmp_path)
     path.write_bytes(row.replace(b"%", b"\xff") + b"\n")
     assert f"offset {row.index(b'%')} " in fail(tmp_path)
 
 
-def test_bad_utf8_in_a_row_that_a_filter_drops_does_not_matter(tmp_path: Path) -> None:
+def test_read_rrf_invalid_utf8_in_a_row_that_a_filter_drops_does_not_matter(
+    tmp_path: Path,
+) -> None:
     rows = [atom(HEART, "Heart"), atom(HEART, "%", LAT="SPA")]
     path = write_conso(tmp_path, *rows)
     path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
     assert names_of(tmp_path) == {HEART: ["Heart"]}
 
 
-def test_names_are_counted_once_next_to_an_undecodable_id(tmp_path: Path) -> None:
+def test_read_rrf_names_are_counted_once_next_to_an_undecodable_id(
+    tmp_path: Path,
+) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(HEART, "--"))
     bad, good = atom("%", "x"), atom(FEVER, "Fever")
     path.write_bytes(
@@ -618,7 +634,9 @@ def test_names_are_counted_once_next_to_an_undecodable_id(tmp_path: Path) -> Non
     assert report.dropped[NO_WORD] == 1
 
 
-def test_last_line_cut_is_an_error_and_counted_when_skipped(tmp_path: Path) -> None:
+def test_read_rrf_last_line_cut_is_an_error_and_counted_when_skipped(
+    tmp_path: Path,
+) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     path.write_bytes(path.read_bytes()[:-20])
     assert f"{path}:2: Expected 18 fields" in fail(tmp_path)
@@ -627,13 +645,15 @@ def test_last_line_cut_is_an_error_and_counted_when_skipped(tmp_path: Path) -> N
     assert report.dropped["rows of MRCONSO with a wrong number of fields"] == 1
 
 
-def test_last_line_needs_no_line_feed(tmp_path: Path) -> None:
+def test_read_rrf_last_line_needs_no_line_feed(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     path.write_bytes(path.read_bytes()[:-1])
     assert list(names_of(tmp_path)) == [HEART, FEVER]
 
 
-def test_two_bad_rows_that_make_up_for_each_other_are_found(tmp_path: Path) -> None:
+def test_read_rrf_two_invalid_rows_that_make_up_for_each_other_are_found(
+    tmp_path: Path,
+) -> None:
     more, less = atom(HEART, "a|b"), atom(HEART, "c")[:-1]
     path = write_conso(tmp_path, atom(HEART, "Heart"), more, less)
     assert f"{path}:2:" in fail(tmp_path)
@@ -641,7 +661,7 @@ def test_two_bad_rows_that_make_up_for_each_other_are_found(tmp_path: Path) -> N
     assert report.dropped["rows of MRCONSO with a wrong number of fields"] == 2
 
 
-def test_blank_lines_are_counted(tmp_path: Path) -> None:
+def test_read_rrf_blank_lines_are_counted(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"), "", atom(FEVER, "Fever"), "")
     concepts, report = read(tmp_path)
     assert len(concepts) == 2
@@ -649,7 +669,7 @@ def test_blank_lines_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ["MRSTY", "MRDEF", "MRREL", "MRCUI"])
-def test_bad_row_beside_mrconso_is_an_error_or_counted(
+def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(
     tmp_path: Path, table: str
 ) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
@@ -660,7 +680,9 @@ def test_bad_row_beside_mrconso_is_an_error_or_counted(
     assert report.dropped[f"rows of {table} with a wrong number of fields"] == 1
 
 
-def test_bad_utf8_beside_mrconso_is_an_error_or_counted(tmp_path: Path) -> None:
+def test_read_rrf_invalid_utf8_beside_mrconso_is_an_error_or_counted(
+    tmp_path: Path,
+) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     path = write_table(tmp_path, "MRDEF", definition(HEART, "%"))
     path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
@@ -670,7 +692,7 @@ def test_bad_utf8_beside_mrconso_is_an_error_or_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cuis", [(FEVER, HEART), (HEART, FEVER, HEART)])
-def test_ids_out_of_order_are_an_error_with_the_command(
+def test_read_rrf_ids_out_of_order_are_an_error_with_the_command(
     tmp_path: Path, cuis: tuple[str, ...]
 ) -> None:
     path = write_conso(tmp_path, *(atom(cui, "name") for cui in cuis))
@@ -680,7 +702,7 @@ def test_ids_out_of_order_are_an_error_with_the_command(
     assert fail(tmp_path, on_error="skip") == error
 
 
-def test_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -> None:
+def test_read_rrf_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom("MESH:D006321", "Heart"))
     error = fail(tmp_path)
     assert error.startswith(f"[E103] {path}:1: ")
@@ -689,24 +711,24 @@ def test_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -> None:
     assert names == {"MESH:D006321": ["Heart"]}
 
 
-def test_pattern_that_is_none_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_pattern_that_is_invalid_is_an_error(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     assert fail(tmp_path, cui_pattern="C(").startswith("[E114]")
 
 
-def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
+def test_read_rrf_byte_order_mark_is_dropped(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert names_of(tmp_path) == {HEART: ["Heart"]}
 
 
-def test_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
+def test_read_rrf_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
     path = write_conso(tmp_path)
     path.write_bytes(atom(HEART, "Heart").encode("utf-16"))
     assert "iconv -f utf-16" in fail(tmp_path)
 
 
-def test_lines_may_end_with_carriage_returns(tmp_path: Path) -> None:
+def test_read_rrf_lines_may_end_with_carriage_returns(tmp_path: Path) -> None:
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert names_of(tmp_path) == {HEART: ["Heart"], FEVER: ["Fever"]}
@@ -726,7 +748,7 @@ PIECES = st.one_of(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5))
-def test_any_names_come_back(concepts: list[list[str]]) -> None:
+def test_read_rrf_any_names_are_read_unchanged(concepts: list[list[str]]) -> None:
     rows = [
         atom(f"C{number:07}", name)
         for number, names in enumerate(concepts)
@@ -758,7 +780,7 @@ ATOMS = st.tuples(
     st.lists(st.lists(ATOMS, min_size=1, max_size=6), min_size=1, max_size=4),
     st.sampled_from([(), ("ENG",), ("FIN", "ENG")]),
 )
-def test_languages_and_sources_are_those_of_the_rows(
+def test_read_rrf_languages_and_sources_are_those_of_the_rows(
     concepts: list[list[tuple[str, str, str, str]]], languages: Sequence[str]
 ) -> None:
     rows, expected = [], {}
@@ -784,7 +806,7 @@ def test_languages_and_sources_are_those_of_the_rows(
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(PIECES, max_size=8), st.sampled_from(["fail", "skip"]))
-def test_any_bytes_give_concepts_or_an_error_of_ours(
+def test_read_rrf_any_bytes_gives_concepts_or_a_sapbert_error(
     pieces: list[bytes], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -799,22 +821,24 @@ def test_any_bytes_give_concepts_or_an_error_of_ours(
 # --- real files ---
 
 
-def test_sample_reads_whole() -> None:
+def test_read_rrf_sample_reads_every_concept() -> None:
     concepts, report = read(SAMPLE, languages=())
     assert len(concepts) == 248
     assert report.rows["MRCONSO.RRF"] == 1398
-    assert report.dropped["suppressed rows"] == 43
+    assert report.dropped["suppressed rows"] == 45
     assert all(concept.types for concept in concepts)
     assert report.notes == []
 
 
-def test_sample_gives_drugs_the_names_of_their_brands() -> None:
+def test_read_rrf_sample_has_brand_names_of_drugs() -> None:
     assert "Lipitor" not in names_of(SAMPLE)[ATORVASTATIN]
     assert "Lipitor" in names_of(SAMPLE, trade_names=True)[ATORVASTATIN]
 
 
 @pytest.mark.parametrize("name", ["open-rrf", "mesh-rrf"])
-def test_real_vocabulary_reads_to_its_counts(data_folder: Path, name: str) -> None:
+def test_read_rrf_real_vocabulary_reads_to_its_counts(
+    data_folder: Path, name: str
+) -> None:
     total = json.loads((data_folder / name / "counts.json").read_text("utf8"))["total"]
     concepts = rows = typed = parents = 0
     report = Report()

@@ -160,7 +160,7 @@ def read_plainly(
     ),
     st.sampled_from([1, 50, 400, files.BLOCK_BYTES]),
 )
-def test_reader_does_what_a_plain_one_does(
+def test_read_rrf_equals_a_reader_of_single_lines(
     rows: list[tuple[dict[str, str], str]],
     in_order: bool,
     options: dict[str, Any],

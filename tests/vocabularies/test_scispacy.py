@@ -44,7 +44,7 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_canonical_name_leads_the_aliases(tmp_path: Path) -> None:
+def test_read_scispacy_canonical_name_leads_the_aliases(tmp_path: Path) -> None:
     concepts, report = read(write(tmp_path, FEVER, PAIN))
     assert concepts == [
         Concept("1", ["pain"]),
@@ -68,20 +68,24 @@ def test_canonical_name_leads_the_aliases(tmp_path: Path) -> None:
         ({"canonical_name": "fever"}, ["fever", "Pyrexia"]),
     ],
 )
-def test_fields_may_say_nothing(tmp_path: Path, fields: Any, names: list[str]) -> None:
+def test_read_scispacy_fields_may_be_empty(
+    tmp_path: Path, fields: Any, names: list[str]
+) -> None:
     ((concept,), _) = read(write(tmp_path, {**FEVER, **fields}))
     assert concept.aliases == names
     assert concept.definition in (None, FEVER["definition"])
 
 
-def test_lines_of_the_same_id_are_put_together(tmp_path: Path) -> None:
+def test_read_scispacy_lines_of_the_same_id_are_merged(tmp_path: Path) -> None:
     other = {**PAIN, "concept_id": "C0015967", "types": ["T033"]}
     ((concept,), _) = read(write(tmp_path, FEVER, other))
     assert concept.aliases == ["Fever", "Pyrexia", "fever", "pain"]
     assert concept.types == ["T184", "T033"]
 
 
-def test_names_are_cleaned_and_what_is_dropped_is_counted(tmp_path: Path) -> None:
+def test_read_scispacy_names_are_cleaned_and_dropped_ones_counted(
+    tmp_path: Path,
+) -> None:
     entity = {**PAIN, "aliases": [" pain ", "--", "c\u2028d"]}
     concepts, report = read(write(tmp_path, entity, ""))
     assert concepts == [Concept("1", ["pain", "c d"])]
@@ -113,7 +117,9 @@ PLACES = range(len(BAD_LINES))
 
 
 @pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: Any) -> None:
+def test_read_scispacy_invalid_line_is_an_error_with_file_and_line(
+    tmp_path: Path, line: Any
+) -> None:
     path = write(tmp_path, PAIN, line)
     error = fail(path)
     assert error.startswith(f"[E117] {path}:2: ")
@@ -121,18 +127,22 @@ def test_bad_line_is_an_error_with_file_and_line(tmp_path: Path, line: Any) -> N
 
 
 @pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_bad_line_is_counted_when_skipped(tmp_path: Path, line: Any) -> None:
+def test_read_scispacy_invalid_line_is_counted_when_skipped(
+    tmp_path: Path, line: Any
+) -> None:
     concepts, report = read(write(tmp_path, PAIN, line), on_error="skip")
     assert concepts == [Concept("1", ["pain"])]
     assert report.dropped["bad lines"] == 1
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+def test_read_scispacy_no_concept_left_is_an_error(tmp_path: Path) -> None:
     entity = {"concept_id": "1", "canonical_name": "--", "aliases": []}
     assert "1 names without a letter or digit" in fail(write(tmp_path, entity))
 
 
-def test_compressed_file_is_read_when_the_format_is_named(tmp_path: Path) -> None:
+def test_read_scispacy_compressed_file_is_read_when_the_format_is_named(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "umls.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(PAIN).encode()))
     assert guess_format(path) == "jsonl"
@@ -156,7 +166,7 @@ LINES = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LINES, max_size=4), st.sampled_from(["fail", "skip"]))
-def test_any_line_gives_concepts_or_an_error_of_ours(
+def test_read_scispacy_any_line_gives_concepts_or_a_sapbert_error(
     lines: list[Any], on_error: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -3,29 +3,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from typer.testing import CliRunner
 
-from benchmarks.linker_options import main
-from benchmarks.option_judging import (
-    Outcome,
-    describe_row,
-    describe_ties,
-    judge_mention,
-    mean_gains,
-)
-from benchmarks.option_rows import (
+from benchmarks.options import (
     PLAIN,
+    Outcome,
     Row,
+    app,
     choose_fusion,
     choose_steps,
+    describe_row,
+    describe_ties,
+    format_change,
     list_fusions,
     list_options,
+    mean_gains,
+    score_mention,
 )
-from benchmarks.option_table import render_change, render_p
-
-app = typer.Typer()
-app.command()(main)
 
 TITLE = "Fever, mitral insufficiency (MI), and acetylsalicylic acid."
 PLACES = [
@@ -52,14 +46,14 @@ def write_corpus(path: Path, documents: int = 1) -> Path:
 
 
 def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, ["all", *map(str, arguments)])
 
 
 def candidate(cui: str, score: float, tie: str | None = None) -> Any:
     return {"cui": cui, "score": score, "tie": tie}
 
 
-def test_options_alone_change_one_thing_each() -> None:
+def test_list_options_changes_one_thing_each() -> None:
     rows = list_options([["MSH", "CTD"]])
     assert next(iter(rows)) == PLAIN
     assert rows[PLAIN].base is None
@@ -80,7 +74,7 @@ def test_options_alone_change_one_thing_each() -> None:
     ]
 
 
-def test_steps_put_together_what_helps_the_best_first() -> None:
+def test_choose_steps_combines_what_helps_best_first() -> None:
     rows = list_options([["A", "B"], ["B", "A"]])
     gains = {
         "preferred": 0.01,
@@ -101,7 +95,7 @@ def test_steps_put_together_what_helps_the_best_first() -> None:
     assert second.settings == first.settings
 
 
-def test_steps_take_the_better_use_of_labels() -> None:
+def test_choose_steps_uses_labels_in_the_better_way() -> None:
     gains = {"label": 0.01, "label as filter": 0.02, "preferred": 0.001}
     steps = choose_steps(list_options([]), gains)
     assert [*steps] == ["ties: preferred", "+ label as filter"]
@@ -109,11 +103,11 @@ def test_steps_take_the_better_use_of_labels() -> None:
     assert steps["+ label as filter"].settings["tie_evidence"] == ("preferred",)
 
 
-def test_steps_of_nothing_that_helps_are_none() -> None:
+def test_choose_steps_without_gains_is_empty() -> None:
     assert choose_steps(list_options([]), {"label": 0, "abbreviations": -0.1}) == {}
 
 
-def test_fusions_come_on_top_of_the_steps() -> None:
+def test_list_fusions_adds_to_the_last_step() -> None:
     rows = list_options([])
     steps = choose_steps(rows, {"label": 0.1, "abbreviations": 0.1})
     fusions = list_fusions(rows, steps)
@@ -125,7 +119,7 @@ def test_fusions_come_on_top_of_the_steps() -> None:
     assert list_fusions(list_options([], ngrams=False), steps) == {}
 
 
-def test_fusion_is_shown_also_if_it_does_not_help() -> None:
+def test_choose_fusion_marks_one_that_does_not_help() -> None:
     rows = list_options([])
     fusions = list_fusions(rows, {})
     gains = dict.fromkeys(fusions, -0.1)
@@ -136,15 +130,15 @@ def test_fusion_is_shown_also_if_it_does_not_help() -> None:
     assert choose_fusion({}, {}) == {}
 
 
-def test_judging_counts_the_order_of_the_linker_and_what_a_tie_could_give() -> None:
+def test_score_mention_counts_order_and_possible_ties() -> None:
     found = [candidate("C1", 1.0, "id"), candidate("C2", 1.0, "id")]
     found.append(candidate("C3", 0.5))
-    assert judge_mention(found, [{"C1"}], {}) == ([True, True], "id", True)
-    assert judge_mention(found, [{"C2"}], {}) == ([False, True], "id", True)
-    assert judge_mention(found, [{"C3"}], {}) == ([False, True], "id", False)
-    assert judge_mention(found, [{"C9"}], {"C1": "C9"}) == ([True, True], "id", True)
-    assert judge_mention(found, [{"C1"}, {"C3"}], {}) == ([False, True], "id", False)
-    assert judge_mention([], [{"C1"}], {}) == ([False, False], None, False)
+    assert score_mention(found, [{"C1"}], {}) == ([True, True], "id", True)
+    assert score_mention(found, [{"C2"}], {}) == ([False, True], "id", True)
+    assert score_mention(found, [{"C3"}], {}) == ([False, True], "id", False)
+    assert score_mention(found, [{"C9"}], {"C1": "C9"}) == ([True, True], "id", True)
+    assert score_mention(found, [{"C1"}, {"C3"}], {}) == ([False, True], "id", False)
+    assert score_mention([], [{"C1"}], {}) == ([False, False], None, False)
 
 
 def outcome(right: list[int], decided: list[str | None]) -> Outcome:
@@ -152,7 +146,7 @@ def outcome(right: list[int], decided: list[str | None]) -> Outcome:
     return Outcome(hits, decided, np.ones(len(right), dtype=bool))
 
 
-def test_gains_are_means_over_files() -> None:
+def test_mean_gains_averages_files() -> None:
     rows = {PLAIN: Row({}, base=None), "label": Row({})}
     plain = outcome([1, 0, 0, 0], [None] * 4)
     first = {PLAIN: plain, "label": outcome([1, 1, 0, 0], [None] * 4)}
@@ -160,19 +154,19 @@ def test_gains_are_means_over_files() -> None:
     assert mean_gains([first, second], rows) == {"label": 0.5}
 
 
-def test_rows_are_compared_mention_by_mention() -> None:
+def test_describe_row_compares_mention_by_mention() -> None:
     one = outcome([1, 0, 0, 0], [None] * 4)
     other = outcome([0, 1, 1, 0], [None] * 4)
     row = describe_row(other, one)
     assert (row["acc@1"], row["acc@5"], row["difference"]) == (0.5, 1.0, 0.25)
     assert (row["better"], row["worse"], row["p"]) == (2, 1, 1.0)
-    assert render_change(row) == "+25.00 (+2 −1), p = 1.000"
-    assert render_change(describe_row(one, None)) == "–"
-    assert render_change(describe_row(one, one)) == "0"
-    assert render_p(0.0001) == "p < 0.001"
+    assert format_change(row) == "+25.00 (+2 −1), p = 1.000"
+    assert format_change(describe_row(one, None)) == "–"
+    assert format_change(describe_row(one, one)) == "0"
+    assert format_change({**row, "p": 0.0001}).endswith("p < 0.001")
 
 
-def test_ties_say_what_decides_and_how_well() -> None:
+def test_describe_ties_counts_what_decides() -> None:
     plain = outcome([1, 0, 0], ["id", "id", None])
     label = outcome([1, 1, 0], ["id", "label", None])
     ties = describe_ties({PLAIN: plain, "label": label})
@@ -186,9 +180,7 @@ def test_ties_say_what_decides_and_how_well() -> None:
     assert ties["lines"][PLAIN]["right"] == 1
 
 
-def test_linker_options_measures_all_in_the_pipeline(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_all_measures_options_in_the_pipeline(sample_kb: Path, tmp_path: Path) -> None:
     dev = write_corpus(tmp_path / "dev.txt")
     train = write_corpus(tmp_path / "train.txt", documents=3)
     output = tmp_path / "options.json"
@@ -207,17 +199,15 @@ def test_linker_options_measures_all_in_the_pipeline(
     assert file["ties"]["ties"] == 1
     assert file["ties"]["possible"] == 1
     assert "| **+ abbreviations** | 1.0000 |" in result.output
-    assert "4 of 6 mentions judged" in result.output
+    assert "4 of 6 mentions scored" in result.output
     ties = result.output.partition("1 of 4 mentions (25.0 %)")[2]
     assert "| preferred | 0 | 0 | 0 | 0 |" in ties
     assert "abbreviations" not in ties
     assert "insufficiency" not in result.output
 
 
-def test_linker_options_needs_ids_that_the_kb_has(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_all_without_known_ids_is_an_error(sample_kb: Path, tmp_path: Path) -> None:
     dev = write_corpus(tmp_path / "dev.txt")
     result = run(dev, "--kb", sample_kb, "--prefix", "MESH:")
     assert result.exit_code == 1
-    assert "E730" in result.output
+    assert "E730" in str(result.exception)

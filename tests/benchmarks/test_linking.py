@@ -9,28 +9,33 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from benchmarks.linking import FIGURES, list_table, main
-from benchmarks.linking_inputs import (
+from benchmarks.gold_docs import (
     Corpus,
     choose_singles,
     describe_doc,
     parse_config,
+    rank_answers,
     read_corpus,
+    score_links,
+)
+from benchmarks.linking import (
+    FIGURES,
+    check_made,
+    format_figures,
+    isolate,
+    main,
     write_entities,
 )
-from benchmarks.linking_judging import judge_side, rank_answers
-from benchmarks.linking_measure import ImportTimer, make_docs
-from benchmarks.linking_runs import alone, check_made
-from benchmarks.profile_pipe import REST, STEPS
-from benchmarks.profile_pipe import main as profile_main
+from benchmarks.linking_side import ImportTimer, make_docs
+from benchmarks.speed import REST, STEPS, describe_equality
+from benchmarks.speed import app as speed_app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.jsonl import read_scispacy
 
-app, profile_app = typer.Typer(), typer.Typer()
+app = typer.Typer()
 app.command()(main)
-profile_app.command()(profile_main)
 
 PUBTATOR = """1|t|Fever after a heart attack
 1|a|Diabetes mellitus, not pre-diabetes, and aspirin.
@@ -61,7 +66,7 @@ def run(command: Any, *arguments: Any) -> Any:
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
 
-def test_concepts_are_written_as_scispacy_has_them(
+def test_write_entities_writes_what_scispacy_reads(
     few_concepts: list[Concept], tmp_path: Path
 ) -> None:
     path = tmp_path / "entities.jsonl"
@@ -79,7 +84,7 @@ def test_concepts_are_written_as_scispacy_has_them(
         assert (read.types, read.definition) == (concept.types, concept.definition)
 
 
-def test_entities_are_the_longest_of_the_wanted_mentions(pubtator_file: Path) -> None:
+def test_read_corpus_has_the_longest_mentions_as_entities(pubtator_file: Path) -> None:
     corpus = read_corpus(pubtator_file, labels=["Disease"], prefix="UMLS:")
     texts = [[ent.text for ent in doc.ents] for doc in corpus.docs]
     assert texts == [["Fever", "heart attack", "Diabetes mellitus"]] + [
@@ -101,14 +106,14 @@ def test_entities_are_the_longest_of_the_wanted_mentions(pubtator_file: Path) ->
         ({"limit": 2}, "E734"),
     ],
 )
-def test_a_corpus_that_measures_nothing_is_refused(
+def test_read_corpus_without_mentions_to_score_is_an_error(
     pubtator_file: Path, chosen: Any, error: str
 ) -> None:
     with pytest.raises(SapbertError, match=error):
         read_corpus(pubtator_file, **chosen)
 
 
-def test_documents_come_out_of_the_request_as_they_went_in(pubtator_file: Path) -> None:
+def test_make_docs_restores_described_docs(pubtator_file: Path) -> None:
     docs = read_corpus(pubtator_file).docs
     asked = json.loads(json.dumps([describe_doc(doc, doc.ents) for doc in docs]))
     for made, doc in zip(make_docs(docs[0].vocab, asked), docs, strict=True):
@@ -118,7 +123,7 @@ def test_documents_come_out_of_the_request_as_they_went_in(pubtator_file: Path) 
         ]
 
 
-def test_singles_are_distinct_mentions_and_nothing_else(pubtator_file: Path) -> None:
+def test_choose_singles_returns_distinct_mentions(pubtator_file: Path) -> None:
     docs = read_corpus(pubtator_file).docs
     singles = choose_singles(docs, 100)
     assert singles == choose_singles(docs, 100)
@@ -135,7 +140,7 @@ def test_singles_are_distinct_mentions_and_nothing_else(pubtator_file: Path) -> 
     assert len(choose_singles(docs, 2)) == 2
 
 
-def test_config_leads_into_sections() -> None:
+def test_parse_config_nests_sections() -> None:
     assert parse_config(["encoder.@architectures=x.Y.v1", "encoder.n=64", "k=3"]) == {
         "encoder": {"@architectures": "x.Y.v1", "n": 64},
         "k": 3,
@@ -149,19 +154,19 @@ def test_config_leads_into_sections() -> None:
 
 
 @pytest.mark.parametrize("values", [["k"], ["=3"], ["a.=3"], ["a=1", "a.b=1"]])
-def test_config_of_another_form_is_refused(values: list[str]) -> None:
+def test_parse_config_of_another_form_is_an_error(values: list[str]) -> None:
     with pytest.raises(SapbertError, match="E732"):
         parse_config(values)
 
 
-def test_a_folder_is_not_used_for_other_inputs(tmp_path: Path) -> None:
+def test_check_made_of_other_inputs_is_an_error(tmp_path: Path) -> None:
     check_made(tmp_path, {"concepts": "one"})
     check_made(tmp_path, {"concepts": "one"})
     with pytest.raises(SapbertError, match="E733"):
         check_made(tmp_path, {"concepts": "other"})
 
 
-def test_equal_scores_are_a_tie_only_where_ties_count() -> None:
+def test_rank_answers_ties_equal_scores_if_ties_count() -> None:
     found = [("C1", 0.9), ("C2", 0.90000001), ("C3", 0.5)]
     tied = rank_answers(found, {"C3": "C4"}, ties=True)
     assert [(answer.cui, answer.score) for answer in tied] == [
@@ -173,7 +178,7 @@ def test_equal_scores_are_a_tie_only_where_ties_count() -> None:
     assert [answer.score for answer in ordered] == [-1, -2, -3]
 
 
-def test_a_side_is_judged_by_concepts() -> None:
+def test_score_links_scores_by_concepts() -> None:
     parts: list[Any] = [[["C1"]], [["C1"]], [["C2"]], [], [["C9"]]]
     golds = [GoldMention(0, "", "the same text", part) for part in parts]
     answers = [
@@ -185,30 +190,28 @@ def test_a_side_is_judged_by_concepts() -> None:
     ]
     corpus = Corpus([], [golds[:2], golds[2:]], 5)
     live = {"C1": "C1", "C2": "C2"}
-    judged = judge_side(corpus, [answers[:2], answers[2:]], live.get, {})
-    assert judged == {
+    scores = score_links(corpus, [answers[:2], answers[2:]], live.get, {})
+    assert scores == {
         "strict": 0.25,
         "answered": 0.5,
-        "answered@5": 0.75,
-        "tied": 0.2,
         "linked": 0.8,
         "coverage": 0.75,
         "judged": 4,
     }
 
 
-def test_the_table_says_how_many_times_as_good_ours_is() -> None:
+def test_format_figures_has_the_ratio() -> None:
     theirs, ours = dict.fromkeys(FIGURES, 4.0), dict.fromkeys(FIGURES, 2.0)
     sides = {"scispaCy": {"figures": theirs}, "ours": {"figures": ours}}
-    table = {row[0]: row for row in list_table(sides)}
+    table = {row[0]: row for row in format_figures(sides)}
     assert table["Imports"] == ("Imports", "4.00 s", "2.00 s", "2.00×")
     assert table["Acc@1, first answer"][-1] == "0.50×"
-    assert list_table({"ours": sides["ours"]})[1] == ("Imports", "2.00 s")
+    assert format_figures({"ours": sides["ours"]})[1] == ("Imports", "2.00 s")
     ours["imports"] = 0.0
-    assert list_table(sides)[1][-1] == "–"
+    assert format_figures(sides)[1][-1] == "–"
 
 
-def test_imports_are_timed_only_while_asked() -> None:
+def test_import_timer_is_removed_at_the_end() -> None:
     before = __import__
     with ImportTimer() as timer:
         import decimal  # noqa: F401
@@ -216,9 +219,9 @@ def test_imports_are_timed_only_while_asked() -> None:
     assert __import__ is before
 
 
-def test_another_environment_sees_nothing_but_the_benchmarks() -> None:
-    code = "import benchmarks.linking_measure, sys; print(*sys.path, sep='\\n')"
-    with alone() as env:
+def test_isolate_hides_the_checkout() -> None:
+    code = "import benchmarks.linking_side, sys; print(*sys.path, sep='\\n')"
+    with isolate() as env:
         done = subprocess.run(
             [sys.executable, "-S", "-c", code],
             env=env,
@@ -230,7 +233,7 @@ def test_another_environment_sees_nothing_but_the_benchmarks() -> None:
     assert checkout not in [Path(place) for place in done.stdout.splitlines()]
 
 
-def test_ours_is_measured_alone(
+def test_linking_measures_our_side_alone(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
 ) -> None:
     out, output = tmp_path / "out", tmp_path / "results.json"
@@ -253,7 +256,7 @@ def test_ours_is_measured_alone(
     assert str(tmp_path) not in output.read_text("utf8")
 
 
-def test_scispacy_is_measured_in_its_environment(
+def test_linking_measures_scispacy_in_its_environment(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
 ) -> None:
     python = os.environ.get("SCISPACY_PYTHON")
@@ -263,7 +266,7 @@ def test_scispacy_is_measured_in_its_environment(
     out.mkdir()
     (out / "kb").symlink_to(sample_kb)
     concepts = tmp_path / "concepts.jsonl"
-    # of 3-grams in fewer than ten names scispaCy's index knows nothing
+    # scispaCy's index has only 3-grams of ten or more names
     lines = [Concept(f"X{i}", [f"fever {i}", f"headache {i}"]) for i in range(12)]
     write_concepts(concepts, [*read_concepts(concepts_file), *lines])
     options = ["--out", out, "--encoder", "not used", "--rounds", 1]
@@ -276,18 +279,19 @@ def test_scispacy_is_measured_in_its_environment(
     assert "scispacy" in sides["scispaCy"]["versions"]
 
 
-@pytest.mark.parametrize(("singles", "documents"), [(0, 2), (3, 3)])
-def test_the_profile_has_every_step(
-    sample_kb: Path, pubtator_file: Path, singles: int, documents: int
-) -> None:
-    options = ["--kb", sample_kb, "--rounds", 1, "--singles", singles]
-    done = run(profile_app, pubtator_file, *options)
+def test_profile_has_every_step(sample_kb: Path, pubtator_file: Path) -> None:
+    arguments = ["profile", pubtator_file, "--kb", sample_kb, "--rounds", 1]
+    done = run(speed_app, *arguments)
     assert done.exit_code == 0, done.output
     rows = [line.split("  ")[0].strip() for line in done.output.splitlines()]
-    assert [row for row in rows if row in {*STEPS, REST, "all"}] == [
-        *STEPS,
-        REST,
-        "all",
-    ]
-    mentions = singles or 6
-    assert f"{documents} documents, {mentions} mentions" in done.output
+    shown = [row for row in rows if row in {*STEPS, REST, "all"}]
+    assert shown == [*STEPS, REST, "all"]
+    assert "2 documents, 6 mentions" in done.output
+
+
+def test_describe_equality_finds_other_scores_and_concepts() -> None:
+    one = [[{"cui": "C1", "score": 0.9}, {"cui": "C2", "score": 0.8}], []]
+    other = [[{"cui": "C1", "score": 0.9}, {"cui": "C2", "score": 0.7}], []]
+    assert describe_equality(one, one) == "yes"
+    assert describe_equality(other, one) == "but for 1 scores, by up to 1e-01"
+    assert describe_equality([[], []], one) == "no"

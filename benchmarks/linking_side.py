@@ -1,0 +1,217 @@
+"""One side of `benchmarks.linking`, measured in a process of its environment.
+
+    PYTHON -m benchmarks.linking_side ours|scispacy REQUEST RESULT --started SECONDS
+    PYTHON -m benchmarks.linking_side build ENTITIES INDEX
+
+Only the standard library is imported here, so that the time of all imports is measured.
+"""
+
+import argparse
+import builtins
+import json
+import os
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+STATUS = Path("/proc/self/status")
+PASSES = 2  # the first with an empty cache
+WARM_UP = 20  # first calls of one mention, not measured
+
+
+class Side(NamedTuple):
+    """A pipeline, ready to link.
+
+    answers (Callable[[Span], Iterable[Any]]): Returns the ids of concepts with their
+        scores for an entity, the best first; none if it is not linked.
+    libraries (Sequence[str]): Packages whose versions matter.
+    """
+
+    nlp: Any
+    answers: Callable[[Any], Iterable[Any]]
+    libraries: Sequence[str]
+
+
+def make_ours(settings: dict[str, Any]) -> Side:
+    """Load our linker with `config`, its index and its encoder."""
+    import spacy
+
+    nlp = spacy.blank("en")
+    linker: Any = nlp.add_pipe("sapbert_linker", config=settings["config"])
+    linker.kb.index  # noqa: B018 (loaded when first used)
+    linker.kb.encoder  # noqa: B018
+
+    def answers(ent: Any) -> list[tuple[str, float]]:
+        if ent._.cui is None:
+            return []
+        return [(found["cui"], found["score"]) for found in ent._.candidates]
+
+    libraries = ("spacy", "spacy-transformers", "transformers", "torch", "numpy")
+    return Side(nlp, answers, libraries)
+
+
+def make_scispacy(settings: dict[str, Any]) -> Side:
+    """Load scispaCy's `EntityLinker` with the `entities` and `index` of `build_index`.
+
+    settings (dict[str, Any]): These paths, and `linker`, its keyword arguments.
+    """
+    import spacy
+    from scispacy.candidate_generation import CandidateGenerator, LinkerPaths
+    from scispacy.linking import EntityLinker
+    from scispacy.linking_utils import KnowledgeBase
+    from spacy.language import Language
+
+    kb = KnowledgeBase(settings["entities"])
+    names, vectorizer, index = LinkerPaths.from_directory(settings["index"]).load()
+    generator = CandidateGenerator(index, vectorizer, names, kb)
+
+    # scispaCy's own factory accepts no generator, as a config has plain values only.
+    @Language.factory("local_scispacy_linker")
+    def make_linker(nlp: Language, name: str) -> EntityLinker:
+        return EntityLinker(
+            nlp, name, candidate_generator=generator, **settings["linker"]
+        )
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("local_scispacy_linker")
+    libraries = ("scispacy", "spacy", "nmslib-metabrainz", "scikit-learn", "scipy")
+    return Side(nlp, lambda ent: ent._.kb_ents, (*libraries, "numpy"))
+
+
+SIDES = {"ours": make_ours, "scispacy": make_scispacy}
+
+
+def build_index(entities: Path, out: Path) -> None:
+    """Build scispaCy's index of JSON lines of its `Entity`."""
+    from scispacy.candidate_generation import create_tfidf_ann_index
+    from scispacy.linking_utils import KnowledgeBase
+
+    part = out.with_name(f"{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    create_tfidf_ann_index(os.fspath(part), KnowledgeBase(entities))
+    part.rename(out)
+
+
+class ImportTimer:
+    """Sums the seconds of all import statements while it is installed."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.inside = False
+        self.wrapped = builtins.__import__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.inside:
+            return self.wrapped(*args, **kwargs)
+        self.inside = True
+        start = time.perf_counter()
+        try:
+            return self.wrapped(*args, **kwargs)
+        finally:
+            self.seconds += time.perf_counter() - start
+            self.inside = False
+
+    def __enter__(self) -> "ImportTimer":
+        builtins.__import__ = self
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        builtins.__import__ = self.wrapped
+
+
+def peak_megabytes() -> float:
+    """Return the peak memory of this process."""
+    # In a child process, `ru_maxrss` is at least that of its parent.
+    if STATUS.is_file():
+        lines = STATUS.read_text().splitlines()
+        peak = next(line for line in lines if line.startswith("VmHWM:"))
+        return int(peak.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def make_docs(vocab: Any, documents: Iterable[dict[str, Any]]) -> Iterator[Any]:
+    """Yield Docs with the same tokens and entities under every version of spaCy."""
+    from spacy.tokens import Doc, Span
+
+    for document in documents:
+        doc = Doc(vocab, words=document["words"], spaces=document["spaces"])
+        doc.set_ents([Span(doc, *entity) for entity in document["entities"]])
+        yield doc
+
+
+def time_singles(nlp: Any, documents: Sequence[dict[str, Any]]) -> list[float]:
+    """Link documents one by one; return the seconds of those after the warm-up."""
+    seconds: list[float] = []
+    for doc in list(make_docs(nlp.vocab, documents)):
+        start = time.perf_counter()
+        nlp(doc)
+        seconds.append(time.perf_counter() - start)
+    return seconds[min(WARM_UP, len(seconds) // 2) :]
+
+
+def measure_side(
+    request: dict[str, Any], make_side: Callable[[Any], Side], *, started: float
+) -> dict[str, Any]:
+    """Load a pipeline and link with it.
+
+    request (dict[str, Any]): `settings` for `make_side`; `documents`, the first of
+        which is linked alone, the others twice; `singles`, each linked alone.
+    started (float): Start of the process, by `time.monotonic`.
+    RETURNS (dict[str, Any]): Seconds of `imports`, of `load` without them, of the
+        `first` document, of both `passes`, and of each of the `singles`; `megabytes`;
+        `answers` to each entity of the first pass, by document; `versions`.
+    """
+    with ImportTimer() as imports:
+        side = make_side(request["settings"])
+    ready = time.monotonic() - started
+    nlp = side.nlp
+    first, *others = request["documents"]
+    linked = list(make_docs(nlp.vocab, [first]))
+    start = time.perf_counter()
+    linked = list(nlp.pipe(linked))
+    result: dict[str, Any] = {
+        "imports": imports.seconds,
+        "load": ready - imports.seconds,
+        "first": time.perf_counter() - start,
+        "passes": [],
+    }
+    for number in range(PASSES if others else 0):
+        docs = list(make_docs(nlp.vocab, others))
+        start = time.perf_counter()
+        docs = list(nlp.pipe(docs))
+        result["passes"].append(time.perf_counter() - start)
+        if number == 0:
+            linked += docs
+    result["singles"] = time_singles(nlp, request["singles"])
+    result["megabytes"] = peak_megabytes()
+    result["answers"] = [
+        [[[str(c), float(s)] for c, s in side.answers(ent)] for ent in doc.ents]
+        for doc in linked
+    ]
+    result["versions"] = {name: version(name) for name in side.libraries}
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command", choices=(*SIDES, "build"))
+    parser.add_argument("input", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--started", type=float, default=0.0)
+    arguments = parser.parse_args()
+    if arguments.command == "build":
+        build_index(arguments.input, arguments.output)
+        return
+    request = json.loads(arguments.input.read_text("utf8"))
+    make_side = SIDES[arguments.command]
+    result = measure_side(request, make_side, started=arguments.started)
+    arguments.output.write_text(json.dumps(result), "utf8")
+
+
+if __name__ == "__main__":
+    main()
