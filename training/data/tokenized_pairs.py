@@ -55,8 +55,7 @@ class Corpus:
     Names and concepts are 64-bit hashes. Two of ten million are equal by chance with a
     probability of one in 400,000, and no table of them is needed.
 
-    labels (np.ndarray): Hash of each pair's concept, int64, in the order of the file.
-        Shape: (pairs,).
+    labels (np.ndarray): Hash of each pair's concept, int64. Shape: (pairs,).
     ends (np.ndarray): The two names of each pair, int64. Shape: (pairs, 2).
     names (np.ndarray): Hash of each name, int64. A name of two concepts comes twice.
         Shape: (names,).
@@ -86,10 +85,9 @@ class Corpus:
         return self.starts[names + 1] - self.starts[names]
 
     def release(self) -> None:
-        """Release the pages that were read; the system still has them cached.
+        """Release the pages that were read, up to 80 MB for a batch of 256 pairs.
 
-        Mapped pages count as memory of the process. Linux maps 16 pages around each
-        page that is read: up to 80 MB for a batch of 256 pairs.
+        Mapped pages count as memory of the process. The system keeps them cached.
         """
         if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             for mapped in self.maps:
@@ -281,9 +279,8 @@ def build_corpus(
         together.
     folder (Path): The corpus; built again if the file or a setting differs.
     max_length (int): Tokens of a name at most, `[CLS]` and `[SEP]` included.
-    RETURNS (Corpus): The corpus; pair 0 is the first line of the file.
-    RAISES (SapbertError): If the pairs are not usable, the folder is no corpus, or a
-        file in it is missing or cut.
+    RETURNS (Corpus): Pair 0 is the first line of the file.
+    RAISES (SapbertError): If pairs or folder are not usable.
     """
     open_to_read(pairs_path).close()  # raises its errors before the digest
     made_of = MadeOf(

@@ -95,8 +95,7 @@ def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
     """Return files and the files in zips, in this order.
 
     members (str): Pattern of the names of files in a zip.
-    RAISES (SapbertError): If a file is missing, or a zip is damaged or has no such
-        files.
+    RAISES (SapbertError): If a file is missing, or a zip is damaged or has none.
     """
     files: list[WordList] = []
     for path in paths:
@@ -125,8 +124,7 @@ def filter_files(
 ) -> list[WordList]:
     """Return the files of some languages, and count the others.
 
-    RAISES (SapbertError): If the name of a file has no languages, or no file has one of
-        the languages.
+    RAISES (SapbertError): If a file names no languages, or no file one of these.
     """
     if not languages:
         return list(files)
@@ -241,8 +239,7 @@ def write_translation_pairs(
     path (Path): pairs.tsv, or pairs.tsv.gz.
     on_error (str): "fail", or "skip" to count bad lines.
     RETURNS (Report): Counts; `concepts` is the number of pairs.
-    RAISES (SapbertError): With file and line, at the first bad line; if a language is
-        missing; if there are no pairs.
+    RAISES (SapbertError): If a line is bad, a language is missing, or no pair is left.
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
