@@ -38,7 +38,7 @@ COMMANDS = {
         "training.data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"
     ),
     "finetune-pairs": CommandInfo(
-        "training.data.finetune_pairs:finetune_pairs_command",
+        "training.data.training_mentions:finetune_pairs_command",
         "mentions.tsv + concepts.jsonl -> pairs.tsv",
     ),
     "translation-pairs": CommandInfo(
@@ -53,7 +53,7 @@ COMMANDS = {
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
     ),
     "add-mentions": CommandInfo(
-        "training.data.add_mentions:add_mentions_command",
+        "training.data.training_mentions:add_mentions_command",
         "concepts.jsonl + mentions.tsv -> concepts.jsonl with the mentions as names",
     ),
     "hold-out": CommandInfo(
@@ -65,11 +65,11 @@ COMMANDS = {
         "annotated corpus -> mentions.tsv or docs.spacy",
     ),
     "biosyn-names": CommandInfo(
-        "training.corpora.biosyn_names:biosyn_names_command",
+        "training.corpora.biosyn:biosyn_names_command",
         "concepts.jsonl -> concepts.jsonl with BioSyn's preprocessing",
     ),
     "biosyn-mentions": CommandInfo(
-        "training.corpora.biosyn_mentions:biosyn_mentions_command",
+        "training.corpora.biosyn:biosyn_mentions_command",
         "annotated corpus -> mentions.tsv with BioSyn's preprocessing",
     ),
     "train": CommandInfo(

@@ -16,10 +16,7 @@ LICENCE = "see the licences of the vocabularies"
 def assemble_pipeline(kb: Path, *, lang: str, name: str, version: str) -> Language:
     """Make a pipeline of abbreviation detector, mention detector and linker.
 
-    kb (Path): The knowledge base.
-    lang (str): Language of the tokenizer, e.g. "en".
     name (str): Name of the pipeline, without the language.
-    version (str): Version of the pipeline.
     RAISES (SapbertError): If the knowledge base is damaged.
     """
     manifest = load_kb(kb).manifest

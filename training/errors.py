@@ -4,10 +4,13 @@ Each text has the form *Expected X, but got Y.*, then the fix. `Errors` also has
 codes of `spacy_sapbert.errors`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from spacy_sapbert.errors import Errors as PackageErrors
 from spacy_sapbert.errors import SapbertError
 
-__all__ = ["Errors", "SapbertError"]
+__all__ = ["Errors", "SapbertError", "check_choice"]
 
 
 class Errors(PackageErrors):
@@ -242,3 +245,11 @@ class Errors(PackageErrors):
         "Expected results as NAME=FILE, but got {value!r}. Write them like "
         "`trained=results.json`."
     )
+
+
+def check_choice(setting: str, known: Sequence[Any], value: Any) -> None:
+    """Raise a SapbertError if a setting has none of the known values."""
+    if value not in known:
+        raise SapbertError(
+            Errors.E605.format(setting=setting, known=known, value=value)
+        )

@@ -39,9 +39,7 @@ def forest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         concepts.append(Concept(f"p{i}", [word, f"{word} of it"]))
         concepts += [
             Concept(
-                f"c{i}{j}",
-                [f"{word} {other}", f"{other}, {word}"],
-                parents=[f"p{i}"],
+                f"c{i}{j}", [f"{word} {other}", f"{other}, {word}"], parents=[f"p{i}"]
             )
             for j, other in enumerate(WORDS[:4])
         ]

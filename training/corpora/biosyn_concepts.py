@@ -5,8 +5,8 @@ from pathlib import Path
 
 from spacy_sapbert.evaluation.gold_mentions import BARS
 from spacy_sapbert.formats.gold import NOWHERE, parse_offsets, split_ids
-from spacy_sapbert.system.reading import read_lines
 from training.corpora.registry import GoldDocument, GoldSpan
+from training.corpora.tables import check_fields, iter_lines
 from training.errors import Errors, SapbertError
 
 FIELDS = 5
@@ -23,25 +23,11 @@ def list_concept_files(path: Path) -> list[Path]:
 
 
 def read_line(
-    path: Path,
-    number: int,
-    line: str,
-    *,
-    bars_join_parts: bool,
-    split_composites: bool,
+    path: Path, number: int, line: str, *, bars_join_parts: bool, split_composites: bool
 ) -> Iterator[GoldSpan]:
     """Parse a line of a `.concept` file, and yield the mention or each part of it."""
     fields = line.split(BARS)
-    if len(fields) != FIELDS:
-        raise SapbertError(
-            Errors.E703.format(
-                path=path,
-                line=number,
-                expected=FIELDS,
-                separator=f"`{BARS}`",
-                got=len(fields),
-            )
-        )
+    check_fields(path, number, fields, FIELDS, f"`{BARS}`")
     _, place, type, mention, ids = (field.strip() for field in fields)
     start, _, end = place.partition("|")
     offsets = parse_offsets(path, number, start, end)
@@ -75,14 +61,13 @@ def read_biosyn_concepts(
     """
     for file in list_concept_files(path):
         spans: list[GoldSpan] = []
-        for number, line in read_lines(file):
-            if line.strip():
-                spans += read_line(
-                    file,
-                    number,
-                    line,
-                    bars_join_parts=bars_join_parts,
-                    split_composites=split_composites,
-                )
+        for number, line in iter_lines(file):
+            spans += read_line(
+                file,
+                number,
+                line,
+                bars_join_parts=bars_join_parts,
+                split_composites=split_composites,
+            )
         name = file.name.removesuffix(".gz").removesuffix(".concept")
         yield GoldDocument(name, "", spans)

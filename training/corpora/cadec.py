@@ -21,8 +21,6 @@ JOINT = re.compile(r"or\b|\+", re.IGNORECASE)
 def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
     """Parse the concepts of a mention.
 
-    path (Path): The file, for the error.
-    number (int): The line, for the error.
     field (str): `id | name |`, or several, with `or` between alternatives and `+`
         between parts; or `CONCEPT_LESS`.
     RETURNS (list[list[str]]): Alternative ids of each part; empty without a concept.
@@ -82,7 +80,6 @@ def read_cadec(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
     `or` or `+`. The type of a mention is from `original`, everything else from
     `sct`. The custom folds of CADEC have another layout.
 
-    path (Path): The folder with `text`, `original` and `sct`.
     longest (int): Characters of a post at most.
     YIELDS (GoldDocument): Each file of `original`; a mention that is not in `sct` has
         no id.

@@ -1,18 +1,16 @@
 """Annotated corpus → mentions.tsv, or DocBin of gold Docs."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import typer
-from tqdm import tqdm
-from wasabi import msg
 
 from spacy_sapbert.formats.gold import choose_kb_id
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
+from training.data.reporting import print_counts, show_progress
 from training.errors import Errors, SapbertError
 
 if TYPE_CHECKING:
@@ -26,6 +24,19 @@ LABEL = "ENTITY"
 BLANKS = str.maketrans("\t\n\r", "   ")
 
 
+CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
+FORMAT = typer.Option(..., help=f"One of {', '.join(FORMATS)}.")
+PREFIX = typer.Option(
+    "", help="Add to ids without a colon, e.g. MESH:", show_default=False
+)
+DROP_PREFIX = typer.Option("", help="Remove from ids, e.g. UMLS:", show_default=False)
+BARS_JOIN_PARTS = typer.Option(
+    None,
+    "--bars-join-parts/--bars-are-alternatives",
+    help="A|B means A and B, or A or B. [as the format]",
+)
+
+
 def keep_linked(document: GoldDocument) -> GoldDocument:
     """Return a document with only the mentions of exactly one concept."""
     spans = [span for span in document.spans if len(span.parts) == 1]
@@ -37,8 +48,6 @@ def count_mentions(
 ) -> Iterator[GoldDocument]:
     """Count documents and mentions, and yield the documents.
 
-    documents (Iterable[GoldDocument]): From `read_corpus`.
-    counts (Counter[str]): Updated.
     linked_only (bool): Leave out mentions without an id, and composites.
     """
     for document in documents:
@@ -79,11 +88,6 @@ def make_doc(
     """Make a Doc with the mentions of a text as entities.
 
     Mentions are widened to whole tokens; of overlapping ones the longest is kept.
-
-    nlp (Language): Provides the tokenizer.
-    document (GoldDocument): A document with text.
-    counts (Counter[str]): Updated.
-    label (str): Label of entities without a type.
     """
     from spacy.util import filter_spans
 
@@ -148,11 +152,6 @@ def write_docs(
 ) -> None:
     """Write a DocBin, e.g. for `spacy benchmark accuracy`.
 
-    documents (Iterable[GoldDocument]): The documents.
-    file (IO[bytes]): The file.
-    counts (Counter[str]): Updated.
-    lang (str): Language of the tokenizer.
-    label (str): Label of entities without a type.
     RAISES (SapbertError): If spaCy has no such language, or needs a package for it.
     """
     import spacy
@@ -181,10 +180,7 @@ def convert_corpus(
 ) -> Counter[str]:
     """Write a corpus in the format of the output's ending.
 
-    documents (Iterable[GoldDocument]): From `read_corpus`.
     output (Path): mentions.tsv, mentions.tsv.gz, or docs.spacy.
-    lang (str): Language of the tokenizer, for Docs.
-    label (str): Label of entities without a type, for Docs.
     linked_only (bool): Leave out mentions without an id, and composites.
     RETURNS (Counter[str]): Counts, in order.
     RAISES (SapbertError): If the ending is another; if a document cannot be read.
@@ -203,22 +199,14 @@ def convert_corpus(
 
 
 def convert_command(
-    corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
-    format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
+    corpus: Path = CORPUS,
+    format: str = FORMAT,
     output: Path = typer.Option(
         ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
     ),
-    prefix: str = typer.Option(
-        "", help="Add to ids without a colon, e.g. MESH:", show_default=False
-    ),
-    drop_prefix: str = typer.Option(
-        "", help="Remove from ids, e.g. UMLS:", show_default=False
-    ),
-    bars_join_parts: bool | None = typer.Option(
-        None,
-        "--bars-join-parts/--bars-are-alternatives",
-        help="A|B means A and B, or A or B. [as the format]",
-    ),
+    prefix: str = PREFIX,
+    drop_prefix: str = DROP_PREFIX,
+    bars_join_parts: bool | None = BARS_JOIN_PARTS,
     split_composites: bool | None = typer.Option(
         None,
         "--split-composites/--whole-composites",
@@ -259,10 +247,8 @@ def convert_command(
     documents = read_corpus(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )
-    bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+    bar = show_progress(documents, "docs", quiet=quiet)
     counts = convert_corpus(
         bar, output, lang=lang, label=label, linked_only=linked_only
     )
-    if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
-        msg.good(f"Wrote {output}")
+    print_counts(counts, output, quiet=quiet)

@@ -17,12 +17,12 @@ __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"
 
 # format: module and function
 FORMATS: dict[str, str] = {
-    "tsv": "training.corpora.tsv:read_tsv",
+    "tsv": "training.corpora.tables:read_tsv",
     "pubtator": "spacy_sapbert.formats.pubtator:read_gold",
     "biosyn": "training.corpora.biosyn_concepts:read_biosyn_concepts",
-    "xlbel": "training.corpora.xlbel:read_xlbel",
-    "cometa": "training.corpora.cometa:read_cometa",
-    "askapatient": "training.corpora.askapatient:read_askapatient",
+    "xlbel": "training.corpora.tables:read_xlbel",
+    "cometa": "training.corpora.tables:read_cometa",
+    "askapatient": "training.corpora.tables:read_askapatient",
     "cadec": "training.corpora.cadec:read_cadec",
     "brat": "spacy_sapbert.formats.brat:read_gold",
 }
@@ -79,10 +79,8 @@ def read_corpus(
     """Read a corpus of any format.
 
     path (Path): A file or a folder, as the format has it; files can be `.gz`.
-    format (str): A key of `FORMATS`.
     prefix (str): Added to ids without a colon, e.g. "MESH:".
     drop_prefix (str): Removed from ids, e.g. "UMLS:".
-    options (Any): Options of the format.
     RETURNS (Iterator[GoldDocument]): The documents.
     RAISES (SapbertError): If the format is unknown, or has no such option; later, with
         file and line, at the first bad line; at the end, if there was no mention.

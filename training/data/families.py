@@ -14,12 +14,17 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
-from training.data.pairs import ConceptNames, NameTable, Pair, distinct_names
-from training.data.tokenized_pairs import hash_text
-from training.errors import Errors, SapbertError
+from training.data.pairs import (
+    ConceptNames,
+    NameTable,
+    Pair,
+    distinct_names,
+    hash_text,
+    write_lines,
+)
+from training.errors import Errors
 
 
 def draw_one(
@@ -53,9 +58,6 @@ def draw_family(
 ) -> list[ConceptNames]:
     """Draw the relatives of a concept.
 
-    concept (Concept): The anchor.
-    hierarchy (Hierarchy): The hierarchy.
-    table (NameTable): All concepts.
     seed (int): Seed of the draw, with the CUI.
     RETURNS (list[ConceptNames]): Anchor, sibling, and a parent or child, two names of
         each. Another parent or child replaces a missing sibling, and a random concept
@@ -100,20 +102,15 @@ def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[st
 
     concepts_path (Path): concepts.jsonl with parents; it is read twice.
     path (Path): families.tsv, or families.tsv.gz.
-    seed (int): Seed of relatives and names.
     RETURNS (dict[str, int]): Number of concepts, of steps from child to parent, and of
         families.
     RAISES (SapbertError): If no concept has a relative in the file.
     """
-    with open_temporary_db() as scratch, write_atomically(path) as file:
+    with open_temporary_db() as scratch:
         table = NameTable(scratch)
         hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
-        lines = 0
-        for pair in iter_families(concepts_path, hierarchy, table, seed=seed):
-            file.write("\t".join(pair).encode("utf8") + b"\n")
-            lines += 1
-        if not lines:
-            raise SapbertError(Errors.E756.format(path=concepts_path))
+        pairs = iter_families(concepts_path, hierarchy, table, seed=seed)
+        lines = write_lines(pairs, path, lambda: Errors.E756.format(path=concepts_path))
         return {
             "concepts": table.count,
             "steps": len(hierarchy.children),

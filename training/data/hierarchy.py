@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 
 FAMILY = 3  # lines of a family: an anchor, a sibling, a parent or child
 
@@ -96,7 +96,6 @@ def find_steps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the parents of some concepts.
 
-    hierarchy (Hierarchy): The hierarchy.
     labels (np.ndarray): Hashes of concepts. Shape: (m,).
     RETURNS (tuple[np.ndarray, np.ndarray]): Number of a concept, and the hash of a
         parent of it, int64. Shape: (steps,) each.
@@ -110,17 +109,13 @@ def find_steps(
 
 
 def compute_distances(
-    hierarchy: Hierarchy,
-    labels: np.ndarray,
-    distances: Distances = DEFAULT_DISTANCES,
+    hierarchy: Hierarchy, labels: np.ndarray, distances: Distances = DEFAULT_DISTANCES
 ) -> np.ndarray:
     """Compute the distances between the concepts of a batch.
 
     If two concepts are siblings and also parent and child, the smaller distance counts.
 
-    hierarchy (Hierarchy): The hierarchy.
     labels (np.ndarray): Hash of each row's concept, int64. Shape: (n,).
-    distances (Distances): The distance of each relation.
     RETURNS (np.ndarray): int64; 0 between rows of one concept. Shape: (n, n).
     SOURCE: HiPrBERT (2023).
     """

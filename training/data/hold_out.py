@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 from training.errors import Errors, SapbertError
 
 
@@ -22,7 +22,6 @@ def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
 def without_names(concept: Concept, names: set[int]) -> Concept | None:
     """Return a concept without some names.
 
-    concept (Concept): The concept.
     names (set[int]): Hashes of names in lower case.
     RETURNS (Concept | None): The concept with its other names; None if none is left.
     """
@@ -56,9 +55,7 @@ def hold_out(
     concepts_path (Path): concepts.jsonl; it is read several times.
     trained (Path): concepts.jsonl to train on, without names that a held-out concept
         has, too, up to case. Held-out parents keep their ids there.
-    held_out (Path): concepts.jsonl of the held-out concepts.
     share (float): Share that is held out, 0 to 1.
-    seed (int): Seed of the split.
     RETURNS (dict[str, int]): Number of concepts to train on, held out, and left out
         because all their names are held out (`nameless`).
     RAISES (SapbertError): If a file is not usable, or one part would be empty.

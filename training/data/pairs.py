@@ -1,26 +1,32 @@
 """concepts.jsonl → pairs.tsv: on each line a concept and two of its names."""
 
+import hashlib
 import json
 import math
 import random
 import sqlite3
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import typer
-from tqdm import tqdm
 from wasabi import msg
 
+from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
-from training.data.tokenized_pairs import hash_text
+from training.data.reporting import show_progress
 from training.errors import Errors, SapbertError
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
 ConceptNames = tuple[str, list[str]]  # CUI and names
+
+
+def hash_text(text: str) -> int:
+    """Return a 64-bit hash of a text, equal in all processes, signed for torch."""
+    digest = hashlib.blake2b(text.encode("utf8"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def distinct_names(concept: Concept) -> list[str]:
@@ -30,6 +36,20 @@ def distinct_names(concept: Concept) -> list[str]:
         name = " ".join(alias.split())
         names.setdefault(name.lower(), name)
     return [names[key] for key in sorted(names)]
+
+
+def read_pairs(path: Path) -> Iterator[list[str]]:
+    """Yield the three fields of each line of pairs.tsv, plain or `.gz`.
+
+    RAISES (SapbertError): With file and line, if a line does not have three fields.
+    """
+    for line_number, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise SapbertError(
+                Errors.E603.format(path=path, line=line_number, fields=len(fields))
+            )
+        yield fields
 
 
 class NameTable:
@@ -66,10 +86,8 @@ def filter_languages(
 ) -> Iterator[Concept]:
     """Yield the concepts that have names in some languages, with only these names.
 
-    concepts (Iterable[Concept]): The concepts.
     languages (Sequence[str]): Codes as in the concepts, e.g. "ENG". A name without a
         language is left out.
-    path (Path): File of the concepts, for the error.
     YIELDS (Concept): Id and names.
     RAISES (SapbertError): After the last, if no concept has one of the languages.
     """
@@ -93,7 +111,6 @@ def nth_combination(n: int, index: int) -> tuple[int, int]:
 def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator[Pair]:
     """Yield pairs of a concept's names.
 
-    concept (Concept): The concept.
     most (int): Number of pairs at most, drawn without building all pairs.
     seed (int): Seed of the sample, with the CUI: the pairs of a concept do not depend
         on the other concepts.
@@ -112,33 +129,50 @@ def sample_pairs(concept: Concept, *, most: int = 50, seed: int = 0) -> Iterator
         yield concept.cui, names[one], names[other]
 
 
+def write_lines(
+    pairs: Iterable[Pair], path: Path, describe_empty: Callable[[], str]
+) -> int:
+    """Write pairs, tab-separated, to a file; return their number.
+
+    describe_empty (Callable[[], str]): Returns the message if there are no pairs.
+    RAISES (SapbertError): If there are no pairs; no file is written.
+    """
+    count = 0
+    with write_atomically(path) as file:
+        for pair in pairs:
+            file.write("\t".join(pair).encode("utf8") + b"\n")
+            count += 1
+        if not count:
+            raise SapbertError(describe_empty())
+    return count
+
+
 def write_pairs(
     concepts: Iterable[Concept], path: Path, *, most: int = 50, seed: int = 0
 ) -> dict[str, int]:
     """Write the pairs of a vocabulary, in the order of the concepts.
 
-    concepts (Iterable[Concept]): The concepts.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    most (int): Pairs of a concept at most.
-    seed (int): Seed of the samples.
     RETURNS (dict[str, int]): Number of concepts, names and pairs, of concepts with two
         names (`paired`), and of concepts with more pairs than `most` (`trimmed`).
     RAISES (SapbertError): If no concept has two names.
     """
-    counts = dict.fromkeys(("concepts", "names", "paired", "trimmed", "pairs"), 0)
-    with write_atomically(path) as file:
+    counts = dict.fromkeys(("concepts", "names", "paired", "trimmed"), 0)
+
+    def iter_pairs() -> Iterator[Pair]:
         for concept in concepts:
             names = len(distinct_names(concept))
             counts["concepts"] += 1
             counts["names"] += names
             counts["paired"] += names > 1
             counts["trimmed"] += names * (names - 1) // 2 > most
-            for pair in sample_pairs(concept, most=most, seed=seed):
-                file.write("\t".join(pair).encode("utf8") + b"\n")
-                counts["pairs"] += 1
-        if not counts["pairs"]:
-            raise SapbertError(Errors.E602.format(concepts=counts["concepts"]))
-    return counts
+            yield from sample_pairs(concept, most=most, seed=seed)
+
+    def describe_empty() -> str:
+        return Errors.E602.format(concepts=counts["concepts"])
+
+    pairs = write_lines(iter_pairs(), path, describe_empty)
+    return {**counts, "pairs": pairs}
 
 
 def pairs_command(
@@ -158,10 +192,8 @@ def pairs_command(
     Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
     --languages ENG,FIN
     """
-    concepts: Iterable[Concept] = tqdm(
-        read_concepts(concepts_path),
-        unit=" concepts",
-        disable=quiet or not sys.stderr.isatty(),
+    concepts: Iterable[Concept] = show_progress(
+        read_concepts(concepts_path), "concepts", quiet=quiet
     )
     if languages != "all":
         chosen = [language.strip() for language in languages.split(",")]

@@ -1,47 +1,26 @@
 """Items prepared in another thread."""
 
+from collections import deque
 from collections.abc import Generator, Iterable
-from queue import SimpleQueue
-from threading import Event, Semaphore, Thread
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+END: Any = object()
 
 
 def prefetch(items: Iterable[Item], ahead: int = 4) -> Generator[Item, None, None]:
-    """Yield items that another thread prepares.
+    """Yield items that another thread prepares, at most `ahead` of them in advance.
 
-    The thread starts with the first item and ends with the last one, with an error,
-    or when this generator is closed.
-
-    items (Iterable[Item]): Iterated in the thread.
-    ahead (int): Number of items prepared ahead at most.
-    YIELDS (Item): The same items in the same order; an error of theirs is raised here.
+    The thread ends with the last item, with an error, or when this generator is closed.
+    An error is raised here, after the items before it.
     """
     source = iter(items)
-    ready: SimpleQueue[tuple[Item | None, BaseException | None]] = SimpleQueue()
-    room = Semaphore(max(ahead, 1))
-    stop = Event()
-
-    def work() -> None:
-        try:
-            while room.acquire() and not stop.is_set():
-                ready.put((next(source), None))
-        except BaseException as error:  # StopIteration included
-            ready.put((None, error))
-
-    thread = Thread(target=work, name="prefetch", daemon=True)
-    thread.start()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     try:
-        while True:
-            item, error = ready.get()
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
-            room.release()
-            yield item  # type: ignore[misc]
+        ready = deque(pool.submit(next, source, END) for _ in range(max(ahead, 1)))
+        while (item := ready.popleft().result()) is not END:
+            ready.append(pool.submit(next, source, END))
+            yield item
     finally:
-        stop.set()
-        room.release()
-        thread.join()
+        pool.shutdown(cancel_futures=True)

@@ -12,12 +12,10 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
-from training.data.pairs import NameTable, Pair
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import NameTable, Pair, hash_text, write_lines
 from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
@@ -29,7 +27,6 @@ def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
     """Yield the relations that have a name and are not suppressed.
 
     path (Path): MRREL.RRF, or the folder of a release.
-    on_error (str): "fail", or "skip" for bad rows.
     YIELDS (Relation): RELA, CUI2 and CUI1: a row says what CUI2 is to CUI1. A relation
         comes again in the other direction, and for each source.
     RAISES (SapbertError): If there is no such file; with file and line, at the first
@@ -53,10 +50,7 @@ def pair_relations(
 ) -> Iterator[Pair]:
     """Draw a name of each of two related concepts.
 
-    concepts (Iterator[Concept]): Concepts to pair.
-    relations (Iterator[Relation]): Relations between any concepts.
     kept (set[str] | None): The RELA to use; None = all.
-    seed (int): Seed of the names.
     YIELDS (Pair): Both ids joined by a plus sign, and two different names, sorted by
         id. Two concepts come once, even if they have several relations.
     """
@@ -94,12 +88,9 @@ def write_relations(
 ) -> int:
     """Write the pairs of related concepts.
 
-    concepts_path (Path): concepts.jsonl.
     relations_path (Path): MRREL.RRF, or the folder of a release.
     path (Path): relations.tsv, or relations.tsv.gz.
     kept (Sequence[str] | None): The RELA to use; None = all.
-    on_error (str): "fail", or "skip" for bad rows.
-    seed (int): Seed of the names.
     RETURNS (int): Number of pairs.
     RAISES (SapbertError): If a file is not usable, or no two concepts are related.
     """
@@ -109,14 +100,7 @@ def write_relations(
         kept=None if kept is None else set(kept),
         seed=seed,
     )
-    count = 0
-    with write_atomically(path) as file:
-        for pair in pairs:
-            file.write("\t".join(pair).encode("utf8") + b"\n")
-            count += 1
-        if not count:
-            raise SapbertError(Errors.E760.format(path=relations_path))
-    return count
+    return write_lines(pairs, path, lambda: Errors.E760.format(path=relations_path))
 
 
 def relations_command(

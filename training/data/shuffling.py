@@ -24,7 +24,6 @@ def permute(numbers: np.ndarray, total: int, *, seed: int, epoch: int) -> np.nda
 
     numbers (np.ndarray): Places, each below `total`. Shape: (n,).
     total (int): How many numbers are shuffled, at least 1.
-    seed (int): Seed of the run.
     epoch (int): From 0.
     RETURNS (np.ndarray): Different numbers below `total`, int64. Shape: (n,).
     SOURCE: Black and Rogaway (2002), Ciphers with arbitrary finite domains.
@@ -47,10 +46,7 @@ def shuffled_batches(
 ) -> Iterator[np.ndarray]:
     """Yield the numbers 0 to `total` − 1 in the random order of an epoch.
 
-    total (int): How many pairs there are.
     size (int): Pairs in a batch; the last one may have fewer.
-    seed (int): Seed of the run.
-    epoch (int): From 0.
     start (int): Number of batches to skip.
     YIELDS (np.ndarray): Numbers of pairs, int64. Shape: (size,).
     """

@@ -11,16 +11,41 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
-from spacy_sapbert.system.reading import file_digest, open_to_read, read_lines
+from spacy_sapbert.system.reading import file_digest, open_to_read
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.data.pairs import hash_text, read_pairs
 from training.errors import Errors, SapbertError
 
 FORMAT = 1
 META_FILE = "meta.json"
 PAIRS_PER_BLOCK = 5_000
 NAMES_KEPT = 100_000  # of a concept, to number equal names once
+
+
+class MadeOf(BaseModel):
+    """The inputs of a corpus; if one differs, the corpus is built again."""
+
+    corpus: int = FORMAT
+    pairs_sha256: str
+    pairs_bytes: int
+    tokenizer_sha256: str
+    pad: int
+    max_length: int
+    lowercase: bool
+
+
+class CorpusMeta(BaseModel):
+    """The content of meta.json: inputs, counts, and the type of the token ids."""
+
+    made_of: MadeOf
+    pairs: int
+    names: int
+    concepts: int
+    wordpieces: int
+    ids_type: str
 
 
 @dataclass(slots=True)
@@ -30,8 +55,7 @@ class Corpus:
     Names and concepts are 64-bit hashes. Two of ten million are equal by chance with a
     probability of one in 400,000, and no table of them is needed.
 
-    labels (np.ndarray): Hash of each pair's concept, int64, in the order of the file.
-        Shape: (pairs,).
+    labels (np.ndarray): Hash of each pair's concept, int64. Shape: (pairs,).
     ends (np.ndarray): The two names of each pair, int64. Shape: (pairs, 2).
     names (np.ndarray): Hash of each name, int64. A name of two concepts comes twice.
         Shape: (names,).
@@ -41,8 +65,6 @@ class Corpus:
         Shape: (tokens,).
     pad (int): The id for padding.
     concepts (int): Number of concepts, if the lines of each are together.
-    pairs_sha256 (str): Checksum of pairs.tsv.
-    maps (list[mmap.mmap]): The memory of the arrays.
     """
 
     labels: np.ndarray
@@ -63,20 +85,13 @@ class Corpus:
         return self.starts[names + 1] - self.starts[names]
 
     def release(self) -> None:
-        """Release the pages that were read; the system still has them cached.
+        """Release the pages that were read, up to 80 MB for a batch of 256 pairs.
 
-        Mapped pages count as memory of the process. Linux maps 16 pages around each
-        page that is read: up to 80 MB for a batch of 256 pairs.
+        Mapped pages count as memory of the process. The system keeps them cached.
         """
         if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             for mapped in self.maps:
                 mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def hash_text(text: str) -> int:
-    """Return a 64-bit hash of a text, equal in all processes, signed for torch."""
-    digest = hashlib.blake2b(text.encode("utf8"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
 
 
 def tokenizer_digest(tokenizer: Any) -> str:
@@ -99,30 +114,14 @@ def tokenizer_digest(tokenizer: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf8")).hexdigest()
 
 
-def read_pairs(path: Path) -> Iterator[list[str]]:
-    """Yield the three fields of each line of pairs.tsv, plain or `.gz`.
-
-    RAISES (SapbertError): With file and line, if a line does not have three fields.
-    """
-    for line_number, line in read_lines(path):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise SapbertError(
-                Errors.E603.format(path=path, line=line_number, fields=len(fields))
-            )
-        yield fields
-
-
 def number_pairs(
     path: Path, *, lowercase: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
     """Read pairs.tsv in blocks and number the names.
 
-    Equal names of one concept get one number if its lines are together. So memory does
+    Equal names of one concept get one number if its lines are together, so memory does
     not grow with the file.
 
-    path (Path): The file, plain or `.gz`.
-    lowercase (bool): Lower-case the names.
     YIELDS (tuple[np.ndarray, np.ndarray, list[str]]): Hash of each pair's concept,
         int64, shape (pairs,); the numbers of its names, int64, shape (pairs, 2); and
         the names that were numbered in this block.
@@ -155,18 +154,10 @@ def number_pairs(
 
 
 def write_corpus(
-    folder: Path,
-    pairs_path: Path,
-    tokenizer: Any,
-    *,
-    max_length: int,
-    lowercase: bool,
-    progress: bool,
-) -> dict[str, Any]:
+    folder: Path, pairs_path: Path, tokenizer: Any, made_of: MadeOf, *, progress: bool
+) -> CorpusMeta:
     """Write the arrays of a corpus to an empty folder; see `build_corpus`.
 
-    RETURNS (dict[str, Any]): Number of pairs, names, concepts and tokens, and the type
-        of the ids.
     RAISES (SapbertError): If a line does not have three fields, or there is none.
     """
     largest = max(tokenizer.get_vocab().values())
@@ -180,14 +171,16 @@ def write_corpus(
         }
         bar = stack.enter_context(tqdm(unit=" pairs", disable=not progress))
         files["starts"].write(bytes(8))
-        for labels, ends, names in number_pairs(pairs_path, lowercase=lowercase):
+        for labels, ends, names in number_pairs(
+            pairs_path, lowercase=made_of.lowercase
+        ):
             files["labels"].write(labels.astype("<i8").tobytes())
             files["ends"].write(ends.astype("<i8").tobytes())
             if names:
                 pieces = tokenizer(
                     names,
                     truncation=True,
-                    max_length=max_length,
+                    max_length=made_of.max_length,
                     return_attention_mask=False,
                     return_token_type_ids=False,
                 )["input_ids"]
@@ -207,32 +200,27 @@ def write_corpus(
             bar.update(len(labels))
     if not counts["pairs"]:
         raise SapbertError(Errors.E604.format(path=pairs_path))
-    return {**counts, "ids_type": ids_type}
+    return CorpusMeta(made_of=made_of, ids_type=ids_type, **counts)
 
 
-def read_meta(folder: Path) -> dict[str, Any] | None:
-    """Read the settings and counts of a corpus.
+def read_meta(folder: Path) -> CorpusMeta | None:
+    """Read meta.json of a corpus; None if the folder is missing or empty.
 
-    RETURNS (dict[str, Any] | None): None if the folder is missing or empty.
     RAISES (SapbertError): If the folder has other files; it must not be replaced.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
-        meta = json.loads((folder / META_FILE).read_text("utf8"))
-        if "corpus" in meta["made_of"]:
-            return dict(meta)
-    except (OSError, ValueError, TypeError, KeyError):
-        pass
-    raise SapbertError(Errors.E621.format(path=folder))
+        return CorpusMeta.model_validate_json((folder / META_FILE).read_bytes())
+    except (OSError, ValidationError):
+        raise SapbertError(Errors.E621.format(path=folder)) from None
 
 
 def map_file(
     path: Path, dtype: str, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, mmap.mmap]:
-    """Map a file of numbers as a read-only array.
+    """Map a file of numbers as a read-only array; return it with its memory.
 
-    RETURNS (tuple[np.ndarray, mmap.mmap]): The array and its memory.
     RAISES (SapbertError): If the file is missing or has another size.
     """
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -256,13 +244,12 @@ def open_corpus(folder: Path) -> Corpus:
     meta = read_meta(folder)
     if meta is None:
         raise SapbertError(Errors.E622.format(path=folder))
-    pairs, names = meta["pairs"], meta["names"]
     layout: dict[str, tuple[str, tuple[int, ...]]] = {
-        "labels": ("<i8", (pairs,)),
-        "ends": ("<i8", (pairs, 2)),
-        "names": ("<i8", (names,)),
-        "starts": ("<i8", (names + 1,)),
-        "ids": (meta["ids_type"], (meta["wordpieces"],)),
+        "labels": ("<i8", (meta.pairs,)),
+        "ends": ("<i8", (meta.pairs, 2)),
+        "names": ("<i8", (meta.names,)),
+        "starts": ("<i8", (meta.names + 1,)),
+        "ids": (meta.ids_type, (meta.wordpieces,)),
     }
     opened = {
         name: map_file(folder / f"{name}.bin", dtype, shape)
@@ -270,9 +257,9 @@ def open_corpus(folder: Path) -> Corpus:
     }
     return Corpus(
         **{name: array for name, (array, _) in opened.items()},
-        pad=meta["made_of"]["pad"],
-        concepts=meta["concepts"],
-        pairs_sha256=meta["made_of"]["pairs_sha256"],
+        pad=meta.made_of.pad,
+        concepts=meta.concepts,
+        pairs_sha256=meta.made_of.pairs_sha256,
         maps=[mapped for _, mapped in opened.values()],
     )
 
@@ -291,35 +278,23 @@ def build_corpus(
     pairs_path (Path): pairs.tsv, plain or `.gz`, best with the lines of each concept
         together.
     folder (Path): The corpus; built again if the file or a setting differs.
-    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
     max_length (int): Tokens of a name at most, `[CLS]` and `[SEP]` included.
-    lowercase (bool): Lower-case the names.
-    progress (bool): Show a bar.
-    RETURNS (Corpus): The corpus; pair 0 is the first line of the file.
-    RAISES (SapbertError): If the pairs are not usable, the folder is no corpus, or a
-        file in it is missing or cut.
+    RETURNS (Corpus): Pair 0 is the first line of the file.
+    RAISES (SapbertError): If pairs or folder are not usable.
     """
     open_to_read(pairs_path).close()  # raises its errors before the digest
-    made_of = {
-        "corpus": FORMAT,
-        "pairs_sha256": file_digest(pairs_path),
-        "pairs_bytes": pairs_path.stat().st_size,
-        "tokenizer_sha256": tokenizer_digest(tokenizer),
-        "pad": tokenizer.pad_token_id or 0,
-        "max_length": max_length,
-        "lowercase": lowercase,
-    }
+    made_of = MadeOf(
+        pairs_sha256=file_digest(pairs_path),
+        pairs_bytes=pairs_path.stat().st_size,
+        tokenizer_sha256=tokenizer_digest(tokenizer),
+        pad=tokenizer.pad_token_id or 0,
+        max_length=max_length,
+        lowercase=lowercase,
+    )
     meta = read_meta(folder)
-    if meta is None or meta["made_of"] != made_of:
+    if meta is None or meta.made_of != made_of:
         with write_folder_atomically(folder) as part:
-            counts = write_corpus(
-                part,
-                pairs_path,
-                tokenizer,
-                max_length=max_length,
-                lowercase=lowercase,
-                progress=progress,
-            )
-            text = json.dumps({"made_of": made_of, **counts}, indent=2)
+            meta = write_corpus(part, pairs_path, tokenizer, made_of, progress=progress)
+            text = meta.model_dump_json(indent=2)
             (part / META_FILE).write_text(text + "\n", "utf8")
     return open_corpus(folder)

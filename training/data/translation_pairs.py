@@ -7,10 +7,11 @@ the languages of an encoder.
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from heapq import heappushpop
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +19,9 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
-from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text, write_lines
 from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
@@ -94,10 +94,8 @@ def list_members(path: Path, members: str) -> list[WordList]:
 def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
     """Return files and the files in zips, in this order.
 
-    paths (Sequence[Path]): Files and zips.
     members (str): Pattern of the names of files in a zip.
-    RAISES (SapbertError): If a file is missing, or a zip is damaged or has no such
-        files.
+    RAISES (SapbertError): If a file is missing, or a zip is damaged or has none.
     """
     files: list[WordList] = []
     for path in paths:
@@ -112,8 +110,7 @@ def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
 def find_languages(file: Path) -> tuple[str, str] | None:
     """Return the two languages in the name of a file, or else of its folder.
 
-    file (Path): E.g. `en-fi.txt`, `fi-bg.train.5000.cc.trans`, `en-fi/words.tsv`. The
-        last hyphen between two codes counts.
+    The last hyphen between two codes counts: `en-fr/yacle.test.freq.2k.fr-en.tsv`.
     """
     for name in (file.name, file.parent.name):
         if found := LANGUAGES.findall(name):
@@ -127,8 +124,7 @@ def filter_files(
 ) -> list[WordList]:
     """Return the files of some languages, and count the others.
 
-    RAISES (SapbertError): If the name of a file has no languages, or no file has one of
-        the languages.
+    RAISES (SapbertError): If a file names no languages, or no file one of these.
     """
     if not languages:
         return list(files)
@@ -160,13 +156,9 @@ def read_translations(
     The first line that is not blank decides the separator: a tab, or, if it has none,
     white space, as in MUSE's files, where both sides are one word.
 
-    file (WordList): The file.
-    on_error (str): "fail", or "skip" to count bad lines.
-    report (Report): Counts; updated.
     YIELDS (Translation): Both sides of each line, with single blanks.
     RAISES (SapbertError): With file and line, at the first bad line.
     """
-    separator: str | None = None
     tabs: bool | None = None
     lines = read_good_lines(
         file.path, on_error=on_error, report=report, blocks=file.blocks()
@@ -177,8 +169,7 @@ def read_translations(
             continue
         if tabs is None:
             tabs = "\t" in line
-            separator = "\t" if tabs else None
-        sides = [clean_name(side) for side in line.split(separator)]
+        sides = [clean_name(side) for side in line.split("\t" if tabs else None)]
         if len(sides) != 2 or not all(sides):
             if on_error == "fail":
                 between = "a tab" if tabs else "white space"
@@ -191,16 +182,14 @@ def read_translations(
 
 
 def filter_translations(
-    translations: Iterator[Translation], known: set[int], report: Report
+    translations: Iterable[Translation], report: Report
 ) -> Iterator[Translation]:
     """Yield the translations that training can use, and count the others.
 
-    translations (Iterator[Translation]): Translations.
-    known (set[int]): Hashes of earlier translations; updated.
-    report (Report): Counts; updated.
     YIELDS (Translation): Two texts with a letter or digit that differ in more than
         case, each pair once in either direction.
     """
+    known: set[int] = set()  # hashes
     for one, other in translations:
         first, second = sorted((one.lower(), other.lower()))
         key = hash_text(f"{first}\t{second}")
@@ -247,37 +236,32 @@ def write_translation_pairs(
 ) -> Report:
     """Write the translations of all files as pairs, each with its own id.
 
-    files (Sequence[WordList]): From `list_files`.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    choice (Choice): Which translations.
     on_error (str): "fail", or "skip" to count bad lines.
     RETURNS (Report): Counts; `concepts` is the number of pairs.
-    RAISES (SapbertError): With file and line, at the first bad line; if a language is
-        missing; if there are no pairs.
+    RAISES (SapbertError): If a line is bad, a language is missing, or no pair is left.
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     report = Report(path=", ".join(str(file.path) for file in files))
-    known: set[int] = set()
     chosen = filter_files(files, choice.languages, report)
     report.counts["files"] = len(chosen)
-    translations: Iterator[Translation] = (
-        translation
-        for file in chosen
-        for translation in filter_translations(
-            read_translations(file, on_error=on_error, report=report), known, report
-        )
+    read = (
+        read_translations(each, on_error=on_error, report=report) for each in chosen
     )
+    translations = filter_translations(chain.from_iterable(read), report)
     if choice.sample:
         translations = sample_translations(translations, choice, report)
-    with write_atomically(path) as output:
-        for one, other in translations:
-            report.concepts += 1
-            line = f"translation:{report.concepts:06}\t{one}\t{other}\n"
-            output.write(line.encode("utf8"))
-        if not report.concepts:
-            dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
-            raise SapbertError(Errors.E773.format(dropped=dropped or "nothing"))
+    pairs = (
+        (f"translation:{number:06}", one, other)
+        for number, (one, other) in enumerate(translations, start=1)
+    )
+
+    def describe_empty() -> str:
+        dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
+        return Errors.E773.format(dropped=dropped or "nothing")
+
+    report.concepts = write_lines(pairs, path, describe_empty)
     return report
 
 

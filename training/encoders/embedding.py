@@ -29,11 +29,8 @@ def embed_tokens(
 ) -> Tensor:
     """Compute the vectors of padded names.
 
-    model (PreTrainedModel): The encoder.
     embeddings (Tensor): Input embeddings of the tokens. Shape: (n, length, width).
     mask (Tensor): 1 for a token, 0 for padding. Shape: (n, length).
-    pooling (str): "cls" or "mean".
-    precision (str): "bf16", "fp16" or "float32".
     RETURNS (Tensor): Unit-length rows in float32. Shape: (n, width).
     """
     with autocast(model.device.type, precision):
@@ -55,11 +52,7 @@ def embed_texts(
     """Compute the vectors of texts, in batches of similar length.
 
     model (PreTrainedModel): The encoder, in evaluation mode.
-    tokenizer (PreTrainedTokenizerBase): Its tokenizer.
     texts (Sequence[str]): The texts, lower-cased if the encoder needs it.
-    pooling (str): "cls" or "mean".
-    max_length (int): Tokens of a text at most.
-    precision (str): "bf16", "fp16" or "float32".
     RETURNS (Tensor): Unit-length rows in float32. Shape: (n, width).
     """
     vectors: list[Tensor] = []
@@ -84,7 +77,6 @@ def embed_names(encoder: str, names: Sequence[str]) -> np.ndarray:
     """Compute the vectors of names with the settings of the encoder's folder.
 
     encoder (str): Folder or hub id.
-    names (Sequence[str]): The names.
     RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
     """
     how = read_settings(Path(encoder))

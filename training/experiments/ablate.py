@@ -169,17 +169,10 @@ def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, Any]:
 
 
 def finish_run(
-    run: Run,
-    inputs: Inputs,
-    made_of: dict[str, Any],
-    *,
-    encoder: Path | None = None,
+    run: Run, inputs: Inputs, made_of: dict[str, Any], *, encoder: Path | None = None
 ) -> dict[str, Any]:
     """Train and score a run, or read its earlier result.
 
-    run (Run): The run.
-    inputs (Inputs): The inputs of the grid.
-    made_of (dict[str, Any]): Checksums of the inputs.
     encoder (Path | None): An encoder to score without training.
     RETURNS (dict[str, Any]): Name, settings and scores.
     RAISES (SapbertError): If the folder has a run of other settings.

@@ -1,6 +1,6 @@
 """Vectors, predictions and logs → matplotlib figures for colour-blind readers, too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -9,6 +9,12 @@ import torch
 
 from spacy_sapbert.evaluation.figures import COLOURS, MARKERS, open_figure
 from training.losses.miners import mine_hard_pairs, split_pairs
+
+LINE_STYLES = ("-", "--", "-.", ":")
+LOGGED = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
+
+Log = list[dict[str, float]]  # lines of training.jsonl
+Curves = dict[str, list[dict[str, float]]]  # precision and recall, by distance
 
 
 def draw_names(
@@ -23,7 +29,6 @@ def draw_names(
     titles (Sequence[str]): Titles of the concepts.
     labels (np.ndarray): The concept of each name. Shape: (names,).
     vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
-    seed (int): Seed of t-SNE.
     RETURNS (Figure): The figure.
     SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
     """
@@ -36,10 +41,8 @@ def draw_names(
             metric="cosine", init="random", perplexity=perplexity, random_state=seed
         ).fit_transform(rows)
         for number, title in enumerate(titles):
-            chosen = flat[labels == number]
             axis.scatter(
-                chosen[:, 0],
-                chosen[:, 1],
+                *flat[labels == number].T,
                 s=18,
                 color=COLOURS[number % len(COLOURS)],
                 marker=MARKERS[number % len(MARKERS)],
@@ -62,10 +65,8 @@ def draw_cosines(
 ) -> Any:
     """Draw histograms of cosines of a batch: positives and negatives, all and mined.
 
-    names (Sequence[str]): The batch.
     labels (np.ndarray): The concept of each name. Shape: (names,).
     vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
-    margin (float): Margin of the miner.
     RETURNS (Figure): Two plots for each encoder.
     SOURCE: Liu et al. (2021), Figure 3.
     """
@@ -73,26 +74,25 @@ def draw_cosines(
     concepts = torch.from_numpy(labels)
     numbers = {name.lower(): number for number, name in enumerate(names)}
     texts = torch.tensor([numbers[name.lower()] for name in names])
-    bins = np.linspace(-0.4, 1, 57)
     every = split_pairs(concepts, names=texts)
     for row, (title, array) in zip(axes, vectors.items(), strict=True):
         unit = torch.from_numpy(array)
         cosines = (unit @ unit.T).numpy()
         mined = mine_hard_pairs(unit, concepts, margin=margin, names=texts)
         for axis, masks, kind in ((row[0], every, "all"), (row[1], mined, "mined")):
-            for mask, colour, sign in zip(
-                masks, COLOURS, ("positives", "negatives"), strict=False
+            for mask, colour, hatch, sign in zip(
+                masks, COLOURS, ("//", None), ("positives", "negatives"), strict=False
             ):
                 values = cosines[mask.numpy()]
                 axis.hist(
                     values,
-                    bins,
+                    np.linspace(-0.4, 1, 57),
                     density=True,
                     histtype="stepfilled",
                     alpha=0.45,
                     color=colour,
                     edgecolor=colour,
-                    hatch="//" if sign == "positives" else None,
+                    hatch=hatch,
                     label=f"{len(values):,} {sign}",
                 )
             axis.set(title=f"{title}: {kind} pairs", xlabel="cosine", yticks=[])
@@ -100,67 +100,64 @@ def draw_cosines(
     return figure
 
 
-def draw_curves(logs: dict[str, list[dict[str, Any]]], *, window: int) -> Any:
-    """Draw loss, mined share and accuracy by step.
+def draw_lines(
+    axis: Any, lines: Mapping[str, Sequence[tuple[float, float]]], **settings: Any
+) -> None:
+    """Draw lines of points by name, each in its own style."""
+    for number, (name, points) in enumerate(lines.items()):
+        axis.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            LINE_STYLES[number % len(LINE_STYLES)],
+            color=COLOURS[number % len(COLOURS)],
+            label=name,
+        )
+    axis.set(**settings)
+    axis.grid(alpha=0.3)
 
-    logs (dict[str, list[dict[str, Any]]]): Entries of training.jsonl by title.
+
+def average_points(log: Log, key: str, window: int) -> list[tuple[float, float]]:
+    """Return last step and mean of a logged number for each `window` steps."""
+    points = [(entry["step"], entry[key]) for entry in log if key in entry]
+    groups = groupby(points, lambda point: (point[0] - 1) // window)
+    listed = [list(group) for _, group in groups]
+    return [(each[-1][0], float(np.mean([y for _, y in each]))) for each in listed]
+
+
+def draw_curves(logs: dict[str, Log], *, window: int) -> Any:
+    """Draw loss, mined share and accuracy by step, one plot for each.
+
     window (int): Steps to average; not for the accuracy.
-    RETURNS (Figure): A plot for each logged number.
+    RETURNS (Figure): The figure.
     """
-    keys = ["loss", "mined"]
-    keys += (
-        ["accuracy"]
-        if any("accuracy" in e for log in logs.values() for e in log)
-        else []
-    )
-    titles = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
-    figure, axes = open_figure(1, len(keys), width=4.5)
-    styles = ("-", "--", "-.", ":")
-    for axis, key in zip(axes[0], keys, strict=True):
-        for number, (name, log) in enumerate(logs.items()):
-            points = [(e["step"], e[key]) for e in log if key in e]
-            if key != "accuracy":
-                points = [
-                    (group[-1][0], float(np.mean([value for _, value in group])))
-                    for _, each in groupby(points, lambda p: (p[0] - 1) // window)
-                    for group in [list(each)]
-                ]
-            axis.plot(
-                *zip(*points, strict=True),
-                styles[number % len(styles)],
-                color=COLOURS[number % len(COLOURS)],
-                label=name,
-            )
-        axis.set(title=titles[key], xlabel="step")
-        axis.grid(alpha=0.3)
+    logged = [
+        key for key in LOGGED if any(key in e for log in logs.values() for e in log)
+    ]
+    figure, axes = open_figure(1, len(logged), width=4.5)
+    for axis, key in zip(axes[0], logged, strict=True):
+        size = 1 if key == "accuracy" else window
+        lines = {name: average_points(log, key, size) for name, log in logs.items()}
+        draw_lines(axis, lines, title=LOGGED[key], xlabel="step")
     axes[0][0].legend(frameon=False, fontsize=8)
     return figure
 
 
-def draw_recalls(results: dict[str, dict[str, list[dict[str, float]]]]) -> Any:
+def draw_recalls(results: dict[str, Curves]) -> Any:
     """Draw precision by recall, one plot for the pairs up to each distance.
 
-    results (dict[str, dict[str, list[dict[str, float]]]]): Points of `precision_recall`
-        by encoder and distance.
     RETURNS (Figure): The figure.
     SOURCE: HiPrBERT (2023).
     """
     known = sorted({each for curves in results.values() for each in curves}, key=int)
     figure, axes = open_figure(1, len(known), width=4)
-    styles = ("-", "--", "-.", ":")
     for axis, distance in zip(axes[0], known, strict=True):
-        for number, (name, curves) in enumerate(results.items()):
-            points = curves.get(distance, [])
-            axis.plot(
-                [point["recall"] for point in points],
-                [point["precision"] for point in points],
-                styles[number % len(styles)],
-                color=COLOURS[number % len(COLOURS)],
-                label=name,
-            )
+        lines = {
+            name: [(p["recall"], p["precision"]) for p in curves.get(distance, [])]
+            for name, curves in results.items()
+        }
         near = "synonyms" if distance == "0" else f"distance up to {distance}"
-        axis.set(title=near, xlabel="recall", xlim=(0, 1), ylim=(0, 1.02))
-        axis.grid(alpha=0.3)
+        limits = {"xlim": (0, 1), "ylim": (0, 1.02)}
+        draw_lines(axis, lines, title=near, xlabel="recall", **limits)
     axes[0][0].set(ylabel="precision")
     axes[0][0].legend(frameon=False, fontsize=8)
     return figure

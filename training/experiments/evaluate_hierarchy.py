@@ -166,7 +166,6 @@ def draw_pairs(
     held_out_path (Path): concepts.jsonl of the held-out concepts.
     relations_path (Path | None): MRREL.RRF, or the folder of a release.
     most (int): Pairs of a distance, and of a relation, at most.
-    seed (int): Seed of the draw.
     RETURNS (list[NamePair]): By distance, then by relation.
     RAISES (SapbertError): If a file is not usable, or there is only one distance.
     """

@@ -17,11 +17,17 @@ from training.data.shuffling import permute
 from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
 from training.experiments.drawing import (
+    Curves,
+    Log,
     draw_cosines,
     draw_curves,
     draw_names,
     draw_recalls,
 )
+
+OUTPUT = typer.Argument(..., help="File to write, without an ending.")
+ENCODER = typer.Option(..., help="NAME=FOLDER; may be repeated.")
+QUIET = typer.Option(False, "--quiet", help="Print nothing but errors.")
 
 app = typer.Typer(
     add_completion=False,
@@ -70,7 +76,7 @@ def parse_named(values: Sequence[str], setting: str) -> dict[str, str]:
     return named
 
 
-def read_log(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path) -> Log:
     """Read training.jsonl.
 
     RAISES (SapbertError): If the file is something else, or cut.
@@ -78,21 +84,17 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     with open_to_read(path) as file:
         lines = file.read().splitlines()
     try:
-        log = [dict(json.loads(line)) for line in lines]
+        log: Log = [dict(json.loads(line)) for line in lines]
         if not all({"step", "loss", "mined"} <= each.keys() for each in log):
             raise ValueError
     except (ValueError, TypeError):
-        expected, command = "a log of steps", "training train"
-        raise SapbertError(
-            Errors.E763.format(path=path, expected=expected, command=command)
-        ) from None
+        raise describe_error(path, "a log of steps", "training train") from None
     return log
 
 
-def read_recalls(path: Path) -> dict[str, list[dict[str, float]]]:
+def read_recalls(path: Path) -> Curves:
     """Read the precision–recall curves in a result of `evaluate-hierarchy`.
 
-    RETURNS (dict[str, list[dict[str, float]]]): Points by distance.
     RAISES (SapbertError): If the file is something else.
     """
     with open_to_read(path) as file:
@@ -106,10 +108,15 @@ def read_recalls(path: Path) -> dict[str, list[dict[str, float]]]:
             for distance, points in json.loads(text)["precision_recall"].items()
         }
     except (ValueError, TypeError, KeyError, AttributeError):
-        expected, command = "a result", "training evaluate-hierarchy"
-        raise SapbertError(
-            Errors.E763.format(path=path, expected=expected, command=command)
-        ) from None
+        command = "training evaluate-hierarchy"
+        raise describe_error(path, "a result", command) from None
+
+
+def describe_error(path: Path, expected: str, command: str) -> SapbertError:
+    """Return the error of a file that the command did not write."""
+    return SapbertError(
+        Errors.E763.format(path=path, expected=expected, command=command)
+    )
 
 
 def save(figure: Any, output: Path, quiet: bool) -> None:
@@ -122,12 +129,12 @@ def save(figure: Any, output: Path, quiet: bool) -> None:
 @app.command("names")
 def names_main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
-    output: Path = typer.Argument(..., help="File to write, without an ending."),
-    encoder: list[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
+    output: Path = OUTPUT,
+    encoder: list[str] = ENCODER,
     count: int = typer.Option(18, min=2, help="Concepts."),
     fewest: int = typer.Option(8, min=2, help="Names of each at least."),
     seed: int = typer.Option(0, min=0, help="Seed of concepts and t-SNE."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: bool = QUIET,
 ) -> None:
     """concepts.jsonl + encoders -> names.png, names.svg (t-SNE by concept)
 
@@ -150,12 +157,12 @@ def names_main(
 @app.command("cosines")
 def cosines_main(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
-    output: Path = typer.Argument(..., help="File to write, without an ending."),
-    encoder: list[str] = typer.Option(..., help="NAME=FOLDER; may be repeated."),
+    output: Path = OUTPUT,
+    encoder: list[str] = ENCODER,
     pairs: int = typer.Option(256, min=2, help="Pairs in the batch."),
     margin: float = typer.Option(0.2, help="Margin of the miner."),
     seed: int = typer.Option(0, min=0, help="Seed of the pairs."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: bool = QUIET,
 ) -> None:
     """concepts.jsonl + encoders -> cosines.png, cosines.svg (all and mined pairs)
 
@@ -171,10 +178,10 @@ def cosines_main(
 
 @app.command("curves")
 def curves_main(
-    output: Path = typer.Argument(..., help="File to write, without an ending."),
+    output: Path = OUTPUT,
     log: list[str] = typer.Option(..., help="NAME=training.jsonl; may be repeated."),
     window: int = typer.Option(50, min=1, help="Steps to average."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: bool = QUIET,
 ) -> None:
     """training.jsonl … -> curves.png, curves.svg
 
@@ -188,9 +195,9 @@ def curves_main(
 
 @app.command("recalls")
 def recalls_main(
-    output: Path = typer.Argument(..., help="File to write, without an ending."),
+    output: Path = OUTPUT,
     result: list[str] = typer.Option(..., help="NAME=FILE; may be repeated."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: bool = QUIET,
 ) -> None:
     """results of evaluate-hierarchy … -> recalls.png, recalls.svg
 

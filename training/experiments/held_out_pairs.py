@@ -12,9 +12,8 @@ import numpy as np
 from spacy_sapbert.vocabularies.concepts import Concept
 from training.data.families import draw_one, draw_sibling
 from training.data.hierarchy import Hierarchy, compute_distances
-from training.data.pairs import ConceptNames, NameTable, distinct_names
+from training.data.pairs import ConceptNames, NameTable, distinct_names, hash_text
 from training.data.relations import Relation
-from training.data.tokenized_pairs import hash_text
 
 TRIES = 20  # to draw a concept with the right distance
 
@@ -45,7 +44,6 @@ def draw_at_distance(
 ) -> ConceptNames | None:
     """Draw a concept with a distance from another; None if none is found.
 
-    concept (Concept): The other concept.
     distance (int): 1 for siblings, 2 for parent and child, 3 for neither.
     """
     label = hash_text(concept.cui)
@@ -75,11 +73,7 @@ def pair_by_distance(
 ) -> list[NamePair]:
     """Draw a pair of each distance for each held-out concept.
 
-    held_out (Iterable[Concept]): The held-out concepts.
-    hierarchy (Hierarchy): The hierarchy of all concepts.
-    table (NameTable): All concepts.
     most (int): Pairs of a distance at most.
-    seed (int): Seed of the draw, with the CUI.
     RETURNS (list[NamePair]): By distance, "0" first: two names of one concept.
     """
     found: dict[str, list[NamePair]] = {str(each): [] for each in range(4)}
@@ -118,11 +112,9 @@ def pair_by_relation(
     """Draw related pairs with at least one held-out concept.
 
     held_out (set[str]): Ids of the held-out concepts.
-    relations (Iterable[Relation]): Relations between any concepts.
     table (NameTable): All concepts; its database sorts the relations.
     kinds (int): Number of relations, the most frequent ones.
     most (int): Pairs of a relation at most.
-    seed (int): Seed of the draw.
     RETURNS (list[NamePair]): By relation, the most frequent first.
     """
     scratch = table.scratch

@@ -11,7 +11,7 @@ from wasabi import msg
 
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.writing import write_atomically, write_json
-from training.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError, check_choice
 from training.experiments.summarize_runs import Key, Run, read_run
 
 # In the name of a file: xlbel_es.test.tsv.gz, es_1k_test_query.txt, dev.es.tsv
@@ -90,11 +90,8 @@ def make_table(
         seed `coverage` and `p@k` by language, with their `mean` over languages.
     RAISES (SapbertError): If a file is not usable, or a setting is unknown or differs.
     """
-    for setting, known, value in (("level", LEVELS, level), ("ties", TIES, ties)):
-        if value not in known:
-            raise SapbertError(
-                Errors.E605.format(setting=setting, known=known, value=value)
-            )
+    check_choice("level", LEVELS, level)
+    check_choice("ties", TIES, ties)
     runs = read_runs(paths, group)
     first = next(iter(runs.values()))[0]
     files = list_languages(first, next(iter(paths.values()))[0])

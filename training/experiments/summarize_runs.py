@@ -46,7 +46,6 @@ class Run(NamedTuple):
 def read_run(path: Path, group: str = "all") -> Run:
     """Read a result of `spacy sapbert evaluate --output`.
 
-    path (Path): The file.
     group (str): Group of mentions: "all", "covered", "seen" or "unseen".
     RAISES (SapbertError): If the file is something else, or lacks the group.
     """
@@ -91,7 +90,6 @@ def summarize_runs(
 ) -> dict[str, Any]:
     """Summarise the accuracies of several runs.
 
-    paths (Sequence[Path]): Files results.json.
     group (str): Group of mentions: "all", "covered", "seen" or "unseen".
     together (bool): Treat all gold files as one, e.g. the folds of a corpus.
     RETURNS (dict[str, Any]): For each accuracy mean, deviation and values by tie order,

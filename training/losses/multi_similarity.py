@@ -64,7 +64,6 @@ def hierarchical_loss(
     names (Tensor): The name of each row as a number, int64. Pairs of equal names are
         neither positives nor negatives. Shape: (n,).
     thresholds (Sequence[int]): Distances; at least one.
-    loss (Loss): The loss of each threshold.
     RETURNS (Tensor): The sum over the thresholds. Shape: ().
     SOURCE: HiPrBERT (2023), with the Multi-Similarity loss.
     """

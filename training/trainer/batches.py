@@ -10,12 +10,7 @@ import torch
 from torch import Tensor
 
 from spacy_sapbert.system.reading import file_digest
-from training.data.hierarchy import (
-    FAMILY,
-    Hierarchy,
-    compute_distances,
-    read_hierarchy,
-)
+from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_hierarchy
 from training.data.shuffling import permute, shuffled_batches
 from training.data.tokenized_pairs import Corpus, build_corpus, open_corpus
 from training.errors import Errors, SapbertError
@@ -47,7 +42,6 @@ class Source(NamedTuple):
     """A file of training data.
 
     name (str): "pairs", "relations" or "families".
-    path (Path): The file.
     corpus (Corpus): Its names, tokenised.
     hierarchy (Hierarchy | None): For families, the parents of their concepts.
     """
@@ -103,12 +97,7 @@ def open_sources(
 ) -> list[Source]:
     """Tokenise the files in the first process, and open the result in all.
 
-    pairs_path (Path): pairs.tsv.
     folder (Path): Folder for its tokenised names; those of other files are beside it.
-    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    settings (TrainingSettings): The other files, length and case.
-    ranks (Ranks): The processes.
-    progress_bar (bool): Show a bar.
     RETURNS (list[Source]): Pairs, then relations and families if there are any.
     RAISES (SapbertError): If a file is not usable, or has incomplete families.
     """
@@ -204,7 +193,6 @@ def pad_names(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return padded token ids and attention mask of names, int64.
 
-    corpus (Corpus): The token ids of all names.
     names (np.ndarray): Numbers of names. Shape: (n,).
     multiple_of (int): Round the length up to a multiple of this.
     RETURNS (tuple[np.ndarray, np.ndarray]): Ids and mask. Shape: (n, length) each.
@@ -236,10 +224,7 @@ def collate_batch(
 ) -> Batch:
     """Build a batch, with the padded names of this process.
 
-    corpus (Corpus): All pairs, tokenised.
     numbers (np.ndarray): The pairs of the step. Shape: (pairs,).
-    settings (TrainingSettings): Number of chunks, and the distances of a hierarchy.
-    ranks (Ranks): The processes.
     pin (bool): Use pinned memory, which a GPU reads fast.
     hierarchy (Hierarchy | None): For families, the parents of the concepts.
     RETURNS (Batch): For each process all first names, then all second ones.

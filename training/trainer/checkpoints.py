@@ -49,10 +49,6 @@ def write_checkpoint(
     later checkpoints link to them.
 
     folder (Path): Replaced as a whole.
-    model (torch.nn.Module): The encoder.
-    optimizer (torch.optim.Optimizer): Its optimiser.
-    scaler (torch.amp.GradScaler): Its scaler.
-    progress (Progress): The position.
     settings (dict[str, Any]): The settings of the run, plain JSON types.
     random_states (list[Tensor]): States of the random generators of dropout, one for
         each process, uint8.
@@ -107,10 +103,7 @@ def read_checkpoint(
 ) -> Progress | None:
     """Restore weights, optimiser and scaler, if there is a checkpoint.
 
-    folder (Path): The checkpoint.
     model (torch.nn.Module): The encoder, already on its device.
-    optimizer (torch.optim.Optimizer): Its optimiser.
-    scaler (torch.amp.GradScaler): Its scaler.
     settings (dict[str, Any]): Settings of this run, equal to those of the checkpoint.
     RETURNS (Progress | None): The position; None without a checkpoint.
     RAISES (SapbertError): If the checkpoint belongs to another run.

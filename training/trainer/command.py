@@ -64,6 +64,8 @@ def train_command(
     ranks = start_ranks(device)
     lock = checkpoint.with_name(f"{checkpoint.name}.lock")
     with hold_lock(lock) if ranks.is_first else nullcontext():
+        if stop.is_set() and ranks.size == 1:  # stopped while it waited for the lock
+            raise typer.Exit(INTERRUPTED)
         if config["training"]["precision"] == "auto":
             # A resumed run keeps its precision.
             saved = {} if fresh else read_settings(checkpoint)
@@ -82,6 +84,10 @@ def train_command(
             progress_bar=progress_bar and ranks.is_first,
             stop=stop,
         )
+        if summary is not None and corpus is None and ranks.is_first:
+            # in the lock, because a waiting run uses the same folders
+            for folder in corpus_folders(corpus_folder).values():
+                shutil.rmtree(folder, ignore_errors=True)
     stop_ranks(ranks)
     if not ranks.is_first:
         # A normal exit of Python once failed with SIGABRT, because threads of the
@@ -90,9 +96,6 @@ def train_command(
     if summary is None:
         msg.warn("Stopped and saved. Repeat the same command to resume.")
         raise typer.Exit(INTERRUPTED)
-    if corpus is None:
-        for folder in corpus_folders(corpus_folder).values():
-            shutil.rmtree(folder, ignore_errors=True)
     if not quiet:
         msg.table([(key.replace("_", " "), v) for key, v in summary.items()])
         msg.good(f"Wrote {output}")

@@ -63,7 +63,6 @@ def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:
 
     own (Tensor): Vectors of this process. Shape: (sizes[ranks.own], width).
     sizes (list[int]): Number of vectors of each process.
-    ranks (Ranks): The processes.
     RETURNS (Tensor): In the order of the processes. Shape: (sum of sizes, width).
     """
     if ranks.size == 1:

@@ -25,9 +25,7 @@ def summarize(
 
     log (list[dict[str, Any]]): Entries of training.jsonl.
     corpora (dict[str, Corpus]): Training data by the name of its source.
-    model (PreTrainedModel): The encoder.
     progress (Progress): The position, with the best validation.
-    seconds (float): Duration of the run.
     RETURNS (dict[str, Any]): Losses are means over a tenth of the steps.
     """
     tenth = max(len(log) // 10, 1)
@@ -64,7 +62,6 @@ def format_model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
     """Format the model card: base, data, loss, settings, log and versions.
 
     run (dict[str, Any]): The settings of the run.
-    summary (dict[str, Any]): From `summarize`.
     RETURNS (str): Markdown.
     """
     settings = "\n".join(f"| {key} | `{value}` |" for key, value in run.items())

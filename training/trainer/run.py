@@ -68,10 +68,6 @@ FREE_SETTINGS = (
 class Run:
     """A run in progress.
 
-    settings (TrainingSettings): The settings.
-    tokenizer (PreTrainedTokenizerBase): The encoder's tokenizer.
-    state (TrainingState): Encoder, optimiser and scaler.
-    ranks (Ranks): The processes that train together.
     total (int): Steps from start to end.
     checkpoint (Path): Folder of the last checkpoint.
     fixed (dict[str, Any]): Settings that must be the same when the run is resumed.
@@ -123,15 +119,10 @@ def train(
 ) -> dict[str, Any] | None:
     """Train an encoder on synonym pairs, and on the other files of the config.
 
-    pairs_path (Path): pairs.tsv.
     output (Path): The encoder folder to write; an existing one is replaced.
     config (Config): From `read_config`, with a precision that is not "auto".
     checkpoint (Path): Folder of checkpoints; a stopped run is resumed from there.
     corpus_folder (Path): Folder of the tokenised names; see `corpus_folders`.
-    fresh (bool): Start again, even if there is a checkpoint.
-    device (str): "cpu" or "cuda".
-    ranks (Ranks): The processes that train together.
-    progress_bar (bool): Show a bar.
     stop (Event | None): If set, the run ends after the current step, with a checkpoint.
     RETURNS (dict[str, Any] | None): Counts, losses and seconds; None if stopped.
     RAISES (SapbertError): If pairs, base, checkpoint or settings are not usable, or
@@ -182,9 +173,7 @@ def train(
 def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> None:
     """Run the remaining steps, and write the log and the checkpoints.
 
-    run (Run): The run.
     bar (tqdm): Yields steps, sources and batches.
-    track (Tracker): Gets each entry of the log.
     stop (Event): If set, the run ends after the current step.
     """
     if run.is_finished:  # stopped after the last step, before the encoder was written
@@ -219,10 +208,7 @@ def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> None:
 def run_step(run: Run, step: int, source: Source, batch: Batch) -> dict[str, Any]:
     """Train on a batch, and validate if it is due.
 
-    run (Run): The run.
     step (int): From 0.
-    source (Source): The file of the batch.
-    batch (Batch): Its names.
     RETURNS (dict[str, Any]): The entry for the log.
     RAISES (SapbertError): If the loss is not finite.
     """

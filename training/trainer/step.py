@@ -43,7 +43,6 @@ class StepResult:
 
     loss (float): NaN and infinity included.
     mined (float): Share of all the batch's positives that the miner kept, 0 to 1.
-    pairs (int): Pairs in the batch.
     seconds (float): Duration of the step.
     """
 
@@ -58,8 +57,6 @@ def make_state(
 ) -> tuple[Any, TrainingState]:
     """Load the encoder and make its optimiser.
 
-    settings (TrainingSettings): The settings.
-    device (str): "cpu" or "cuda".
     rank (int): The number of this process; dropout differs between processes.
     RETURNS (tuple[PreTrainedTokenizerBase, TrainingState]): Tokenizer and state.
     RAISES (SapbertError): If there is no such encoder, or no adapter to write.
@@ -133,9 +130,6 @@ def embed_batch(
 ) -> tuple[Tensor, Callable[[Tensor], None]]:
     """Embed the names of this process, chunk by chunk.
 
-    model (PreTrainedModel): The encoder.
-    batch (Batch): From `collate_batch`.
-    settings (TrainingSettings): Pooling, precision, and whether to recompute.
     RETURNS (tuple[Tensor, Callable]): Unit-length rows in float32 without a graph,
         shape (n, width); and a function that passes their gradient to the weights.
     SOURCE: Gao et al. (2021), "Scaling Deep Contrastive Learning Batch Size under
@@ -197,9 +191,6 @@ def train_step(
     """Embed and mine a batch, and update the weights once.
 
     state (TrainingState): Encoder in training mode, optimiser and scaler.
-    batch (Batch): From `collate_batch`.
-    settings (TrainingSettings): The settings.
-    ranks (Ranks): The processes.
     RETURNS (StepResult): Loss and mined share. If the loss is not finite, the weights
         stay as they are.
     """

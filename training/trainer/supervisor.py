@@ -3,8 +3,8 @@
 `spacy project run` kills its child a quarter of a second after Ctrl-C, too early for
 the end of a step and a checkpoint. So the child is a small supervisor, and training
 runs in a grandchild in a session of its own, which gets neither the Ctrl-C nor the
-kill. A pipe connects the two: the supervisor writes to it to stop the training, and if
-the supervisor is killed, the pipe closes, with the same effect.
+kill. The worker stops when its standard input is closed: the supervisor closes it, or
+is killed, with the same effect.
 """
 
 import os
@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from types import FrameType
 from typing import Any
 
-PIPE = "SPACY_SAPBERT_STOP_PIPE"  # file descriptor of the pipe's end for reading
+SUPERVISED = "SPACY_SAPBERT_SUPERVISED"  # environment variable of the worker
 KILLED = 128  # plus the signal: exit code of a killed process, as in shells
 
 
@@ -33,26 +32,19 @@ def run_supervised(work: Callable[[], Any]) -> int:
     RETURNS (int): The exit code.
     """
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    if PIPE in os.environ or not alone or os.name != "posix":
+    if SUPERVISED in os.environ or not alone or os.name != "posix":
         work()
         return 0
-    reading, writing = os.pipe()
     worker = subprocess.Popen(
         [sys.executable, "-m", "training", *sys.argv[1:]],
-        env={**os.environ, PIPE: str(reading)},
-        pass_fds=[reading],
+        env={**os.environ, SUPERVISED: "1"},
+        stdin=subprocess.PIPE,
         start_new_session=True,
     )
-    os.close(reading)
-    asked = False
+    pipe: Any = worker.stdin
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            worker.kill()
-        else:
-            asked = True
-            os.close(writing)
+    def stop(*_: Any) -> None:
+        worker.kill() if pipe.closed else pipe.close()
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
@@ -66,22 +58,20 @@ def watch_supervisor(stop: Event) -> None:
     Without a supervisor, Ctrl-C sets the event, and a second one raises
     KeyboardInterrupt.
     """
-    if PIPE not in os.environ:
 
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            if stop.is_set():
-                raise KeyboardInterrupt
-            stop.set()
-
-        signal.signal(signal.SIGINT, interrupt)
-        return
-    reading = int(os.environ.pop(PIPE))
-
-    def wait() -> None:
-        os.read(reading, 1)  # returns when the pipe is closed
+    def interrupt(*_: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
         stop.set()
 
-    Thread(target=wait, name="watch_supervisor", daemon=True).start()
+    def wait() -> None:
+        os.read(0, 1)  # returns when standard input is closed
+        stop.set()
+
+    if os.environ.pop(SUPERVISED, None):
+        Thread(target=wait, name="watch_supervisor", daemon=True).start()
+    else:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ def make_tracker(name: str | None, folder: Path, settings: dict[str, Any]) -> Tr
 
     name (str | None): "tensorboard", "wandb", or None for no tracker.
     folder (Path): Folder for TensorBoard's files.
-    settings (dict[str, Any]): Settings of the run, plain JSON types.
     RETURNS (Tracker): Called with each entry of the log.
     RAISES (SapbertError): If it is not installed.
     """

@@ -25,9 +25,7 @@ SETTINGS = EvaluationSettings(ks=(1,))
 class Validation(NamedTuple):
     """Gold mentions, and the dictionary that they are linked to.
 
-    golds (list[GoldMention]): The mentions.
     dictionary (Dictionary): The concepts, with names cased for the encoder.
-    aliases (dict[str, str]): Alias ids → ids.
     """
 
     golds: list[GoldMention]
@@ -64,10 +62,6 @@ def encoder_ranker(
     """Build a ranker that compares mentions with all names, without a knowledge base.
 
     model (PreTrainedModel): The encoder, in evaluation mode.
-    tokenizer (PreTrainedTokenizerBase): Its tokenizer.
-    validation (Validation): The dictionary.
-    how (EncoderSettings): Pooling and length.
-    precision (str): "bf16", "fp16" or "float32".
     k (int): Concepts for each mention; more if scores are equal.
     RETURNS (Ranker): Mentions → answers with cosines.
     """
@@ -104,9 +98,6 @@ def validate(
     """Compute Acc@1 by concepts on the gold mentions, with the expected tie order.
 
     model (PreTrainedModel): The encoder; in training mode before and after.
-    tokenizer (PreTrainedTokenizerBase): Its tokenizer.
-    validation (Validation): Mentions and dictionary.
-    settings (TrainingSettings): Pooling, length and precision.
     RETURNS (float): 0 to 1.
     """
     model.eval()

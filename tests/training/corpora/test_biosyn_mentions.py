@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.__main__ import app
-from training.corpora.biosyn_mentions import (
+from training.corpora.biosyn import (
     Steps,
-    expand_abbreviations,
     find_long_forms,
     index_dictionary,
     order_parts,
     preprocess_documents,
 )
+from training.corpora.mention_text import expand_abbreviations
 from training.corpora.registry import GoldDocument, GoldSpan
 
 LONG_FORMS = {
@@ -242,9 +242,7 @@ def test_biosyn_mentions_prints_errors(
     assert {path.name for path in Path().iterdir()} == {"corpus.txt", "concepts.jsonl"}
 
 
-def test_biosyn_mentions_of_a_real_corpus(
-    data_file: Callable[[str], Path],
-) -> None:
+def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> None:
     from spacy_sapbert.vocabularies.biosyn import read_biosyn
     from training.corpora.registry import read_corpus
 

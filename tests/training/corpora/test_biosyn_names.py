@@ -13,7 +13,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.biosyn import read_biosyn
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.__main__ import app
-from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
+from training.corpora.biosyn import preprocess_concepts, preprocess_name
 
 
 def run(*arguments: Any) -> Any:

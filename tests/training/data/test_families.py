@@ -10,7 +10,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.data.families import write_families
 from training.data.hierarchy import FAMILY, compute_distances, read_hierarchy
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 
 ROOT = Path(__file__).parents[3]
 # a tree of three generations, an only child, and two that nobody is related to

@@ -14,7 +14,7 @@ from training.data.hierarchy import (
     compute_distances,
     read_hierarchy,
 )
-from training.data.tokenized_pairs import hash_text
+from training.data.pairs import hash_text
 
 FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
 

@@ -121,9 +121,7 @@ def test_write_pairs_of_some_languages(
     assert path.read_text("utf8").splitlines() == expected
 
 
-def test_filter_languages_of_an_unknown_language_is_an_error(
-    tmp_path: Path,
-) -> None:
+def test_filter_languages_of_an_unknown_language_is_an_error(tmp_path: Path) -> None:
     kept = filter_languages(IN_LANGUAGES, ["ENG", "FI"], Path("c.jsonl"))
     with pytest.raises(SapbertError, match=r"c\.jsonl.*got FI\. Did you mean FIN"):
         write_pairs(kept, tmp_path / "pairs.tsv")

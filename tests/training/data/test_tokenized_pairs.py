@@ -1,5 +1,4 @@
 import gzip
-import json
 import mmap
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,12 @@ def pairs_path(tmp_path: Path) -> Path:
 @pytest.fixture
 def corpus(pairs_path: Path, tmp_path: Path, tokenizer: Any) -> Corpus:
     folder = tmp_path / "corpus"
-    return build_corpus(pairs_path, folder, tokenizer, max_length=12, lowercase=True)
+    return build(pairs_path, folder, tokenizer)
+
+
+def build(path: Path, folder: Path, tokenizer: Any, **settings: Any) -> Corpus:
+    settings = {"max_length": 12, "lowercase": True, **settings}
+    return build_corpus(path, folder, tokenizer, **settings)
 
 
 def wordpieces(corpus: Corpus, name: int) -> list[int]:
@@ -78,24 +82,15 @@ def test_corpus_holds_every_line_in_blocks_of_any_size(
 ) -> None:
     monkeypatch.setattr(training.data.tokenized_pairs, "PAIRS_PER_BLOCK", at_once)
     folder = tmp_path / "corpus"
-    corpus = build_corpus(
-        pairs_path, folder, tokenizer, max_length=12, lowercase=lowercase
-    )
+    corpus = build(pairs_path, folder, tokenizer, lowercase=lowercase)
     assert_round_trip(corpus, tokenizer, lowercase=lowercase)
     assert corpus.concepts == 5
     assert corpus.labels.dtype == corpus.ends.dtype == corpus.names.dtype == np.int64
 
 
 def test_corpus_tokenises_a_name_once_in_a_run_of_its_concept(corpus: Corpus) -> None:
-    assert corpus.ends.tolist() == [
-        [0, 1],
-        [0, 2],
-        [3, 4],
-        [5, 6],
-        [5, 7],
-        [8, 9],
-        [10, 11],
-    ]
+    ends = [[0, 1], [0, 2], [3, 4], [5, 6], [5, 7], [8, 9], [10, 11]]
+    assert corpus.ends.tolist() == ends
     assert corpus.names[2] == corpus.names[3] == corpus.names[8] == corpus.names[10]
     assert len(corpus.starts) == 13
 
@@ -105,7 +100,7 @@ def test_corpus_limits_the_names_kept_for_a_concept(
 ) -> None:
     monkeypatch.setattr(training.data.tokenized_pairs, "NAMES_KEPT", 0)
     folder = tmp_path / "corpus"
-    corpus = build_corpus(pairs_path, folder, tokenizer, max_length=12, lowercase=True)
+    corpus = build(pairs_path, folder, tokenizer)
     assert_round_trip(corpus, tokenizer, lowercase=True)
     assert corpus.ends.max() == 2 * len(LINES) - 1
 
@@ -115,9 +110,7 @@ def test_corpus_of_a_packed_file_is_the_same(
 ) -> None:
     packed = tmp_path / "pairs.tsv.gz"
     packed.write_bytes(gzip.compress(pairs_path.read_bytes()))
-    other = build_corpus(
-        packed, tmp_path / "other", tokenizer, max_length=12, lowercase=True
-    )
+    other = build(packed, tmp_path / "other", tokenizer)
     for name in ("labels", "ends", "names", "starts", "ids"):
         assert np.array_equal(getattr(corpus, name), getattr(other, name))
 
@@ -130,7 +123,7 @@ def test_corpus_takes_wider_ids_for_a_vocabulary_above_65536(
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
     large = type(tokenizer)(str(tmp_path / "vocab.txt"))
     folder = tmp_path / "wide"
-    wide = build_corpus(pairs_path, folder, large, max_length=12, lowercase=True)
+    wide = build(pairs_path, folder, large)
     assert corpus.ids.dtype == np.uint16
     assert wide.ids.dtype == np.int32
     assert np.array_equal(wide.ids, corpus.ids)
@@ -144,9 +137,7 @@ def test_build_corpus_names_the_bad_line(
         file.write(f"{line}\nC1\ta\tb\n")
     fields = len(line.split("\t"))
     with pytest.raises(SapbertError, match=rf"pairs.tsv:8: .* {fields} fields"):
-        build_corpus(
-            pairs_path, tmp_path / "corpus", tokenizer, max_length=12, lowercase=True
-        )
+        build(pairs_path, tmp_path / "corpus", tokenizer)
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
 
 
@@ -155,10 +146,10 @@ def test_build_corpus_refuses_an_empty_or_missing_file(
 ) -> None:
     path = tmp_path / "pairs.tsv"
     with pytest.raises(SapbertError, match="found none"):
-        build_corpus(path, tmp_path / "c", tokenizer, max_length=12, lowercase=True)
+        build(path, tmp_path / "c", tokenizer)
     path.touch()
     with pytest.raises(SapbertError, match="empty"):
-        build_corpus(path, tmp_path / "c", tokenizer, max_length=12, lowercase=True)
+        build(path, tmp_path / "c", tokenizer)
     assert not (tmp_path / "c").exists()
 
 
@@ -175,7 +166,7 @@ def test_build_corpus_opens_what_is_there(
     monkeypatch.setattr(training.data.tokenized_pairs, "write_corpus", no_work)
     folder = tmp_path / "corpus"
     inode = folder.stat().st_ino
-    again = build_corpus(pairs_path, folder, tokenizer, max_length=12, lowercase=True)
+    again = build(pairs_path, folder, tokenizer)
     assert folder.stat().st_ino == inode
     assert np.array_equal(again.ids, corpus.ids)
     assert again.pad == corpus.pad == tokenizer.pad_token_id
@@ -187,10 +178,8 @@ def test_build_corpus_makes_it_again_when_something_changed(
     folder = tmp_path / "corpus"
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
 
-    def inode(*, max_length: int = 12, lowercase: bool = True) -> int:
-        build_corpus(
-            pairs_path, folder, tokenizer, max_length=max_length, lowercase=lowercase
-        )
+    def inode(**settings: Any) -> int:
+        build(pairs_path, folder, tokenizer, **settings)
         return folder.stat().st_ino
 
     first = inode()
@@ -229,15 +218,11 @@ def test_build_corpus_leaves_other_folders_alone(
     (tmp_path / "file").write_text("mine", "utf8")
     for name in ("mine", "file"):
         with pytest.raises(SapbertError, match="something else"):
-            build_corpus(
-                pairs_path, tmp_path / name, tokenizer, max_length=12, lowercase=True
-            )
+            build(pairs_path, tmp_path / name, tokenizer)
     assert (tmp_path / "mine" / "meta.json").is_file()
     assert (tmp_path / "file").read_text("utf8") == "mine"
     (tmp_path / "empty").mkdir()
-    build_corpus(
-        pairs_path, tmp_path / "empty", tokenizer, max_length=12, lowercase=True
-    )
+    build(pairs_path, tmp_path / "empty", tokenizer)
 
 
 @pytest.mark.parametrize("name", ["labels", "ends", "names", "starts", "ids"])
@@ -281,21 +266,10 @@ def test_release_gives_the_memory_back_and_keeps_the_numbers(
         pytest.skip("only Linux tells what is resident")
     path = tmp_path / "pairs.tsv"
     path.write_text("C1\ta\tb\n" * 40_000, "utf8")
-    corpus = build_corpus(
-        path, tmp_path / "corpus", tokenizer, max_length=12, lowercase=True
-    )
+    corpus = build(path, tmp_path / "corpus", tokenizer)
     assert corpus.labels.any()
     assert resident(corpus.maps[0]) >= 300
     before = corpus.labels[:5].tolist()
     corpus.release()
     assert resident(corpus.maps[0]) == 0
     assert corpus.labels[:5].tolist() == before
-
-
-def test_build_corpus_writes_its_settings(corpus: Corpus, tmp_path: Path) -> None:
-    meta = json.loads((tmp_path / "corpus" / "meta.json").read_text("utf8"))
-    assert meta["made_of"]["max_length"] == 12
-    assert meta["made_of"]["lowercase"] is True
-    assert meta["made_of"]["pairs_bytes"] == (tmp_path / "pairs.tsv").stat().st_size
-    assert (meta["pairs"], meta["names"], meta["concepts"]) == (7, 12, 5)
-    assert meta["wordpieces"] == len(corpus.ids) == corpus.starts[-1]

@@ -17,11 +17,7 @@ from training.experiments.ablate import (
     validate_run,
 )
 from training.losses.registry import load_registry
-from training.trainer.settings import (
-    DEFAULT_CONFIG,
-    flatten_config,
-    read_config,
-)
+from training.trainer.settings import DEFAULT_CONFIG, flatten_config, read_config
 
 GRIDS = sorted((DEFAULT_CONFIG.parent / "ablations").glob("*.toml"))
 

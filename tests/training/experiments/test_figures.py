@@ -10,10 +10,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from training.__main__ import app
 from training.experiments.drawing import draw_curves, draw_recalls
-from training.experiments.figures import (
-    choose_concepts,
-    sample_batch,
-)
+from training.experiments.figures import choose_concepts, sample_batch
 
 
 def invoke(*words: Any) -> Result:

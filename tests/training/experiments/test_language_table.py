@@ -11,11 +11,7 @@ from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_json
 from training.__main__ import app
-from training.experiments.language_table import (
-    find_language,
-    format_table,
-    make_table,
-)
+from training.experiments.language_table import find_language, format_table, make_table
 
 ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
 

@@ -14,6 +14,7 @@ from training.losses.miners import (
     make_triplet_miner,
     mine_hard_pairs,
 )
+from training.losses.registry import Miner
 
 MARGINS = [0.05, 0.1, 0.2, 0.3]
 
@@ -39,6 +40,12 @@ def as_pairs(mask: Tensor) -> set:
     return {tuple(pair) for pair in mask.nonzero().tolist()}
 
 
+def triplets_as_masks(triplets: tuple[Tensor, Tensor, Tensor]) -> tuple[set, set]:
+    """Return the pairs of anchor and positive, and of anchor and negative."""
+    anchors, ones, others = (each.tolist() for each in triplets)
+    return set(zip(anchors, ones, strict=True)), set(zip(anchors, others, strict=True))
+
+
 @pytest.mark.parametrize("triplets", TRIPLETS)
 @pytest.mark.parametrize("margin", MARGINS)
 def test_mining_equals_the_library(margin: float, triplets: str) -> None:
@@ -46,56 +53,17 @@ def test_mining_equals_the_library(margin: float, triplets: str) -> None:
     # From pairs of rows to concepts that mostly have one row, which is no positive.
     for seed, concepts in itertools.product(range(20), (4, 12, 60)):
         vectors, labels = random_batch(seed, concepts=concepts)
-        positives, negatives = mine_hard_pairs(
-            vectors, labels, margin=margin, triplets=triplets
-        )
-        anchors, ones, others = miner(vectors, labels)
-        assert as_pairs(positives) == set(
-            zip(anchors.tolist(), ones.tolist(), strict=True)
-        )
-        assert as_pairs(negatives) == set(
-            zip(anchors.tolist(), others.tolist(), strict=True)
-        )
-
-
-@pytest.mark.parametrize("triplets", TRIPLETS)
-def test_mining_equals_the_library_less_the_triplets_of_equal_names(
-    triplets: str,
-) -> None:
-    miner = TripletMarginMiner(margin=0.2, type_of_triplets=triplets)
-    for seed in range(50):
-        vectors, labels = random_batch(seed)
         names = torch.randint(
             15, (len(labels),), generator=torch.Generator().manual_seed(seed)
         )
-        positives, negatives = mine_hard_pairs(
-            vectors, labels, names=names, triplets=triplets
-        )
-        anchors, ones, others = miner(vectors, labels)
-        kept = names[anchors] != names[others]
-        assert not kept.all()
-        anchors, ones, others = anchors[kept], ones[kept], others[kept]
-        assert as_pairs(positives) == set(
-            zip(anchors.tolist(), ones.tolist(), strict=True)
-        )
-        assert as_pairs(negatives) == set(
-            zip(anchors.tolist(), others.tolist(), strict=True)
-        )
-
-
-def test_mining_equals_the_definition_by_triplets() -> None:
-    vectors, labels = random_batch(3, rows=12, concepts=4)
-    expected_positives, expected_negatives = set(), set()
-    for a, p, n in itertools.permutations(range(12), 3):
-        if labels[a] == labels[p] and labels[a] != labels[n]:
-            to_negative = (vectors[a] - vectors[n]).norm()
-            to_positive = (vectors[a] - vectors[p]).norm()
-            if to_negative - to_positive <= 0.2:
-                expected_positives.add((a, p))
-                expected_negatives.add((a, n))
-    positives, negatives = mine_hard_pairs(vectors, labels)
-    assert as_pairs(positives) == expected_positives
-    assert as_pairs(negatives) == expected_negatives
+        mined = mine_hard_pairs(vectors, labels, margin=margin, triplets=triplets)
+        expected = miner(vectors, labels)
+        assert tuple(map(as_pairs, mined)) == triplets_as_masks(expected)
+        # and without the triplets of equal names
+        ours = make_triplet_miner(margin=margin, triplets=triplets)
+        kept = names[expected[0]] != names[expected[2]]
+        fewer = triplets_as_masks(tuple(each[kept] for each in expected))
+        assert tuple(map(as_pairs, ours(vectors, labels, names))) == fewer
 
 
 def test_mining_by_hand() -> None:
@@ -158,9 +126,10 @@ def test_mining_without_positives_or_negatives_gives_nothing(
     assert not negatives.any()
 
 
-def test_mining_checks_its_rows() -> None:
+@pytest.mark.parametrize("miner", [make_triplet_miner(), make_no_miner()])
+def test_miner_checks_its_rows(miner: Miner) -> None:
     with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
-        mine_hard_pairs(torch.eye(3), torch.tensor([0, 0]))
+        miner(torch.eye(3), torch.tensor([0, 0]), None)
 
 
 def test_mining_of_unknown_triplets_is_an_error() -> None:
@@ -198,26 +167,8 @@ def test_mining_by_cosine_equals_the_library(triplets: str) -> None:
     ours = make_triplet_miner(margin=0.25, triplets=triplets, distance="cosine")
     for seed in range(20):
         vectors, labels = random_batch(seed)
-        positives, negatives = ours(vectors, labels, None)
-        anchors, ones, others = miner(vectors, labels)
-        expected = zip(anchors.tolist(), ones.tolist(), others.tolist(), strict=True)
-        triples = list(expected)
-        assert as_pairs(positives) == {(anchor, one) for anchor, one, _ in triples}
-        assert as_pairs(negatives) == {(anchor, other) for anchor, _, other in triples}
-
-
-@pytest.mark.parametrize("triplets", TRIPLETS)
-def test_triplet_miner_mines_with_its_settings(triplets: str) -> None:
-    vectors, labels = random_batch(0)
-    names = torch.arange(len(labels)) // 2
-    miner = make_triplet_miner(margin=0.1, triplets=triplets)
-    for numbers in (None, names):
-        mined = miner(vectors, labels, numbers)
-        expected = mine_hard_pairs(
-            vectors, labels, margin=0.1, names=numbers, triplets=triplets
-        )
-        assert torch.equal(mined[0], expected[0])
-        assert torch.equal(mined[1], expected[1])
+        mined = tuple(map(as_pairs, ours(vectors, labels, None)))
+        assert mined == triplets_as_masks(miner(vectors, labels))
 
 
 def test_no_miner_keeps_all_pairs_but_those_of_equal_names() -> None:
@@ -230,8 +181,3 @@ def test_no_miner_keeps_all_pairs_but_those_of_equal_names() -> None:
     positives, negatives = miner(torch.eye(3), labels, names)
     assert as_pairs(positives) == {(0, 1), (1, 0)}
     assert as_pairs(negatives) == {(1, 2), (2, 1)}
-
-
-def test_no_miner_checks_its_rows() -> None:
-    with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
-        make_no_miner()(torch.eye(3), torch.tensor([0, 0]), None)

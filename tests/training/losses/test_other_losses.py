@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss, normalize
 
 from training.losses.miners import make_no_miner, make_triplet_miner
+from training.losses.multi_similarity import make_multi_similarity_loss
 from training.losses.other_losses import (
     make_circle_loss,
     make_cosine_loss,
@@ -27,6 +28,7 @@ MINERS = {
     "none": make_no_miner(),
 }
 FACTORIES = [
+    make_multi_similarity_loss,
     make_cosine_loss,
     make_triplet_loss,
     make_nca_loss,
@@ -173,10 +175,7 @@ BY_HAND = [
     (make_cosine_loss, 0.4 + 0.8),
     (make_triplet_loss, math.sqrt(0.8) - math.sqrt(0.4) + 0.2),
     (make_nca_loss, math.log(1 + math.exp(20 * (0.8 - 0.4)))),
-    (
-        make_lifted_structure_loss,
-        (0.5 - math.sqrt(0.4) + math.sqrt(0.8)) ** 2 / 2,
-    ),
+    (make_lifted_structure_loss, (0.5 - math.sqrt(0.4) + math.sqrt(0.8)) ** 2 / 2),
     (make_info_nce_loss, math.log(1 + math.exp((0.8 - 0.6) / 0.07))),
     (
         make_circle_loss,

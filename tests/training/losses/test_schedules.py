@@ -24,32 +24,20 @@ def factors(schedule: Schedule, total: int) -> list:
     return [schedule(step, total) for step in range(total)]
 
 
-def test_constant_stays_at_one() -> None:
-    assert factors(make_constant(), 3) == [1, 1, 1]
-
-
-def test_constant_by_hand_with_warm_up() -> None:
-    schedule = make_constant(warmup_steps=3)
-    assert factors(schedule, 6) == [0.25, 0.5, 0.75, 1, 1, 1]
-
-
-def test_linear_by_hand() -> None:
-    assert factors(make_linear(), 4) == [1, 0.75, 0.5, 0.25]
-
-
-def test_linear_by_hand_with_warm_up() -> None:
-    schedule = make_linear(warmup_steps=1)
-    assert factors(schedule, 5) == [0.5, 1, 0.75, 0.5, 0.25]
-
-
-def test_cosine_by_hand() -> None:
-    # Half of 1 + cos of 0°, 60° and 120°.
-    assert factors(make_cosine(), 3) == pytest.approx([1, 0.75, 0.25])
-
-
-def test_cosine_by_hand_with_warm_up() -> None:
-    schedule = make_cosine(warmup_steps=1)
-    assert factors(schedule, 4) == pytest.approx([0.5, 1, 0.75, 0.25])
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (make_constant(), [1, 1, 1]),
+        (make_constant(3), [0.25, 0.5, 0.75, 1, 1, 1]),
+        (make_linear(), [1, 0.75, 0.5, 0.25]),
+        (make_linear(1), [0.5, 1, 0.75, 0.5, 0.25]),
+        # half of 1 + cos of 0°, 60° and 120°
+        (make_cosine(), [1, 0.75, 0.25]),
+        (make_cosine(1), [0.5, 1, 0.75, 0.25]),
+    ],
+)
+def test_schedule_by_hand(schedule: Schedule, expected: list[float]) -> None:
+    assert factors(schedule, len(expected)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("factory", [make_linear, make_cosine])

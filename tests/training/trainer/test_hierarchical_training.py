@@ -15,7 +15,8 @@ from transformers import AutoTokenizer
 
 from spacy_sapbert.errors import SapbertError
 from training.data.hierarchy import FAMILY, read_hierarchy
-from training.data.tokenized_pairs import build_corpus, hash_text
+from training.data.pairs import hash_text
+from training.data.tokenized_pairs import build_corpus
 from training.trainer.batches import collate_batch
 from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 

@@ -23,8 +23,8 @@ MakeConfig = Callable[..., Config]
 
 
 def equal_weights(one: Path, other: Path) -> bool:
-    a, b = (load_file(path / "model.safetensors") for path in (one, other))
-    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+    a, b = ((path / "model.safetensors").read_bytes() for path in (one, other))
+    return a == b
 
 
 def stopped() -> Event:

@@ -1,14 +1,14 @@
-"""Annotated corpus → mentions.tsv, preprocessed as by BioSyn."""
+"""BioSyn's preprocessing: concepts.jsonl → concepts.jsonl, corpus → mentions.tsv."""
 
-import sys
+import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from tqdm import tqdm
-from wasabi import msg
 
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
@@ -18,16 +18,37 @@ from spacy_sapbert.evaluation.gold_mentions import (
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
 from spacy_sapbert.system.writing import write_atomically
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.corpora.biosyn_names import preprocess_concepts, preprocess_name
-from training.corpora.composites import split_composite
-from training.corpora.convert import TABLE_SUFFIXES, write_table
-from training.corpora.registry import FORMATS, GoldDocument, GoldSpan, read_corpus
-from training.errors import Errors, SapbertError
+from spacy_sapbert.vocabularies.concepts import (
+    Concept,
+    change_names,
+    read_concepts,
+    write_concepts,
+)
+from training.corpora.convert import (
+    BARS_JOIN_PARTS,
+    CORPUS,
+    DROP_PREFIX,
+    FORMAT,
+    PREFIX,
+    TABLE_SUFFIXES,
+    write_table,
+)
+from training.corpora.mention_text import expand_abbreviations, split_composite
+from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
+from training.data.reporting import print_counts, show_progress
+from training.errors import Errors, SapbertError, check_choice
 
-MOST_ROUNDS = 3  # long forms with short forms in them
+BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
+COUNTED_NAMES = (
+    "concepts",
+    "names",
+    "of punctuation only, dropped",
+    "equal to another of the concept, dropped",
+    "names written",
+    "concepts written",
+)
 PART_IDS = ("own", "all")
-COUNTED = (
+COUNTED_MENTIONS = (
     "documents",
     "documents without text",
     "mentions",
@@ -70,42 +91,37 @@ class KnownConcepts(NamedTuple):
     by_name: FindConcepts
 
 
-def expand_abbreviations(
-    mention: str, long_forms: dict[str, str], *, within: tuple[str, ...] = ()
-) -> str:
-    """Replace short forms by long forms, also inside the long forms.
+def preprocess_name(name: str) -> str:
+    """Return a name or mention in lower case, with blanks for ASCII punctuation."""
+    return " ".join(filter(None, BETWEEN_WORDS.split(name.lower())))
 
-    mention (str): The mention.
-    long_forms (dict[str, str]): From `find_long_forms`.
-    within (tuple[str, ...]): Short forms that are being expanded. They are not expanded
-        again, so the recursion ends.
-    RETURNS (str): With the long form of each token, or two, that equals a short form,
-        also around `/` and before commas. Single blanks.
+
+def preprocess_concepts(
+    concepts: Iterable[Concept], counts: Counter[str]
+) -> Iterator[Concept]:
+    """Preprocess the names of a dictionary.
+
+    YIELDS (Concept): Each concept that has names left, with distinct names in order.
+    RAISES (SapbertError): At the end, if no concept has a name left.
     """
-
-    def expand(token: str) -> str:
-        short = token.rstrip(",")
-        if short in within or short not in long_forms:
-            return token
-        inner = (*within, short)
-        long = expand_abbreviations(long_forms[short], long_forms, within=inner)
-        return long + token[len(short) :]
-
-    tokens = mention.split()
-    if len(within) >= MOST_ROUNDS:
-        return " ".join(tokens)
-    done: list[str] = []
-    while tokens:
-        for size in (2, 1):
-            token = " ".join(tokens[:size])
-            expanded = expand(token)
-            if expanded != token:
-                break
-        else:  # "DMD/BMD" can be a short form as a whole, which was tried first
-            expanded = "/".join(map(expand, token.split("/")))
-        done.append(expanded)
-        del tokens[:size]
-    return " ".join(done)
+    counts.update(dict.fromkeys(COUNTED_NAMES, 0))
+    for concept in concepts:
+        names = list(map(preprocess_name, concept.aliases))
+        empty = names.count("")
+        changed = replace(concept)
+        change_names(changed, names)
+        distinct = len(changed.aliases)
+        counts["concepts"] += 1
+        counts["names"] += len(names)
+        counts["of punctuation only, dropped"] += empty
+        equal = len(names) - empty - distinct
+        counts["equal to another of the concept, dropped"] += equal
+        counts["names written"] += distinct
+        if distinct:
+            counts["concepts written"] += 1
+            yield changed
+    if not counts["concepts written"]:
+        raise SapbertError(Errors.E731.format(concepts=counts["concepts"]))
 
 
 def index_dictionary(
@@ -129,9 +145,7 @@ def index_dictionary(
 def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
     """Assign ids to the parts of a composite; they can be annotated in another order.
 
-    names (list[str]): The parts of the mention, in order.
     parts (Parts): As many lists of ids.
-    known (KnownConcepts): The dictionary.
     RETURNS (Parts): The ids of each name: first those of a concept with exactly that
         name; the other names get the remaining ids in order.
     """
@@ -193,15 +207,12 @@ def preprocess_documents(
 ) -> Iterator[GoldDocument]:
     """Preprocess the mentions of a corpus.
 
-    documents (Iterable[GoldDocument]): From `read_corpus`.
-    counts (Counter[str]): Updated.
-    steps (Steps): Optional steps.
     known (KnownConcepts | None): The dictionary; None = no mention is dropped for its
         ids.
     YIELDS (GoldDocument): With changed mentions; their offsets stay those of the text.
     SOURCE: Sung et al. (2020).
     """
-    counts.update(dict.fromkeys(COUNTED, 0))
+    counts.update(dict.fromkeys(COUNTED_MENTIONS, 0))
     for document in documents:
         counts["documents"] += 1
         counts["documents without text"] += not document.text
@@ -219,9 +230,23 @@ def preprocess_documents(
         yield document._replace(spans=kept)
 
 
+def biosyn_names_command(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
+    output: Path = typer.Argument(..., help="concepts.jsonl to write."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """Example: python -m training biosyn-names assets/medic.jsonl
+    corpus/ncbi/concepts.jsonl
+    """
+    counts: Counter[str] = Counter()
+    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
+    write_concepts(output, preprocess_concepts(bar, counts))
+    print_counts(counts, output, quiet=quiet)
+
+
 def biosyn_mentions_command(
-    corpus: Path = typer.Argument(..., help="File or folder, as the format has it."),
-    format: str = typer.Option(..., help=f"One of {', '.join(FORMATS)}."),
+    corpus: Path = CORPUS,
+    format: str = FORMAT,
     output: Path = typer.Option(..., help="mentions.tsv or mentions.tsv.gz to write."),
     dictionary: Path | None = typer.Option(
         None, help="concepts.jsonl: drop mentions whose ids it does not have."
@@ -229,17 +254,9 @@ def biosyn_mentions_command(
     aliases: Path | None = typer.Option(
         None, help="Lines: an id, a tab, the id that it is an alias of."
     ),
-    prefix: str = typer.Option(
-        "", help="Add to ids without a colon, e.g. MESH:", show_default=False
-    ),
-    drop_prefix: str = typer.Option(
-        "", help="Remove from ids, e.g. UMLS:", show_default=False
-    ),
-    bars_join_parts: bool | None = typer.Option(
-        None,
-        "--bars-join-parts/--bars-are-alternatives",
-        help="A|B means A and B, or A or B. [as the format]",
-    ),
+    prefix: str = PREFIX,
+    drop_prefix: str = DROP_PREFIX,
+    bars_join_parts: bool | None = BARS_JOIN_PARTS,
     abbreviations: bool = typer.Option(True, help="Expand abbreviations."),
     composites: bool = typer.Option(True, help="Split composites."),
     part_ids: str = typer.Option(
@@ -253,10 +270,7 @@ def biosyn_mentions_command(
     """
     options = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
     counts: Counter[str] = Counter()
-    if part_ids not in PART_IDS:
-        raise SapbertError(
-            Errors.E605.format(setting="part-ids", known=PART_IDS, value=part_ids)
-        )
+    check_choice("part-ids", PART_IDS, part_ids)
     if not output.name.endswith(TABLE_SUFFIXES):
         raise SapbertError(
             Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
@@ -266,12 +280,10 @@ def biosyn_mentions_command(
     documents = read_corpus(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )
-    bar = tqdm(documents, unit=" docs", disable=quiet or not sys.stderr.isatty())
+    bar = show_progress(documents, "docs", quiet=quiet)
     steps = Steps(abbreviations, composites, part_ids)
     with write_atomically(output) as file:
         write_table(preprocess_documents(bar, counts, steps, known), file, counts)
         if not counts["written"]:
             raise SapbertError(Errors.E730.format(mentions=counts["mentions"]))
-    if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
-        msg.good(f"Wrote {output}")
+    print_counts(counts, output, quiet=quiet)

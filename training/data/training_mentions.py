@@ -1,13 +1,10 @@
-"""mentions.tsv + concepts.jsonl → pairs.tsv: mentions with names of their concepts."""
+"""Training mentions + concepts.jsonl → pairs.tsv, or concepts.jsonl with more names."""
 
-import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import typer
-from tqdm import tqdm
-from wasabi import msg
 
 from spacy_sapbert.evaluation.gold_mentions import (
     GoldMention,
@@ -15,10 +12,15 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
     read_mentions,
 )
-from spacy_sapbert.system.writing import write_atomically
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from training.data.pairs import Pair, distinct_names
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from training.data.pairs import Pair, distinct_names, write_lines
+from training.data.reporting import print_counts, show_progress
 from training.errors import Errors, SapbertError
+
+MENTIONS = typer.Argument(
+    ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
+)
+ALIASES = typer.Option(None, help="Lines: an id, a tab, the id that it is an alias of.")
 
 
 def group_mentions(
@@ -28,8 +30,6 @@ def group_mentions(
 
     golds (Iterable[GoldMention]): The mentions. Each of several alternative ids counts;
         mentions of several concepts at once are left out.
-    aliases (dict[str, str]): Alias ids → ids.
-    counts (dict[str, int]): Counts of mentions read and left out; updated.
     RETURNS (dict[str, dict[str, str]]): By id, the first spelling of each folded text.
     """
     grouped: dict[str, dict[str, str]] = defaultdict(dict)
@@ -49,9 +49,7 @@ def find_ids(
 ) -> list[str]:
     """Return the ids of a concept, retired ones included, that mentions have, sorted.
 
-    concept (Concept): The concept.
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): Alias ids → ids.
     """
     ids = {aliases.get(cui, cui) for cui in (concept.cui, *concept.retired)}
     return sorted(ids & mentions.keys())
@@ -65,9 +63,7 @@ def pair_mentions(
 ) -> Iterator[Pair]:
     """Pair each mention with every different name of its concept.
 
-    concepts (Iterable[Concept]): The dictionary.
     mentions (dict[str, dict[str, str]]): From `group_mentions`.
-    aliases (dict[str, str]): Alias ids → ids.
     found (set[str]): Ids of mentions that are in the dictionary; updated.
     YIELDS (Pair): The concept, the mention and the name.
     SOURCE: Liu et al. (2021), §4.1, fine-tuning.
@@ -93,9 +89,7 @@ def write_finetune_pairs(
     """Write the pairs to fine-tune an encoder on.
 
     mentions_paths (Iterable[Path]): Files of training mentions, never those of a test.
-    concepts (Iterable[Concept]): The dictionary.
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    aliases (dict[str, str]): Alias ids → ids.
     RETURNS (dict[str, int]): Number of mentions, ids and pairs.
     RAISES (SapbertError): If a file is not usable, or there are no pairs.
     """
@@ -103,13 +97,11 @@ def write_finetune_pairs(
     golds = (gold for each in mentions_paths for gold in read_mentions(each))
     mentions = group_mentions(golds, aliases, counts)
     found: set[str] = set()
-    pairs = 0
-    with write_atomically(path) as file:
-        for pair in pair_mentions(concepts, mentions, aliases, found):
-            file.write("\t".join(pair).encode("utf8") + b"\n")
-            pairs += 1
-        if not pairs:
-            raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
+    pairs = write_lines(
+        pair_mentions(concepts, mentions, aliases, found),
+        path,
+        lambda: Errors.E619.format(mentions=counts["mentions"]),
+    )
     return {
         **counts,
         "distinct mentions and ids": sum(len(texts) for texts in mentions.values()),
@@ -120,14 +112,10 @@ def write_finetune_pairs(
 
 
 def finetune_pairs_command(
-    mentions: list[Path] = typer.Argument(
-        ..., help="Training mentions, one file or more: mentions.tsv, or mention||id."
-    ),
+    mentions: list[Path] = MENTIONS,
     concepts: Path = typer.Option(..., help="concepts.jsonl, the dictionary."),
     output: Path = typer.Option(..., help="pairs.tsv to write."),
-    aliases: Path | None = typer.Option(
-        None, help="Lines: an id, a tab, the id that it is an alias of."
-    ),
+    aliases: Path | None = ALIASES,
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """Example: python -m training finetune-pairs corpus/ncbi/train.tsv --concepts
@@ -136,12 +124,55 @@ def finetune_pairs_command(
     models/encoder --config training/configs/finetune_scientific.cfg
     """
     known = read_aliases(aliases) if aliases else {}
-    bar = tqdm(
-        read_concepts(concepts),
-        unit=" concepts",
-        disable=quiet or not sys.stderr.isatty(),
-    )
+    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
     counts = write_finetune_pairs(mentions, bar, output, known)
-    if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
-        msg.good(f"Wrote {output}")
+    print_counts(counts, output, quiet=quiet)
+
+
+def add_mentions(
+    concepts: Iterable[Concept],
+    mentions: dict[str, dict[str, str]],
+    aliases: dict[str, str],
+    counts: dict[str, int],
+) -> Iterator[Concept]:
+    """Add training mentions to the names of their concepts.
+
+    mentions (dict[str, dict[str, str]]): From `group_mentions`.
+    YIELDS (Concept): Each concept. New names follow its own and have neither language
+        nor source.
+    RAISES (SapbertError): At the end, if no id of a mention is in the vocabulary.
+    """
+    for concept in concepts:
+        own = {fold_text(alias) for alias in concept.aliases}
+        for cui in find_ids(concept, mentions, aliases):
+            counts["ids that the dictionary has"] += 1
+            for folded, text in mentions[cui].items():
+                if folded not in own:
+                    own.add(folded)
+                    concept.aliases.append(text)
+                    counts["names added"] += 1
+        counts["concepts"] += 1
+        yield concept
+    if not counts["ids that the dictionary has"]:
+        raise SapbertError(Errors.E619.format(mentions=counts["mentions"]))
+
+
+def add_mentions_command(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl."),
+    mentions: list[Path] = MENTIONS,
+    output: Path = typer.Option(..., help="concepts.jsonl to write."),
+    aliases: Path | None = ALIASES,
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """Some published results use such a vocabulary. Never add mentions of a test set.
+
+    Example: python -m training add-mentions corpus/ncbi/concepts.jsonl
+    corpus/ncbi/train.tsv --output corpus/ncbi/concepts-with-train.jsonl
+    """
+    counts: dict[str, int] = Counter()
+    known = read_aliases(aliases) if aliases else {}
+    golds = (gold for path in mentions for gold in read_mentions(path))
+    grouped = group_mentions(golds, known, counts)
+    bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
+    write_concepts(output, add_mentions(bar, grouped, known, counts))
+    print_counts(counts, output, quiet=quiet)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.corpora.composites import SEPARATOR, split_composite
+from training.corpora.mention_text import SEPARATOR, split_composite
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,7 @@ from training.corpora.composites import SEPARATOR, split_composite
             "benign and malignant tumors of the skin",
             ["benign tumors of the skin", "malignant tumors of the skin"],
         ),
-        (
-            "loss of memory and lack of sleep",
-            ["loss of memory", "lack of sleep"],
-        ),
+        ("loss of memory and lack of sleep", ["loss of memory", "lack of sleep"]),
         (
             "acute renal failure and hepatic failure",
             ["acute renal failure", "hepatic failure"],

@@ -1,15 +1,16 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.__main__ import app
-from training.data.finetune_pairs import write_finetune_pairs
+from training.data.training_mentions import write_finetune_pairs
 
 CONCEPTS = [
-    Concept("C1", ["Heart attack", "MI"], retired=["C8"]),
+    Concept("C1", ["Heart attack", "MI"], retired=["C8"], sources={"S": [0, 1]}),
     Concept("C2", ["Mitral insufficiency", "MI"]),
     Concept("C3", ["Fever"]),
 ]
@@ -20,9 +21,7 @@ def write_mentions(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_pair_mentions_has_every_other_name_of_the_concept(
-    tmp_path: Path,
-) -> None:
+def test_pair_mentions_has_every_other_name_of_the_concept(tmp_path: Path) -> None:
     mentions = write_mentions(
         tmp_path / "train.txt",
         "mi||C1",
@@ -88,3 +87,56 @@ def test_finetune_pairs_can_be_read_by_training(
         lowercase=True,
     )
     assert len(corpus) == 2
+
+
+LINES = [
+    "mi||C1",
+    "coronary  infarct||C8",
+    "Coronary infarct||C1",
+    "pyrexia||OLD",
+    "leak||C2",
+    "Leak||C3",
+    "both||C1+C2",
+    "nothing||C9",
+]
+
+
+@pytest.fixture
+def dictionary_file(tmp_path: Path) -> Path:
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, CONCEPTS)
+    return path
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, ["add-mentions", *map(str, arguments)])
+
+
+def test_add_mentions_appends_them_as_names(
+    dictionary_file: Path, tmp_path: Path
+) -> None:
+    mentions = write_mentions(tmp_path / "train.txt", *LINES)
+    aliases = tmp_path / "aliases.tsv"
+    aliases.write_text("OLD\tC3\n", "utf8")
+    output = tmp_path / "extended.jsonl"
+    result = run(dictionary_file, mentions, "--output", output, "--aliases", aliases)
+    assert result.exit_code == 0, result.output
+    concepts = list(read_concepts(output))
+    assert concepts[0].sources == {"S": [0, 1]}
+    names = {concept.cui: concept.aliases for concept in concepts}
+    assert names == {
+        "C1": ["Heart attack", "MI", "Coronary infarct"],
+        "C2": ["Mitral insufficiency", "MI", "leak"],
+        "C3": ["Fever", "pyrexia", "Leak"],
+    }
+
+
+def test_add_mentions_refuses_mentions_of_another_vocabulary(
+    dictionary_file: Path, tmp_path: Path
+) -> None:
+    other = write_mentions(tmp_path / "other.txt", "fever||D005334")
+    output = tmp_path / "extended.jsonl"
+    result = run(dictionary_file, other, "--output", output)
+    assert result.exit_code == 1
+    assert "E619" in result.output
+    assert not output.exists()

@@ -1,4 +1,4 @@
-"""Mentions of several concepts, "breast and ovarian cancer" → their parts."""
+"""The text of a mention: abbreviations → long forms, composites → their parts."""
 
 import re
 
@@ -8,6 +8,7 @@ SEPARATOR = re.compile(r",? (?:and/or|and|or) |, | ?/(?!or\b) ?", re.IGNORECASE)
 PREPOSITIONS = frozenset({"of", "in", "on", "to", "from", "with", "for", "at"})
 NUMBER = re.compile(r"\d+[a-z]?|[IVX]+[a-z]?|[a-z]", re.IGNORECASE)  # type 1, IIa, B
 PROPER_NAME = re.compile(r"[A-Z][a-z]+\S*")
+MOST_ROUNDS = 3  # long forms with short forms in them
 
 Words = list[str]
 Shared = tuple[Words, list[Words], Words]  # words before all items, items, words after
@@ -22,7 +23,6 @@ def find_preposition(words: Words) -> int:
 def share_after_preposition(items: list[Words], place: int) -> Shared:
     """Share the words before the first item: "cancer of the breast and ovary".
 
-    items (list[Words]): The items.
     place (int): Place of the preposition in the first item.
     RETURNS (Shared): The shared words, with "the", and the items, without "both".
     """
@@ -86,8 +86,6 @@ def split_composite(mention: str, count: int) -> list[str]:
        dystrophy".
     7. Otherwise the last word of the last, "breast and ovarian cancer".
 
-    mention (str): The mention.
-    count (int): Number of concepts.
     RETURNS (list[str]): As many parts; the mention alone if no split is possible.
     SOURCE: After D'Souza and Ng (2015), and Sung et al. (2020), appendix.
     """
@@ -101,3 +99,39 @@ def split_composite(mention: str, count: int) -> list[str]:
         " ".join([*begin, *item, *(end if item[-len(end) :] != end else [])])
         for item in rest
     ]
+
+
+def expand_abbreviations(
+    mention: str, long_forms: dict[str, str], *, within: tuple[str, ...] = ()
+) -> str:
+    """Replace short forms by long forms, also inside the long forms.
+
+    within (tuple[str, ...]): Short forms that are being expanded. They are not expanded
+        again, so the recursion ends.
+    RETURNS (str): With the long form of each token, or two, that equals a short form,
+        also around `/` and before commas. Single blanks.
+    """
+
+    def expand(token: str) -> str:
+        short = token.rstrip(",")
+        if short in within or short not in long_forms:
+            return token
+        inner = (*within, short)
+        long = expand_abbreviations(long_forms[short], long_forms, within=inner)
+        return long + token[len(short) :]
+
+    tokens = mention.split()
+    if len(within) >= MOST_ROUNDS:
+        return " ".join(tokens)
+    done: list[str] = []
+    while tokens:
+        for size in (2, 1):
+            token = " ".join(tokens[:size])
+            expanded = expand(token)
+            if expanded != token:
+                break
+        else:  # "DMD/BMD" can be a short form as a whole, which was tried first
+            expanded = "/".join(map(expand, token.split("/")))
+        done.append(expanded)
+        del tokens[:size]
+    return " ".join(done)

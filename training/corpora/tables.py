@@ -1,0 +1,197 @@
+"""Tables of mentions: TSV, XL-BEL, COMETA and AskAPatient."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy_sapbert.evaluation.gold_mentions import (
+    BARS,
+    looks_like_ids,
+    read_header,
+    split_row,
+)
+from spacy_sapbert.formats.gold import (
+    NOWHERE,
+    parse_offsets,
+    place_mention,
+    split_ids,
+)
+from spacy_sapbert.system.reading import read_lines
+from training.corpora.registry import GoldDocument, GoldSpan
+from training.errors import Errors, SapbertError, check_choice
+
+OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
+COMETA_LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
+ASKAPATIENT_SPLITS = ["train", "validation", "test"]
+
+
+def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are not blank."""
+    return ((number, line) for number, line in read_lines(path) if line.strip())
+
+
+def check_fields(
+    path: Path, number: int, fields: list[str], expected: int, separator: str = "tabs"
+) -> None:
+    """Raise a SapbertError if a line has another number of fields."""
+    if len(fields) != expected:
+        raise SapbertError(
+            Errors.E703.format(
+                path=path,
+                line=number,
+                expected=expected,
+                separator=separator,
+                got=len(fields),
+            )
+        )
+
+
+def make_span(
+    path: Path, number: int, mention: str, ids: str, place: tuple[int, int] = NOWHERE
+) -> GoldSpan:
+    """Return a mention without a type; an empty one raises a SapbertError."""
+    if not mention:
+        raise SapbertError(Errors.E704.format(path=path, line=number))
+    return GoldSpan(*place, "", mention, split_ids(ids), number)
+
+
+def read_tsv(
+    path: Path, *, bars_join_parts: bool = False, language: str | None = None
+) -> Iterator[GoldDocument]:
+    """Read the tables of `read_mentions`, with offsets and types if present.
+
+    path (Path): A table with a header that has at least `mention` and `ids`, or lines
+        `mention||id`; plain or `.gz`.
+    bars_join_parts (bool): See `split_ids`.
+    language (str | None): Only mentions that have it as `lang`; None = all.
+    YIELDS (GoldDocument): Consecutive lines with the same `doc`.
+    RAISES (SapbertError): With file and line, at the first bad line; if no mention has
+        the language.
+    """
+    columns: list[str] | None = None
+    document: GoldDocument | None = None
+    started = False
+    languages: set[str] = set()
+    for number, line in iter_lines(path):
+        if not started:
+            started, columns = True, read_header(path, number, line)
+            if columns:
+                continue
+        doc, mention, ids = split_row(path, number, line, columns)
+        row = dict(zip(columns, line.split("\t"), strict=True)) if columns else {}
+        languages.add(row.get("lang", ""))
+        if language is not None and row.get("lang") != language:
+            continue
+        place = parse_offsets(path, number, row.get("start", ""), row.get("end", ""))
+        parts = split_ids(ids, bars_join_parts=bars_join_parts)
+        if document is None or document.id != doc:
+            if document is not None:
+                yield document
+            document = GoldDocument(doc, "", [])
+        span = GoldSpan(*place, row.get("type", ""), mention, parts, number)
+        document.spans.append(span)
+    if document is not None:
+        yield document
+    elif language is not None:
+        known = ", ".join(sorted(languages - {""})) or "none"
+        raise SapbertError(
+            Errors.E724.format(path=path, language=language, known=known)
+        )
+
+
+def read_xlbel(path: Path) -> Iterator[GoldDocument]:
+    """Read lines `id||mention`, or `id||mention||context`, from Wikipedia.
+
+    path (Path): The file, plain or `.gz`. Several ids with `|` between them are
+        alternatives. In a context the mention is between `<tgt>` and `</tgt>`, which
+        are removed.
+    YIELDS (GoldDocument): Each line; its id is the number of the line.
+    RAISES (SapbertError): With file and line, at the first bad line.
+    SOURCE: Liu et al. (2021), Learning Domain-Specialised Representations for
+        Cross-Lingual Biomedical Entity Linking.
+    """
+    for number, line in iter_lines(path):
+        ids, *rest = line.split(BARS, 2)  # a context may have bars
+        if not rest or (looks_like_ids(rest[0]) and not looks_like_ids(ids)):
+            raise SapbertError(Errors.E715.format(path=path, line=number))
+        mention, text = rest[0].strip(), ""
+        span = make_span(path, number, mention, ids)
+        if len(rest) > 1:
+            context = rest[1]
+            before, _, marked = context.partition(OPEN)
+            inside, _, after = marked.partition(CLOSE)
+            if context.count(OPEN) != 1 or marked.count(CLOSE) != 1 or CLOSE in before:
+                raise SapbertError(Errors.E716.format(path=path, line=number))
+            text = before + inside + after
+            place = len(before), len(before) + len(inside)
+            start, end, _ = place_mention(path, number, text, place, mention)
+            span = span._replace(start=start, end=end)
+        yield GoldDocument(str(number), text, [span])
+
+
+def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]:
+    """Read terms of patients on Reddit from a file of a split of COMETA.
+
+    The file, e.g. `splits/stratified_general/dev.csv`, has tabs and quotes. Its
+    columns: an unnamed one, `ID`, `Term`, `General SNOMED ID`, `General SNOMED Label`,
+    `Specific SNOMED ID`, `Specific SNOMED Label` and `Example`. The example is not
+    read: the position of the term in it is not given.
+
+    level (str): "general" ids for the meaning of the term in any context, as in the
+        published results; "specific" ids for its meaning in the example.
+    YIELDS (GoldDocument): Each row, without text.
+    RAISES (SapbertError): With file and line, at the first bad row.
+    SOURCE: Basaldella et al. (2020).
+    """
+    check_choice("level", list(COMETA_LEVELS), level)
+    wanted = ["Term", COMETA_LEVELS[level]]
+    columns: list[str] = []
+    lines = (f"{line}\n" for _, line in read_lines(path))
+    rows = csv.reader(lines, delimiter="\t", strict=True)
+    while True:
+        number = rows.line_num + 1  # a row with quotes may have several lines
+        try:
+            row = next(rows, None)
+        except csv.Error:
+            raise SapbertError(Errors.E717.format(path=path, line=number)) from None
+        if row is None:
+            return
+        row = [field.strip() for field in row]
+        if not any(row):
+            continue
+        if not columns:
+            columns = row
+            if not set(wanted) <= set(columns):
+                raise SapbertError(
+                    Errors.E718.format(path=path, line=number, wanted=wanted)
+                )
+            continue
+        check_fields(path, number, row, len(columns))
+        fields = dict(zip(columns, row, strict=True))
+        term, ids = (fields[name] for name in wanted)
+        span = make_span(path, number, term, ids)
+        yield GoldDocument(fields.get("ID") or str(number), "", [span])
+
+
+def read_askapatient(
+    path: Path, *, fold: int = 0, split: str = "test"
+) -> Iterator[GoldDocument]:
+    """Read lines of an id, the name of the concept and a phrase of a patient.
+
+    path (Path): The folder with `AskAPatient.fold-0.train.txt` and the like, or one of
+        these files, with tabs. Ids are from SNOMED CT and AMT.
+    fold (int): 0 to 9; published results are the mean of all.
+    split (str): "train", "validation" or "test".
+    YIELDS (GoldDocument): Each line, without text; its id is the number of the line.
+    RAISES (SapbertError): If there is no such fold; with file and line, at the first
+        bad line.
+    SOURCE: Limsopatham and Collier (2016).
+    """
+    check_choice("fold", list(range(10)), fold)
+    check_choice("split", ASKAPATIENT_SPLITS, split)
+    file = path / f"AskAPatient.fold-{fold}.{split}.txt" if path.is_dir() else path
+    for number, line in iter_lines(file):
+        fields = [field.strip() for field in line.split("\t")]
+        check_fields(file, number, fields, 3)
+        ids, _, mention = fields
+        yield GoldDocument(str(number), "", [make_span(file, number, mention, ids)])
