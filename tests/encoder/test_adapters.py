@@ -275,12 +275,11 @@ def test_a_kb_of_an_encoder_with_an_adapter_links_and_moves(
     shutil.rmtree(base)
     shutil.rmtree(tmp_path / "encoder")
     kb = load_kb(tmp_path / "moved")
-    assert {"encoder/adapter.json", "encoder/adapter.safetensors"} < kb.manifest[
-        "files"
-    ].keys()
+    files = {"encoder/adapter.json", "encoder/adapter.safetensors"}
+    assert files < kb.manifest.files.keys()
     plain = load_kb(sample_kb)
-    assert kb.manifest["encoder"]["fingerprint"] != plain.meta["encoder"]["fingerprint"]
-    assert np.allclose(kb.encode(NAMES), vectors, atol=1e-6)
+    assert kb.manifest.encoder.fingerprint != plain.manifest.encoder.fingerprint
+    assert np.allclose(kb.embed(NAMES).vectors, vectors, atol=1e-6)
     for mention in ("fever", "aspirin"):
         best: Any = kb.link([mention])[0].candidates[0]
         assert best["alias"].lower() == mention
