@@ -22,7 +22,7 @@ import typer
 from tqdm import tqdm
 from wasabi import msg
 
-from benchmarks.common import machine_line, print_table
+from benchmarks.harness import machine_line, print_table
 from spacy_sapbert.encoder.engines.openvino_engine import FOLDER
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,

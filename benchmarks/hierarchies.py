@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from benchmarks.common import (
+from benchmarks.harness import (
     Step,
     format_call,
     format_commands,

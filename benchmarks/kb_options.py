@@ -12,7 +12,7 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from benchmarks.common import machine_line, print_table
+from benchmarks.harness import machine_line, print_table
 from spacy_sapbert.cli.kb import choose_settings
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.build import build_kb

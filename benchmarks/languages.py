@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from benchmarks.common import (
+from benchmarks.harness import (
     Step,
     format_call,
     format_commands,

@@ -37,7 +37,6 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from benchmarks.common import describe_machine, machine_line, print_table, run_cli
 from benchmarks.gold_docs import (
     choose_singles,
     describe_doc,
@@ -45,6 +44,7 @@ from benchmarks.gold_docs import (
     read_corpus,
     score_links,
 )
+from benchmarks.harness import describe_machine, machine_line, print_table, run_cli
 from benchmarks.linking_side import WARM_UP
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_aliases

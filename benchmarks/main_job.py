@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from benchmarks.common import machine_line, measure_process, run_cli
+from benchmarks.harness import machine_line, measure_process, run_cli
 from spacy_sapbert.kb.manifest import read_manifest
 from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.vocabularies.concepts import read_concepts

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from benchmarks.common import (
+from benchmarks.harness import (
     Step,
     describe_machine,
     format_call,

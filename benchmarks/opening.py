@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from wasabi import msg
 
-from benchmarks.common import machine_line, print_table
+from benchmarks.harness import machine_line, print_table
 
 MODULES_SHOWN = 5
 COMPONENTS: dict[str, list[str]] = {  # the packages whose entry points spaCy sees

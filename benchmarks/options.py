@@ -14,8 +14,8 @@ from spacy.tokens import Doc
 from tqdm import tqdm
 from wasabi import msg
 
-from benchmarks.common import describe_machine, make_app, markdown_table, run_cli
 from benchmarks.gold_docs import GOLD, read_golds
+from benchmarks.harness import describe_machine, make_app, markdown_table, run_cli
 from benchmarks.kb_options import measure_broader, measure_filters
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking

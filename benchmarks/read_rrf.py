@@ -17,7 +17,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from benchmarks.common import machine_line, print_table, run_cli
+from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.vocabularies.rrf import read_rrf
 from spacy_sapbert.vocabularies.rrf_tables import find_table
 

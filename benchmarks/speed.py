@@ -20,9 +20,9 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 from wasabi import msg
 
-from benchmarks.common import machine_line, make_app, print_table, read_memory, run_cli
 from benchmarks.engines import measure_engines
 from benchmarks.gold_docs import parse_config, read_corpus
+from benchmarks.harness import machine_line, make_app, print_table, read_memory, run_cli
 from benchmarks.opening import measure_opening
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats.registry import READERS

@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from tqdm import tqdm
 from wasabi import msg
 
-from benchmarks.common import (
+from benchmarks.harness import (
     machine_line,
     make_app,
     measure_process,

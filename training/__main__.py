@@ -9,12 +9,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
-from wasabi import msg
 
-from training.errors import SapbertError
-
-INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
+from spacy_sapbert.cli.app import ErrorReportingGroup
 
 
 class CommandInfo(NamedTuple):
@@ -103,8 +99,8 @@ COMMANDS = {
 }
 
 
-class LazyGroup(TyperGroup):
-    """Imports a command when it is called, and prints a `SapbertError` in one line."""
+class LazyGroup(ErrorReportingGroup):
+    """Imports a command when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -129,14 +125,6 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, info.help) for name, info in COMMANDS.items()])
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except SapbertError as error:
-            msg.fail(str(error), exits=1)
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(

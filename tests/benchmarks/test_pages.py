@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from benchmarks import hierarchies, languages, numbers
-from benchmarks.common import Step, run_step
+from benchmarks.harness import Step, run_step
 from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.gold_mentions import read_pairs
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings

@@ -12,6 +12,7 @@ import typer
 from transformers.utils import logging
 from wasabi import msg
 
+from spacy_sapbert.system.reading import check_file
 from training.trainer.batches import corpus_folders
 from training.trainer.checkpoints import read_settings
 from training.trainer.distributed import share_number, start_ranks, stop_ranks
@@ -49,6 +50,7 @@ def train_command(
     Example: torchrun --nproc-per-node 4 -m training train corpus/pairs.tsv
     models/encoder --training.batch_size 1024
     """
+    check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
     stop = Event()
     watch_supervisor(stop)
     if device == "auto":
