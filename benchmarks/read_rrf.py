@@ -18,7 +18,7 @@ import typer
 from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.vocabularies.rrf import read_rrf
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.rrf_tables import find_table
 
 WORDS = """acute chronic primary secondary congenital familial benign malignant left
@@ -76,7 +76,9 @@ def split_lines(path: Path) -> int:
 
 def count_concepts(path: Path, languages: list[str], cui_pattern: str) -> int:
     """Count the concepts that the reader finds; no languages = all."""
-    concepts = read_rrf(path, languages=languages, cui_pattern=cui_pattern)
+    concepts = read_vocabulary(
+        path, "rrf", languages=languages, cui_pattern=cui_pattern
+    )
     return sum(1 for _ in concepts)
 
 

@@ -55,6 +55,23 @@ class AttributeNames(NamedTuple):
 ATTRIBUTE_NAMES = AttributeNames()
 
 
+class LinkedCandidate(TypedDict, total=False):
+    """A candidate as the linker wrote it; older linkers lack some fields.
+
+    SOURCE: linking.candidates.Candidate.
+    """
+
+    cui: str
+    name: str
+    alias: str
+    score: float | None
+    rank: int
+    types: list[str]
+    codes: dict[str, list[str]]
+    tie: str | None
+    probability: float | None
+
+
 class LinkedEntity(TypedDict):
     """A linked entity as JSON.
 
@@ -62,7 +79,7 @@ class LinkedEntity(TypedDict):
     cui (str | None): The concept, if there is one.
     name (str | None), score (float | None), probability (float | None): Of the concept.
     types (list[str]), codes (dict[str, list[str]]): Of the concept; may be empty.
-    candidates (list[dict[str, Any]]): As the linker wrote them, best first.
+    candidates (list[LinkedCandidate]): Best first.
     note (str | None): See `AttributeNames`.
     """
 
@@ -76,15 +93,23 @@ class LinkedEntity(TypedDict):
     probability: float | None
     types: list[str]
     codes: dict[str, list[str]]
-    candidates: list[dict[str, Any]]
+    candidates: list[LinkedCandidate]
     note: str | None
 
 
-def plain_candidate(candidate: dict[str, Any]) -> dict[str, Any]:
+class LinkedDoc(NamedTuple):
+    """A linked document as the formats write it; entities are sorted by offset."""
+
+    id: Any
+    text: str
+    entities: list[LinkedEntity]
+
+
+def plain_candidate(candidate: LinkedCandidate) -> LinkedCandidate:
     """Return a candidate for JSON, which has no NaN: scores are floats or None."""
-    plain = {**candidate}
+    plain = candidate.copy()
     for key in ("score", "probability"):
-        if (value := plain.get(key)) is not None:
+        if (value := candidate.get(key)) is not None:
             plain[key] = float(value) if math.isfinite(value) else None
     return plain
 
@@ -144,21 +169,31 @@ def describe_entities(
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))
 
 
-def mention_rows(
+def describe_docs(
     docs: Iterable[NamedDoc],
     *,
-    spans_key: str | None,
-    names: AttributeNames,
-) -> Iterator[dict[str, Any]]:
-    """Yield the entities of all documents as rows with `COLUMNS`."""
-    for number, doc in docs:
-        for entity in describe_entities(doc, spans_key=spans_key, names=names):
-            yield {"id": str(number), **entity}
+    spans_key: str | None = None,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> Iterator[LinkedDoc]:
+    """Yield linked documents as the formats write them; see `describe_entities`."""
+    for id, doc in docs:
+        entities = describe_entities(doc, spans_key=spans_key, names=names)
+        yield LinkedDoc(id, doc.text, entities)
 
 
 def choose_columns(include_text: bool) -> list[str]:
     """Return `COLUMNS`, with or without the texts of the mentions."""
     return [name for name in COLUMNS if include_text or name != "text"]
+
+
+def mention_rows(
+    docs: Iterable[LinkedDoc], columns: Sequence[str]
+) -> Iterator[list[Any]]:
+    """Yield the values of columns for the entities of all documents."""
+    for doc in docs:
+        for entity in doc.entities:
+            fields: dict[str, Any] = {**entity, "id": str(doc.id)}
+            yield [fields[name] for name in columns]
 
 
 def blank_breaks(text: str) -> str:

@@ -32,6 +32,7 @@ class Report:
     notes (list[str]): What is missing because a file does not exist.
     progress (Callable[[str, int], None] | None): Called with the name of a file and how
         many more of its rows were read.
+    on_error (str): "fail", or "skip" to count invalid records and continue.
     """
 
     path: str = ""
@@ -44,12 +45,19 @@ class Report:
     counts: dict[str, int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     progress: Callable[[str, int], None] | None = None
+    on_error: str = "fail"
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""
         self.rows[file] += rows
         if self.progress is not None:
             self.progress(file, rows)
+
+    def skip(self, rule: str, error: SapbertError) -> None:
+        """Count an invalid record under a rule, or raise its error."""
+        if self.on_error == "fail":
+            raise error from None
+        self.dropped[rule] += 1
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types, in a fixed order."""
@@ -66,13 +74,6 @@ class Report:
         }
 
 
-def start_report(report: Report | None, path: Path, format: str) -> Report:
-    """Return the report, or a new one, with the path and format of the input."""
-    report = Report() if report is None else report
-    report.path, report.format = str(path), format
-    return report
-
-
 def clean_names(texts: Iterable[str], report: Report) -> list[str]:
     """Return the distinct names with a letter or digit, cleaned; count the others."""
     names = [clean_name(text) for text in texts]
@@ -86,14 +87,14 @@ def clean_names(texts: Iterable[str], report: Report) -> list[str]:
 
 def read_good_lines(
     path: Path,
-    *,
-    on_error: str,
     report: Report,
+    *,
+    blank: bool = False,
     blocks: Iterable[bytes] | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Read the lines of a file, plain or `.gz`, and count them.
+    """Read the lines of a file, plain or `.gz`, that are UTF-8, and count the others.
 
-    on_error (str): "fail", or "skip" to count lines that are not UTF-8 and continue.
+    blank (bool): Yield blank lines too; else they are counted as dropped.
     blocks (Iterable[bytes] | None): See `read_line_blocks`.
     YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
     RAISES (SapbertError): If the file is missing or truncated, or a line not UTF-8.
@@ -103,18 +104,19 @@ def read_good_lines(
         for number, line in enumerate(lines, first):
             try:
                 text = decode_line(line, path, number)
-            except SapbertError:
-                if on_error == "fail":
-                    raise
-                report.dropped["lines that are not UTF-8"] += 1
-            else:
+            except SapbertError as error:
+                report.skip("lines that are not UTF-8", error)
+                continue
+            if blank or text.strip():
                 yield number, text
+            else:
+                report.dropped["blank lines"] += 1
 
 
 def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:
     """Count the concepts that a reader yields.
 
-    RAISES (SapbertError): At the end, with the counts of each rule, if there were none.
+    RAISES (SapbertError): At the end, with the counts of each rule, if there are none.
     """
     counts = report.counts
     for concept in concepts:

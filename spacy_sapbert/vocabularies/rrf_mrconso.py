@@ -1,39 +1,28 @@
 """The concepts of MRCONSO: which rows are kept, and which name is preferred."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from .concepts import Concept, clean_name, has_letter_or_digit, move_places
+from .concepts import Concept, clean_name, has_letter_or_digit
 from .report import Report, check_known
-from .rrf_tables import check_utf8, display_path, split_rows
+from .rrf_tables import COLUMNS, Row, display_path, split_rows
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
-Rank = tuple[int, bool, bool, bool, int]  # the lowest rank is preferred
-NO_RANK: Rank = (0, False, False, False, 0)
+CUI, LAT, AUI, SAB, CODE, STR = map(
+    COLUMNS["MRCONSO"].index, ("CUI", "LAT", "AUI", "SAB", "CODE", "STR")
+)
 
 
-class RuleColumns(NamedTuple):
-    """The columns of MRCONSO that the filters and the rank use."""
-
-    language: str
-    source: str
-    term_type: str
-    suppress: str
-    term_status: str
-    string_type: str
-    is_preferred: str
-
-
-@dataclass(slots=True)
-class Filter:
+class Filter(NamedTuple):
     """A filter of rows by one column.
 
     rule (str): Description of the dropped rows.
-    column (str): The column, a field of `RuleColumns`.
+    column (str): The column of MRCONSO.
     values (Sequence[str]): Values of the column.
     keep (bool): Keep the rows with these values, or drop them.
     what (str): Name of the values in errors; empty if they need not occur.
@@ -46,10 +35,11 @@ class Filter:
     what: str = ""
 
 
-class RowRules(dict[tuple[str, ...], tuple[str, Rank]]):
-    """The rule that drops a row (or "") and the rank of its atom, by `RuleColumns`.
+class RowRules(dict[tuple[str, ...], tuple[str, int]]):
+    """The rule that drops a row (or ""), and its rank: the lowest is preferred.
 
-    Rows have few different keys, so each is computed once. A key is a plain tuple.
+    The key is the row's values of the columns that the filters and the rank use. Rows
+    have few different keys, so each is computed once.
 
     filters (Sequence[Filter]): The first that drops a row counts.
     languages (Sequence[str]), source_rank (Sequence[str]): See `read_rrf`.
@@ -66,21 +56,20 @@ class RowRules(dict[tuple[str, ...], tuple[str, Rank]]):
         order = [] if len(languages) == 1 else languages or ["ENG"]
         self.languages = {language: place for place, language in enumerate(order)}
         self.sources = {source: place for place, source in enumerate(source_rank)}
+        columns = {"TS", "STT", "ISPREF", *(each.column for each in filters)}
+        columns |= {"LAT"} if order else set()
+        columns |= {"SAB"} if source_rank else set()
+        self.columns = sorted(columns)
+        self.get_key = itemgetter(*map(COLUMNS["MRCONSO"].index, self.columns))
 
-    def __missing__(self, key: tuple[str, ...]) -> tuple[str, Rank]:
-        row = RuleColumns(*key)
-        drops = (
-            f.rule
-            for f in self.filters
-            if (getattr(row, f.column) in f.values) != f.keep
-        )
-        rank = (
-            self.languages.get(row.language, len(self.languages)),
-            row.term_status != "P",
-            row.string_type != "PF",
-            row.is_preferred != "Y",
-            self.sources.get(row.source, len(self.sources)),
-        )
+    def __missing__(self, key: tuple[str, ...]) -> tuple[str, int]:
+        row = dict(zip(self.columns, key, strict=True))
+        drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
+        rank = self.languages.get(row.get("LAT", ""), len(self.languages))
+        for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y")):
+            rank = 2 * rank + (row[column] != best)
+        others = len(self.sources)
+        rank = (others + 1) * rank + self.sources.get(row.get("SAB", ""), others)
         self[key] = next(drops, ""), rank
         return self[key]
 
@@ -88,85 +77,73 @@ class RowRules(dict[tuple[str, ...], tuple[str, Rank]]):
         """Check that the values of the filters occur in the rows."""
         for each in self.filters:
             if each.what:
-                known = {getattr(RuleColumns(*key), each.column) for key in self}
+                known = {key[self.columns.index(each.column)] for key in self}
                 check_known(each.what, each.values, sorted(known), path)
 
 
 def read_mrconso(
-    parts: list[Path],
-    rules: RowRules,
-    pattern: re.Pattern[str],
-    *,
-    on_error: str,
-    report: Report,
-) -> Iterator[tuple[Concept, list[str]]]:
+    parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
+) -> Iterator[tuple[Concept, list[Row]]]:
     """Read MRCONSO, and make concepts of the rows that the filters keep.
 
-    YIELDS (tuple[Concept, list[str]]): Each concept, and the ids (AUI) of its atoms.
+    YIELDS (tuple[Concept, list[Row]]): Each concept, and its rows.
     RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted;
         at the end, if a value of a filter is not in the file.
     """
     path = display_path(parts, "MRCONSO")
-    dropped = report.dropped
-    last, preferred, best = "", "", NO_RANK
-    places: dict[str, int] = {}  # of the names of the concept, in the order of the rows
-    languages: dict[str, list[int]] = {}
-    sources: dict[str, list[int]] = {}
-    codes: dict[str, list[str]] = {}
-    atoms: list[str] = []
-    rows = split_rows(parts, "MRCONSO", on_error=on_error, report=report)
-    for number, line, row in rows:
-        # fmt: off
-        (
-            cui, language, status, _, form, _, is_preferred, atom, _, _,
-            _, source, term_type, code, text, _, suppress, _, _,
-        ) = row
-        # fmt: on
-        # in the order of `RuleColumns`
-        rule, rank = rules[
-            language, source, term_type, suppress, status, form, is_preferred
-        ]
+    dropped, get_key = report.dropped, rules.get_key
+    last = ""
+    rows: list[Row] = []  # of the concept `last`
+    names: list[str] = []
+    ranks: list[int] = []
+    for number, error, row in split_rows(parts, "MRCONSO", report):
+        rule, rank = rules[get_key(row)]
         if rule:
             dropped[rule] += 1
             continue
-        if not line.isascii() and not check_utf8(line, number, path, on_error):
-            dropped["rows of MRCONSO that are not UTF-8"] += 1
+        if error is not None:
+            report.skip("rows of MRCONSO that are not UTF-8", error)
             continue
-        name = clean_name(text)
+        name = clean_name(row[STR])
         if not name[:1].isalnum() and not has_letter_or_digit(name):
             dropped["names without a letter or digit"] += 1
             continue
+        cui = row[CUI]
         if cui != last or not cui:
             if not cui or not pattern.fullmatch(cui):
-                if on_error == "fail":
-                    values = {"pattern": pattern.pattern, "cui": cui[:40]}
-                    raise SapbertError(
-                        Errors.E103.format(path=path, line=number, **values)
-                    )
-                dropped["rows with a malformed id"] += 1
+                values = {"path": path, "line": number, "cui": cui[:40]}
+                text = Errors.E103.format(pattern=pattern.pattern, **values)
+                report.skip("rows with a malformed id", SapbertError(text))
                 continue
             if cui < last:
-                values = {"cui": cui[:40], "last": last[:40]}
-                raise SapbertError(Errors.E104.format(path=path, line=number, **values))
-            if atoms:
-                yield (
-                    make_concept(
-                        last,
-                        preferred,
-                        places,
-                        languages,
-                        sources,
-                        codes,
-                        len(atoms),
-                        report,
-                    ),
-                    atoms,
-                )
-            last, best, preferred = cui, rank, name
-            places, languages, sources, codes, atoms = {}, {}, {}, {}, []
-        elif rank < best:
-            best, preferred = rank, name
-        place = places.setdefault(name, len(places))
+                values = {"path": path, "line": number, "cui": cui[:40]}
+                raise SapbertError(Errors.E104.format(last=last[:40], **values))
+            if rows:
+                yield make_concept(last, rows, names, ranks, report), rows
+            last, rows, names, ranks = cui, [], [], []
+        rows.append(row)
+        names.append(name)
+        ranks.append(rank)
+    if rows:
+        yield make_concept(last, rows, names, ranks, report), rows
+    rules.check(path)
+
+
+def make_concept(
+    cui: str, rows: list[Row], names: list[str], ranks: list[int], report: Report
+) -> Concept:
+    """Make a concept of its rows, and of the cleaned name and the rank of each."""
+    preferred = names[ranks.index(min(ranks))]
+    aliases = list(dict.fromkeys((preferred, *names)))
+    languages: dict[str, list[int]] = {}
+    sources: dict[str, list[int]] = {}
+    codes: dict[str, list[str]] = {}
+    places: Sequence[int] = range(len(rows))
+    if aliases != names:
+        where = {alias: place for place, alias in enumerate(aliases)}
+        places = [where[name] for name in names]
+    for place, row in zip(places, rows, strict=True):
+        language, source, code = row[LAT], row[SAB], row[CODE]
         if language in languages:
             languages[language].append(place)
         else:
@@ -180,48 +157,14 @@ def read_mrconso(
                 codes[source].append(code)
             else:
                 codes[source] = [code]
-        atoms.append(atom)
-    if atoms:
-        yield (
-            make_concept(
-                last, preferred, places, languages, sources, codes, len(atoms), report
-            ),
-            atoms,
-        )
-    rules.check(path)
-
-
-def make_concept(
-    cui: str,
-    preferred: str,
-    places: dict[str, int],
-    languages: dict[str, list[int]],
-    sources: dict[str, list[int]],
-    codes: dict[str, list[str]],
-    rows: int,
-    report: Report,
-) -> Concept:
-    """Make a concept of the columns of its rows.
-
-    preferred (str): The name that comes first.
-    places (dict[str, int]): The place of each name.
-    languages, sources (dict[str, list[int]]): Places of names.
-    codes (dict[str, list[str]]): Codes by source; may be repeated.
-    rows (int): How many rows there are; more than names if names are repeated.
-    report (Report): Counts the rows.
-    """
-    names = list(places)
-    first = places[preferred]
-    repeated = rows - len(names)
-    report.rows_kept += rows
-    report.dropped["repeated names"] += repeated
-    if first or repeated:
-        moved = [*range(1, first + 1), 0, *range(first + 1, len(names))]
-        names.insert(0, names.pop(first))
-        languages = move_places(languages, moved)
-        sources = move_places(sources, moved)
+    if aliases != names:
+        for grouped in (languages, sources):
+            for key, found in grouped.items():
+                grouped[key] = sorted(set(found))
     for source, found in codes.items():
         if len(found) > 1:
             codes[source] = list(dict.fromkeys(found))
-    # in the order of the fields; millions are made
-    return Concept(cui, names, [], codes, [], None, [], languages, sources)
+    report.rows_kept += len(rows)
+    report.dropped["repeated names"] += len(rows) - len(aliases)
+    # in the order of the fields: millions are made
+    return Concept(cui, aliases, [], codes, [], None, [], languages, sources)

@@ -13,6 +13,7 @@ bioc = pytest.importorskip("bioc", reason="bioc is not installed")
 from bioc import biocjson, biocxml  # noqa: E402
 
 from spacy_sapbert.errors import SapbertError  # noqa: E402
+from spacy_sapbert.formats.entities import describe_docs  # noqa: E402
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
 from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E402
 
@@ -45,7 +46,7 @@ def doc():
 
 def write(name, docs, **options):
     file = io.BytesIO()
-    load_writer(name)(docs, file, **options)
+    load_writer(name)(describe_docs(docs), file, **options)
     return file.getvalue().decode()
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.formats.csv import FORMULA, defuse, write_docs
+from spacy_sapbert.formats.entities import describe_docs
 
 NLP = spacy.blank("en")
 CANDIDATE = {
@@ -35,9 +36,9 @@ def doc():
     return doc
 
 
-def write(docs, **options):
+def write(docs, *, spans_key=None, **options):
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs, spans_key=spans_key), file, **options)
     return file.getvalue()
 
 

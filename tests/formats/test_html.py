@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.html import (
     concept_url,
     render_doc,
@@ -59,9 +60,9 @@ def doc():
     return doc
 
 
-def write(docs, **options):
+def write(docs, *, spans_key=None, **options):
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs, spans_key=spans_key), file, **options)
     return file.getvalue().decode()
 
 
@@ -83,9 +84,7 @@ def test_html_is_one_page_of_all_documents(doc):
 
 
 def test_html_entities_that_run_over_a_line_end_are_drawn_whole(doc):
-    file = io.BytesIO()
-    write_docs([(0, doc)], file)
-    page = file.getvalue().decode()
+    page = write([(0, doc)])
     style = page.partition("<style>")[2].partition("</style>")[0]
     rule = re.search(r"^mark \{(.*?)\}", style, re.DOTALL | re.MULTILINE).group(1)
     assert "box-decoration-break: clone;" in rule

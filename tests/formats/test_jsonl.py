@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 from spacy_sapbert.formats.jsonl import read_gold, write_docs
 
@@ -33,9 +34,9 @@ def doc():
     return doc
 
 
-def write(docs, **options):
+def write(docs, *, spans_key=None, **options):
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs, spans_key=spans_key), file, **options)
     return file.getvalue()
 
 

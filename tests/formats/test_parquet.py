@@ -7,7 +7,7 @@ from spacy.tokens import Span
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.formats.entities import COLUMNS
+from spacy_sapbert.formats.entities import COLUMNS, describe_docs
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -37,7 +37,7 @@ def doc():
 
 def write(docs, **options):
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs), file, **options)
     file.seek(0)
     return pq.ParquetFile(file)
 

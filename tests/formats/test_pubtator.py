@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.pubtator import read_gold, write_docs
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
@@ -210,7 +211,7 @@ def write_one(text: str, *places: tuple[int, int, str, str], number: Any = 7) ->
         for start, end, label, kb_id in places
     ]
     file = io.BytesIO()
-    write_docs([(number, doc)], file, spans_key="sc")
+    write_docs(describe_docs([(number, doc)], spans_key="sc"), file)
     return file.getvalue().decode()
 
 

@@ -4,6 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.table import WIDEST, shorten, write_docs
 
 NLP = spacy.blank("en")
@@ -24,7 +25,7 @@ def doc():
 
 def write(doc, **options):
     file = io.BytesIO()
-    write_docs([("note.txt", doc)], file, **options)
+    write_docs(describe_docs([("note.txt", doc)]), file, **options)
     return file.getvalue().decode()
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system.reading import LINE_BYTES
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf import read_rrf
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
@@ -74,7 +74,7 @@ def write_conso(folder: Path, *rows: str) -> Path:
 def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     """Read all of it, and the report."""
     report = Report()
-    return list(read_rrf(path, report=report, **options)), report
+    return list(read_vocabulary(path, "rrf", report=report, **options)), report
 
 
 def names_of(path: Path, **options: Any) -> dict[str, list[str]]:
@@ -842,9 +842,8 @@ def test_read_rrf_real_vocabulary_reads_to_its_counts(
     total = json.loads((data_folder / name / "counts.json").read_text("utf8"))["total"]
     concepts = rows = typed = parents = 0
     report = Report()
-    for concept in read_rrf(
-        data_folder / name, languages=(), cui_pattern=".+", report=report
-    ):
+    options: Any = {"languages": (), "cui_pattern": ".+", "report": report}
+    for concept in read_vocabulary(data_folder / name, "rrf", **options):
         concepts += 1
         rows += len(concept.aliases)
         typed += bool(concept.types)
