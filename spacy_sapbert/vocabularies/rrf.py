@@ -15,8 +15,8 @@ from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, Concept, clean_name
 from .merge import unite_names
 from .report import Report, check_known, compile_pattern
-from .rrf_mrconso import AUI, Filter, RowRules, read_mrconso
-from .rrf_tables import Fact, Row, find_table, make_look_up, read_facts, write_facts
+from .rrf_mrconso import Filter, RowRules, read_mrconso
+from .rrf_tables import Fact, find_table, make_look_up, read_facts, write_facts
 
 CUI_PATTERN = r"C\d{7}"
 
@@ -70,10 +70,10 @@ def read_rrf(
     rules = RowRules([each for each in filters if each.values], languages, source_rank)
     pattern = compile_pattern(cui_pattern)
     with open_temporary_db() as database:
-        facts = read_facts(
+        others = read_facts(
             path, source_rank=source_rank, suppressed=suppressed, report=report
         )
-        write_facts(database, facts)
+        write_facts(database, others)
         if trade_names and find_table(path, "MRREL"):
             # an additional pass over MRCONSO; its rows are not counted
             uncounted = Report(progress=report.progress, on_error=report.on_error)
@@ -86,9 +86,10 @@ def read_rrf(
             )
         )
         seen: set[str] = set()
-        for concept, rows in read_mrconso(parts, rules, pattern, report):
-            add_facts(concept, rows, look_up(concept.cui), report)
-            seen.update(concept.types)
+        for concept, atoms in read_mrconso(parts, rules, pattern, report):
+            if facts := look_up(concept.cui):
+                add_facts(concept, atoms, facts, report)
+                seen.update(concept.types)
             if has_types and not concept.types:
                 report.counts["concepts without a type"] += 1
             if types and not {*types} & {*concept.types}:
@@ -99,19 +100,17 @@ def read_rrf(
 
 
 def add_facts(
-    concept: Concept, rows: list[Row], facts: list[tuple[Any, ...]], report: Report
+    concept: Concept, atoms: list[str], facts: list[tuple[Any, ...]], report: Report
 ) -> None:
     """Add the facts of the other tables to a concept of MRCONSO.
 
     A definition belongs to an atom and is dropped with it, so that English concepts
     have no Czech definitions. The brands of a drug stay concepts of their own.
 
-    rows (list[Row]): Its rows in MRCONSO.
+    atoms (list[str]): The ids of its atoms.
     facts (list[tuple[Any, ...]]): Kind, value and atom of its `Fact`s.
     """
-    if not facts:
-        return
-    atoms = {"", *(row[AUI] for row in rows)}
+    kept = {"", *atoms}
     texts: list[str] = []
     brands: list[Concept] = []
     for kind, value, atom in facts:
@@ -119,7 +118,7 @@ def add_facts(
             brands.append(Concept("", **json.loads(value)))
         elif kind != "definitions":
             getattr(concept, kind).append(value)
-        elif atom in atoms:
+        elif atom in kept:
             texts.append(value)
         else:
             report.dropped["definitions of atoms that were left out"] += 1
@@ -133,12 +132,12 @@ def add_facts(
 
 
 def find_brand_names(
-    database: sqlite3.Connection, concepts: Iterator[tuple[Concept, list[Row]]]
+    database: sqlite3.Connection, concepts: Iterator[tuple[Concept, list[str]]]
 ) -> Iterator[Fact]:
     """Yield the names of each brand, with languages and sources, for its ingredients.
 
     database (sqlite3.Connection): With the facts of all tables.
-    concepts (Iterator[tuple[Concept, list[Row]]]): All concepts, sorted.
+    concepts (Iterator[tuple[Concept, list[str]]]): All concepts, sorted.
     """
     ingredients = make_look_up(
         database.execute(

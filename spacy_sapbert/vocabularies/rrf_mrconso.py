@@ -1,21 +1,21 @@
 """The concepts of MRCONSO: which rows are kept, and which name is preferred."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from .concepts import Concept, clean_name, has_letter_or_digit
+from ..system.reading import read_line_blocks
+from .concepts import Concept, clean_name, has_letter_or_digit, move_places
 from .report import Report, check_known
-from .rrf_tables import COLUMNS, Row, display_path, split_rows
+from .rrf_tables import COLUMNS, display_path, skip_row, utf8_error
 
+FIELDS = len(COLUMNS["MRCONSO"]) + 1  # with an empty one after the last bar
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
-CUI, LAT, AUI, SAB, CODE, STR = map(
-    COLUMNS["MRCONSO"].index, ("CUI", "LAT", "AUI", "SAB", "CODE", "STR")
-)
+# the columns that decide about rows, and those that do with some options
+KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
+MORE_KEY = ("SAB", "TTY")
 
 
 class Filter(NamedTuple):
@@ -38,8 +38,8 @@ class Filter(NamedTuple):
 class RowRules(dict[tuple[str, ...], tuple[str, int]]):
     """The rule that drops a row (or ""), and its rank: the lowest is preferred.
 
-    The key is the row's values of the columns that the filters and the rank use. Rows
-    have few different keys, so each is computed once.
+    The key has the values of `columns` in the row. Rows have few different keys, so
+    each is computed once.
 
     filters (Sequence[Filter]): The first that drops a row counts.
     languages (Sequence[str]), source_rank (Sequence[str]): See `read_rrf`.
@@ -56,16 +56,14 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
         order = [] if len(languages) == 1 else languages or ["ENG"]
         self.languages = {language: place for place, language in enumerate(order)}
         self.sources = {source: place for place, source in enumerate(source_rank)}
-        columns = {"TS", "STT", "ISPREF", *(each.column for each in filters)}
-        columns |= {"LAT"} if order else set()
-        columns |= {"SAB"} if source_rank else set()
-        self.columns = sorted(columns)
-        self.get_key = itemgetter(*map(COLUMNS["MRCONSO"].index, self.columns))
+        used = {each.column for each in filters}
+        self.has_more = bool(source_rank) or not used.isdisjoint(MORE_KEY)
+        self.columns = KEY + MORE_KEY if self.has_more else KEY
 
     def __missing__(self, key: tuple[str, ...]) -> tuple[str, int]:
         row = dict(zip(self.columns, key, strict=True))
         drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
-        rank = self.languages.get(row.get("LAT", ""), len(self.languages))
+        rank = self.languages.get(row["LAT"], len(self.languages))
         for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y")):
             rank = 2 * rank + (row[column] != best)
         others = len(self.sources)
@@ -83,88 +81,123 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
 
 def read_mrconso(
     parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
-) -> Iterator[tuple[Concept, list[Row]]]:
+) -> Iterator[tuple[Concept, list[str]]]:
     """Read MRCONSO, and make concepts of the rows that the filters keep.
 
-    YIELDS (tuple[Concept, list[Row]]): Each concept, and its rows.
+    A release has millions of rows, so the loop calls as few functions as possible.
+
+    YIELDS (tuple[Concept, list[str]]): Each concept, and the ids (AUI) of its atoms.
     RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted;
         at the end, if a value of a filter is not in the file.
     """
     path = display_path(parts, "MRCONSO")
-    dropped, get_key = report.dropped, rules.get_key
-    last = ""
-    rows: list[Row] = []  # of the concept `last`
-    names: list[str] = []
-    ranks: list[int] = []
-    for number, error, row in split_rows(parts, "MRCONSO", report):
-        rule, rank = rules[get_key(row)]
-        if rule:
-            dropped[rule] += 1
-            continue
-        if error is not None:
-            report.skip("rows of MRCONSO that are not UTF-8", error)
-            continue
-        name = clean_name(row[STR])
-        if not name[:1].isalnum() and not has_letter_or_digit(name):
-            dropped["names without a letter or digit"] += 1
-            continue
-        cui = row[CUI]
-        if cui != last or not cui:
-            if not cui or not pattern.fullmatch(cui):
-                values = {"path": path, "line": number, "cui": cui[:40]}
-                text = Errors.E103.format(pattern=pattern.pattern, **values)
-                report.skip("rows with a malformed id", SapbertError(text))
-                continue
-            if cui < last:
-                values = {"path": path, "line": number, "cui": cui[:40]}
-                raise SapbertError(Errors.E104.format(last=last[:40], **values))
-            if rows:
-                yield make_concept(last, rows, names, ranks, report), rows
-            last, rows, names, ranks = cui, [], [], []
-        rows.append(row)
-        names.append(name)
-        ranks.append(rank)
-    if rows:
-        yield make_concept(last, rows, names, ranks, report), rows
-    rules.check(path)
-
-
-def make_concept(
-    cui: str, rows: list[Row], names: list[str], ranks: list[int], report: Report
-) -> Concept:
-    """Make a concept of its rows, and of the cleaned name and the rank of each."""
-    preferred = names[ranks.index(min(ranks))]
-    aliases = list(dict.fromkeys((preferred, *names)))
+    dropped, has_more = report.dropped, rules.has_more
+    last, preferred, best = "", "", 0
+    atoms: list[str] = []  # of the concept `last`
+    places: dict[str, int] = {}  # of its names, in the order of the rows
     languages: dict[str, list[int]] = {}
     sources: dict[str, list[int]] = {}
     codes: dict[str, list[str]] = {}
-    places: Sequence[int] = range(len(rows))
-    if aliases != names:
-        where = {alias: place for place, alias in enumerate(aliases)}
-        places = [where[name] for name in names]
-    for place, row in zip(places, rows, strict=True):
-        language, source, code = row[LAT], row[SAB], row[CODE]
-        if language in languages:
-            languages[language].append(place)
-        else:
-            languages[language] = [place]
-        if source in sources:
-            sources[source].append(place)
-        else:
-            sources[source] = [place]
-        if code and code != NO_CODE:
-            if source in codes:
-                codes[source].append(code)
+    report.read(path.name, 0)
+    for first, lines in read_line_blocks(path, parts=parts):
+        report.read(path.name, len(lines))
+        for number, line in enumerate(lines, first):
+            error = None
+            try:
+                row = line.decode().split("|")
+            except UnicodeDecodeError as bad:
+                error = utf8_error(path, number, bad)
+                row = line.decode(errors="replace").split("|")
+            if len(row) != FIELDS or row[-1]:
+                skip_row("MRCONSO", path, number, row, report)
+                continue
+            # fmt: off
+            (
+                cui, language, status, _, form, _, is_preferred, atom, _, _,
+                _, source, term_type, code, name, _, suppress, _, _,
+            ) = row
+            # fmt: on
+            if has_more:
+                key: tuple[str, ...] = (
+                    language,
+                    suppress,
+                    status,
+                    form,
+                    is_preferred,
+                    source,
+                    term_type,
+                )
             else:
-                codes[source] = [code]
-    if aliases != names:
-        for grouped in (languages, sources):
-            for key, found in grouped.items():
-                grouped[key] = sorted(set(found))
-    for source, found in codes.items():
+                key = (language, suppress, status, form, is_preferred)
+            rule, rank = rules[key]
+            if rule:
+                dropped[rule] += 1
+                continue
+            if error is not None:
+                report.skip("rows of MRCONSO that are not UTF-8", error)
+                continue
+            name = name.strip()
+            if "  " in name or not name.isprintable():
+                name = clean_name(name)
+            if not name[:1].isalnum() and not has_letter_or_digit(name):
+                dropped["names without a letter or digit"] += 1
+                continue
+            if cui != last or not cui:
+                if not cui or not pattern.fullmatch(cui):
+                    values = {"line": number, "pattern": pattern.pattern}
+                    text = Errors.E103.format(path=path, cui=cui[:40], **values)
+                    report.skip("rows with a malformed id", SapbertError(text))
+                    continue
+                if cui < last:
+                    values = {"cui": cui[:40], "last": last[:40]}
+                    text = Errors.E104.format(path=path, line=number, **values)
+                    raise SapbertError(text)
+                if atoms:
+                    concept = Concept(
+                        last, [*places], [], codes, [], None, [], languages, sources
+                    )
+                    finish_concept(concept, places[preferred], len(atoms), report)
+                    yield concept, atoms
+                last, preferred, best = cui, name, rank
+                atoms, places, languages, sources, codes = [], {}, {}, {}, {}
+            elif rank < best:
+                preferred, best = name, rank
+            atoms.append(atom)
+            place = places.setdefault(name, len(places))
+            if language in languages:
+                languages[language].append(place)
+            else:
+                languages[language] = [place]
+            if source in sources:
+                sources[source].append(place)
+            else:
+                sources[source] = [place]
+            if code and code != NO_CODE:
+                if source in codes:
+                    codes[source].append(code)
+                else:
+                    codes[source] = [code]
+    if atoms:
+        concept = Concept(last, [*places], [], codes, [], None, [], languages, sources)
+        finish_concept(concept, places[preferred], len(atoms), report)
+        yield concept, atoms
+    rules.check(path)
+
+
+def finish_concept(concept: Concept, first: int, rows: int, report: Report) -> None:
+    """Move the preferred name to the first place, and remove what is repeated.
+
+    first (int): Place of the preferred name.
+    rows (int): Number of rows, of which some may have the same name.
+    """
+    names = concept.aliases
+    report.rows_kept += rows
+    if first or len(names) < rows:
+        report.dropped["repeated names"] += rows - len(names)
+        moved = [*range(1, first + 1), 0, *range(first + 1, len(names))]
+        names.insert(0, names.pop(first))
+        concept.languages = move_places(concept.languages, moved)
+        concept.sources = move_places(concept.sources, moved)
+    for source, found in concept.codes.items():
         if len(found) > 1:
-            codes[source] = list(dict.fromkeys(found))
-    report.rows_kept += len(rows)
-    report.dropped["repeated names"] += len(rows) - len(aliases)
-    # in the order of the fields: millions are made
-    return Concept(cui, aliases, [], codes, [], None, [], languages, sources)
+            concept.codes[source] = list(dict.fromkeys(found))

@@ -103,49 +103,49 @@ def display_path(parts: list[Path], table: str) -> Path:
     return parts[0].with_name(f"{table}.RRF.*{ending}")
 
 
-def split_rows(
-    parts: list[Path], table: str, report: Report
-) -> Iterator[tuple[int, SapbertError | None, Row]]:
-    """Split the rows of a table; lines of a split file are numbered through its parts.
+def skip_row(table: str, path: Path, number: int, row: Row, report: Report) -> None:
+    """Count a row with a wrong number of fields, or raise its error.
 
-    YIELDS (tuple[int, SapbertError | None, Row]): Line number, from 1; the error of a
-        line that is not UTF-8, which a filter may still drop; and the fields.
-    RAISES (SapbertError): With file and line, at the first row with a wrong number of
-        fields.
+    path (Path), number (int): File and line for the error.
+    """
+    if row == [""]:
+        report.dropped["blank lines"] += 1
+        return
+    expected, got = len(COLUMNS[table]), len(row) - 1
+    values = {"path": path, "line": number, "expected": expected, "got": got}
+    rule = f"rows of {table} with a wrong number of fields"
+    report.skip(rule, SapbertError(Errors.E102.format(**values)))
+
+
+def utf8_error(path: Path, number: int, error: UnicodeDecodeError) -> SapbertError:
+    """Return the error of a line that is not UTF-8."""
+    values = {"path": path, "line": number, "offset": error.start}
+    return SapbertError(Errors.E009.format(**values))
+
+
+def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
+    """Read the rows of a table; lines of a split file are numbered through its parts.
+
+    YIELDS (Row): The fields of each valid row.
+    RAISES (SapbertError): With file and line, at the first invalid row.
     """
     path = display_path(parts, table)
     columns = len(COLUMNS[table])
-    size = columns + 1
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
         for number, line in enumerate(lines, first):
-            error = None
+            row = line.decode(errors="replace").split("|")
+            if len(row) != columns + 1 or row[columns]:
+                skip_row(table, path, number, row, report)
+                continue
             try:
-                row = line.decode().split("|")
-            except UnicodeDecodeError as bad:
-                values = {"path": path, "line": number, "offset": bad.start}
-                error = SapbertError(Errors.E009.format(**values))
-                row = line.decode(errors="replace").split("|")
-            if len(row) == size and not row[columns]:
-                yield number, error, row
-            elif not line:
-                report.dropped["blank lines"] += 1
+                line.decode()
+            except UnicodeDecodeError as error:
+                rule = f"rows of {table} that are not UTF-8"
+                report.skip(rule, utf8_error(path, number, error))
             else:
-                values = {"path": path, "line": number, "expected": columns}
-                report.skip(
-                    f"rows of {table} with a wrong number of fields",
-                    SapbertError(Errors.E102.format(got=len(row) - 1, **values)),
-                )
-
-
-def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
-    """Read the valid rows of a table; see `split_rows`."""
-    for _, error, row in split_rows(parts, table, report):
-        if error is None:
-            yield row
-        else:
-            report.skip(f"rows of {table} that are not UTF-8", error)
+                yield row
 
 
 def read_facts(
