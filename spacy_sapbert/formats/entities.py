@@ -105,12 +105,18 @@ class LinkedDoc(NamedTuple):
     entities: list[LinkedEntity]
 
 
+def to_float(score: float | None) -> float | None:
+    """Return a score for JSON, which has no NaN."""
+    return float(score) if score is not None and math.isfinite(score) else None
+
+
 def plain_candidate(candidate: LinkedCandidate) -> LinkedCandidate:
-    """Return a candidate for JSON, which has no NaN: scores are floats or None."""
+    """Return a candidate for JSON."""
     plain = candidate.copy()
-    for key in ("score", "probability"):
-        if (value := candidate.get(key)) is not None:
-            plain[key] = float(value) if math.isfinite(value) else None
+    if "score" in plain:
+        plain["score"] = to_float(plain["score"])
+    if "probability" in plain:
+        plain["probability"] = to_float(plain["probability"])
     return plain
 
 
@@ -149,7 +155,8 @@ def describe_entities(
         candidates = [plain_candidate(candidate) for candidate in found or ()]
         # a Doc saved without user data has no custom attributes
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
-        chosen = next((c for c in candidates if c.get("cui") == cui), {})
+        same = (each for each in candidates if each.get("cui") == cui)
+        chosen = next(same, LinkedCandidate())
         described.append(
             {
                 "start": span.start_char,

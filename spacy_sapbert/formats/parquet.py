@@ -58,11 +58,12 @@ def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
 def to_batch(rows: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows of `mention_rows` in Arrow's compact form."""
     arrays = []
-    for field, values in zip(schema, zip(*rows, strict=True), strict=True):
+    for field, column in zip(schema, zip(*rows, strict=True), strict=True):
+        values = list(column)
         if field.name == "codes":
-            values = [to_pairs(codes) for codes in values]
+            values = [to_pairs(codes) for codes in column]
         elif field.name == "candidates":
-            values = [[to_arrow(each) for each in found] for found in values]
+            values = [[to_arrow(each) for each in found] for found in column]
         arrays.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -38,8 +38,6 @@ class Part(TypedDict):
     counts (dict[str, int]): From `WritePart`.
     """
 
-    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
-
     file: FileName
     documents: int
     bytes: int
@@ -55,8 +53,6 @@ class OutputState(TypedDict):
     finished (bool): Whether all documents are written.
     """
 
-    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
-
     version: Literal[1]
     command: dict[str, Any]
     suffix: FileName
@@ -64,7 +60,7 @@ class OutputState(TypedDict):
     finished: bool
 
 
-OUTPUT_STATE = TypeAdapter(OutputState)
+OUTPUT_STATE = TypeAdapter(OutputState, config=ConfigDict(strict=True))
 
 
 def part_name(number: int, suffix: str) -> str:

@@ -29,7 +29,9 @@ def read(path: Path, **options: Any) -> list[GoldSpan]:
     return [span for each in read_gold(path, **options) for span in each.spans]
 
 
-def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> None:
+def test_pubtator_title_and_abstract_are_joined_as_the_offsets_count(
+    tmp_path: Path,
+) -> None:
     path = write(
         tmp_path / "corpus.txt",
         "\n1|t|Fever in mice\n",
@@ -54,19 +56,21 @@ def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("ids", ["\t-1", "\t-", "\t", "", "\t-1\t"])
-def test_a_mention_may_have_no_id(tmp_path: Path, ids: str) -> None:
+def test_pubtator_a_mention_may_have_no_id(tmp_path: Path, ids: str) -> None:
     line = f"1\t0\t6\tBreast\tDisease{ids}\n"
     (span,) = read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line))
     assert span.parts == []
 
 
-def test_bars_join_parts_unless_told_otherwise(tmp_path: Path) -> None:
+def test_pubtator_bars_join_parts_unless_told_otherwise(tmp_path: Path) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, "+OMIM:3\n")
     assert read(path)[0].parts == [["D1"], ["D2"], ["OMIM:3"]]
     assert read(path, bars_join_parts=False)[0].parts == [["D1", "D2"], ["OMIM:3"]]
 
 
-def test_a_composite_is_split_where_its_parts_are_named(tmp_path: Path) -> None:
+def test_pubtator_a_composite_is_split_where_its_parts_are_named(
+    tmp_path: Path,
+) -> None:
     names = "\tBreast cancer|ovarian cancer\n"
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
     assert read(path, split_composites=True) == [
@@ -77,13 +81,15 @@ def test_a_composite_is_split_where_its_parts_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", ["\n", "\t\n", "\tone|two|three\n", "\tone|\n"])
-def test_a_composite_stays_whole_where_they_are_not(tmp_path: Path, names: str) -> None:
+def test_pubtator_a_composite_stays_whole_where_they_are_not(
+    tmp_path: Path, names: str
+) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
     (span,) = read(path, split_composites=True)
     assert (span.start, span.end, len(span.parts)) == (0, 25, 2)
 
 
-def test_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
+def test_pubtator_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
     line = "1\t26\t37\tIt hurts.  \tDisease\tD1\n"
     (span,) = read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line))
     assert (span.start, span.end, span.mention) == (26, 35, "It hurts.")
@@ -108,7 +114,7 @@ def test_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
         ("2|a|Breast", "E712"),
     ],
 )
-def test_a_bad_line_is_named_and_not_quoted(
+def test_pubtator_a_bad_line_is_named_and_not_quoted(
     tmp_path: Path, line: str, code: str
 ) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line, "\n")
@@ -118,7 +124,7 @@ def test_a_bad_line_is_named_and_not_quoted(
     assert "breast" not in str(error.value).lower()
 
 
-def test_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
+def test_pubtator_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
     mention = "1\t0\t6\tBreast\tDisease\tD1\n"
     path = write(tmp_path / "corpus.txt", TITLE, mention, ABSTRACT)
     with pytest.raises(SapbertError, match=r":3: .* without its title"):
@@ -164,7 +170,7 @@ def to_pubtator(documents: list[GoldDocument]) -> str:
 
 @given(random_documents())
 @settings(max_examples=60, deadline=None)
-def test_any_document_is_read_back(documents: list[GoldDocument]) -> None:
+def test_pubtator_any_document_is_read_back(documents: list[GoldDocument]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder) / "corpus.txt", to_pubtator(documents))
         assert list(read_gold(path)) == documents
@@ -174,7 +180,7 @@ def test_any_document_is_read_back(documents: list[GoldDocument]) -> None:
     ("corpus", "table", "documents", "mentions"),
     [("develop", "dev", 100, 787), ("train", "train", 593, 5145)],
 )
-def test_ncbi_disease_reads_as_its_table(
+def test_pubtator_ncbi_disease_reads_as_its_table(
     data_folder: Path, corpus: str, table: str, documents: int, mentions: int
 ) -> None:
     path = data_folder / "eval-text" / f"NCBI{corpus}set_corpus.txt.gz"
@@ -191,7 +197,9 @@ def test_ncbi_disease_reads_as_its_table(
 
 
 @pytest.mark.parametrize("split", ["Development", "Training"])
-def test_the_offsets_of_bc5cdr_give_its_mentions(data_folder: Path, split: str) -> None:
+def test_pubtator_the_offsets_of_bc5cdr_give_its_mentions(
+    data_folder: Path, split: str
+) -> None:
     path = data_folder / "eval-text" / f"CDR_{split}Set.PubTator.txt.gz"
     documents = list(read_gold(path))
     assert len(documents) == 500
@@ -215,7 +223,7 @@ def write_one(text: str, *places: tuple[int, int, str, str], number: Any = 7) ->
     return file.getvalue().decode()
 
 
-def test_a_text_is_written_as_title_and_abstract() -> None:
+def test_pubtator_a_text_is_written_as_title_and_abstract() -> None:
     mentions = [(0, 1, "Disease", "MESH:D005334"), (3, 4, "Animal", "NIL")]
     assert write_one("Fever in\nmice", *mentions) == (
         "7|t|Fever in\n7|a|mice\n"
@@ -223,13 +231,13 @@ def test_a_text_is_written_as_title_and_abstract() -> None:
     )
 
 
-def test_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
+def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
     doc = NLP("a\r\nb\tc\nd\u2028e")
     whole = write_one(doc.text, (0, len(doc), "L", "C1"))
     assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
 
 
-def test_what_pubtator_cannot_hold_is_counted_and_said() -> None:
+def test_pubtator_what_pubtator_cannot_hold_is_counted_and_said() -> None:
     doc = "x\n\ny"
     with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:
         text = write_one(doc, (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"), number="n|1\t2")
@@ -239,7 +247,7 @@ def test_what_pubtator_cannot_hold_is_counted_and_said() -> None:
         assert said in str(warning.message)
 
 
-def test_a_line_may_be_as_long_as_a_document(tmp_path: Path) -> None:
+def test_pubtator_a_line_may_be_as_long_as_a_document(tmp_path: Path) -> None:
     path = write(tmp_path / "long.txt", f"1|t|{'é' * 900_000}\n")
     (document,) = read_gold(path)
     assert len(document.text) == 900_000
