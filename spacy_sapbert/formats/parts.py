@@ -13,7 +13,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
@@ -24,8 +24,6 @@ STATE_FILE = "_state.json"
 
 # Writes documents to a file, and counts what it wrote.
 WritePart = Callable[[Iterator[Document], Any], dict[str, int]]
-
-
 FileName = Annotated[str, Field(pattern=r"^[^/\\]*$")]  # files of it are removed
 
 
@@ -60,7 +58,7 @@ class OutputState(TypedDict):
     finished: bool
 
 
-OUTPUT_STATE = TypeAdapter(OutputState, config=ConfigDict(strict=True))
+OUTPUT_STATE = TypeAdapter(OutputState)
 
 
 def part_name(number: int, suffix: str) -> str:
@@ -103,7 +101,7 @@ def read_state(folder: Path) -> OutputState | None:
             raise SapbertError(Errors.E561.format(path=folder))
         return None
     try:
-        return OUTPUT_STATE.validate_json(path.read_bytes())
+        return OUTPUT_STATE.validate_json(path.read_bytes(), strict=True)
     except (OSError, ValidationError):
         raise SapbertError(Errors.E562.format(path=path)) from None
 

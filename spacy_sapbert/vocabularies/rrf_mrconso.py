@@ -9,9 +9,8 @@ from ..errors import Errors, SapbertError
 from ..system.reading import read_line_blocks
 from .concepts import Concept, clean_name, has_letter_or_digit, move_places
 from .report import Report, check_known
-from .rrf_tables import COLUMNS, display_path, skip_row, utf8_error
+from .rrf_tables import COLUMNS, display_path, skip_bytes, skip_row
 
-FIELDS = len(COLUMNS["MRCONSO"]) + 1  # with an empty one after the last bar
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 # the columns that decide about rows, and those that do with some options
 KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
@@ -102,39 +101,24 @@ def read_mrconso(
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
         for number, line in enumerate(lines, first):
-            error = None
             try:
-                row = line.decode().split("|")
-            except UnicodeDecodeError as bad:
-                error = utf8_error(path, number, bad)
-                row = line.decode(errors="replace").split("|")
-            if len(row) != FIELDS or row[-1]:
-                skip_row("MRCONSO", path, number, row, report)
+                # fmt: off
+                (
+                    cui, language, status, _, form, _, is_preferred, atom, _, _,
+                    _, source, term_type, code, name, _, suppress, _, end,
+                ) = line.decode().split("|")
+                # fmt: on
+            except ValueError:
+                end = "another number of fields, or not UTF-8"
+            if end:
+                skip_line(line, path, number, rules, report)
                 continue
-            # fmt: off
-            (
-                cui, language, status, _, form, _, is_preferred, atom, _, _,
-                _, source, term_type, code, name, _, suppress, _, _,
-            ) = row
-            # fmt: on
+            key: tuple[str, ...] = (language, suppress, status, form, is_preferred)
             if has_more:
-                key: tuple[str, ...] = (
-                    language,
-                    suppress,
-                    status,
-                    form,
-                    is_preferred,
-                    source,
-                    term_type,
-                )
-            else:
-                key = (language, suppress, status, form, is_preferred)
+                key += (source, term_type)
             rule, rank = rules[key]
             if rule:
                 dropped[rule] += 1
-                continue
-            if error is not None:
-                report.skip("rows of MRCONSO that are not UTF-8", error)
                 continue
             name = name.strip()
             if "  " in name or not name.isprintable():
@@ -182,6 +166,27 @@ def read_mrconso(
         finish_concept(concept, places[preferred], len(atoms), report)
         yield concept, atoms
     rules.check(path)
+
+
+def skip_line(
+    line: bytes, path: Path, number: int, rules: RowRules, report: Report
+) -> None:
+    """Count an invalid line, or raise its error.
+
+    A line that is not UTF-8 is valid if a filter drops it.
+
+    path (Path), number (int): File and line for the error.
+    """
+    row = line.decode(errors="replace").split("|")
+    if len(row) != len(COLUMNS["MRCONSO"]) + 1 or row[-1]:
+        skip_row("MRCONSO", path, number, row, report)
+        return
+    fields = dict(zip(COLUMNS["MRCONSO"], row, strict=False))
+    rule, _ = rules[tuple(fields[column] for column in rules.columns)]
+    if rule:
+        report.dropped[rule] += 1
+    else:
+        skip_bytes("MRCONSO", path, number, line, report)
 
 
 def finish_concept(concept: Concept, first: int, rows: int, report: Report) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_line_blocks
+from ..system.reading import decode_line, read_line_blocks
 from .report import Report
 
 # fmt: off
@@ -117,10 +117,14 @@ def skip_row(table: str, path: Path, number: int, row: Row, report: Report) -> N
     report.skip(rule, SapbertError(Errors.E102.format(**values)))
 
 
-def utf8_error(path: Path, number: int, error: UnicodeDecodeError) -> SapbertError:
-    """Return the error of a line that is not UTF-8."""
-    values = {"path": path, "line": number, "offset": error.start}
-    return SapbertError(Errors.E009.format(**values))
+def skip_bytes(
+    table: str, path: Path, number: int, line: bytes, report: Report
+) -> None:
+    """Count a row that is not UTF-8, or raise its error; see `skip_row`."""
+    try:
+        decode_line(line, path, number)
+    except SapbertError as error:
+        report.skip(f"rows of {table} that are not UTF-8", error)
 
 
 def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
@@ -135,15 +139,14 @@ def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
         for number, line in enumerate(lines, first):
-            row = line.decode(errors="replace").split("|")
+            try:
+                row, is_utf8 = line.decode().split("|"), True
+            except UnicodeDecodeError:
+                row, is_utf8 = line.decode(errors="replace").split("|"), False
             if len(row) != columns + 1 or row[columns]:
                 skip_row(table, path, number, row, report)
-                continue
-            try:
-                line.decode()
-            except UnicodeDecodeError as error:
-                rule = f"rows of {table} that are not UTF-8"
-                report.skip(rule, utf8_error(path, number, error))
+            elif not is_utf8:
+                skip_bytes(table, path, number, line, report)
             else:
                 yield row
 

@@ -80,12 +80,6 @@ def test_csv_without_text_has_no_column_for_it(doc: Doc) -> None:
     assert "today" not in data
 
 
-def test_csv_the_file_stays_open() -> None:
-    file = io.BytesIO()
-    write_docs([], file)
-    file.write(b"more")
-
-
 @pytest.mark.parametrize(
     "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "'=1", "''-"]
 )

@@ -15,7 +15,6 @@ from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.html import (
     concept_url,
     render_doc,
-    stack_entities,
     write_docs,
 )
 
@@ -86,15 +85,6 @@ def test_html_is_one_page_of_all_documents(doc: Doc) -> None:
     assert page.tags.count("figure") == 2
 
 
-def test_html_entities_that_run_over_a_line_end_are_drawn_whole(doc: Doc) -> None:
-    page = write([(0, doc)])
-    style = page.partition("<style>")[2].partition("</style>")[0]
-    rule = re.search(r"^mark \{(.*?)\}", style, re.DOTALL | re.MULTILINE).group(1)
-    assert "box-decoration-break: clone;" in rule
-    assert "overflow-wrap: anywhere;" in rule
-    assert 'name="viewport"' in page
-
-
 def test_html_loads_nothing_from_outside(doc: Doc) -> None:
     markup = write([("n1", doc)])
     assert not {"script", "link", "img", "iframe"} & set(Page(markup).tags)
@@ -127,12 +117,6 @@ def test_html_entities_that_overlap_are_all_named_and_the_text_is_there_once() -
     assert page.tags.count("mark") == 1
     assert re.findall(r"C\d", page.text) == ["C2", "C4", "C1", "C3"]
     assert page.text.count("acute heart attack") == 1
-
-
-def test_html_stacks_have_the_longest_first() -> None:
-    entities = [entity(4, 6), entity(0, 2), entity(1, 5), entity(8, 9)]
-    places = [[(e["start"], e["end"]) for e in s] for s in stack_entities(entities)]
-    assert places == [[(1, 5), (0, 2), (4, 6)], [(8, 9)]]
 
 
 @given(st.text(), st.lists(st.tuples(st.integers(0, 20), st.integers(1, 5))))
@@ -184,7 +168,3 @@ def test_html_addresses_are_a_setting_and_quoted() -> None:
 def test_html_without_text_is_an_error(doc: Doc) -> None:
     with pytest.raises(SapbertError, match="E503"):
         write([("n1", doc)], include_text=False)
-
-
-def test_html_of_no_documents_is_a_page() -> None:
-    assert Page(write([])).tags.count("body") == 1

@@ -63,16 +63,6 @@ def test_jsonl_without_text_no_mention_is_written(doc: Doc) -> None:
     assert [(e["start"], e["end"]) for e in data["entities"]] == [(5, 12), (13, 14)]
 
 
-def test_jsonl_writes_a_span_group(doc: Doc) -> None:
-    doc.spans["sc"] = [doc[0:2], doc[1:2]]
-    data = json.loads(write([(0, doc)], spans_key="sc"))
-    assert [(e["start"], e["end"]) for e in data["entities"]] == [(0, 12), (5, 12)]
-
-
-def test_jsonl_of_no_documents_is_empty() -> None:
-    assert write([]) == b""
-
-
 @given(st.lists(st.text(st.characters(codec="utf8")), max_size=4))
 def test_jsonl_every_document_stays_a_line_with_true_offsets(texts: list[str]) -> None:
     docs = []

@@ -1,12 +1,9 @@
 import io
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
@@ -17,7 +14,6 @@ from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 TITLE = "1|t|Breast and ovarian cancer\n"
 ABSTRACT = "1|a|It hurts.\n"
 COMPOSITE = "1\t0\t25\tBreast and ovarian cancer\tDisease\tD1|D2"
-NO_ENDS = st.characters(codec="utf8", exclude_characters="\r\n")
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -129,51 +125,6 @@ def test_pubtator_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, mention, ABSTRACT)
     with pytest.raises(SapbertError, match=r":3: .* without its title"):
         read(path)
-
-
-@st.composite
-def random_documents(draw: st.DrawFn) -> list[GoldDocument]:
-    documents = []
-    line = 1
-    for number in range(draw(st.integers(1, 3))):
-        title, abstract = (draw(st.text(NO_ENDS, max_size=30)) for _ in range(2))
-        text = f"{title}\n{abstract}"
-        line += 2
-        spans = []
-        places: list[tuple[int, int]] = draw(
-            st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=4)
-        )
-        for start, end in places:
-            mention = text[start:end]
-            if mention and mention == mention.strip() and not set(mention) & {*"\t\n"}:
-                parts = draw(st.sampled_from([[], [["D1"]], [["D1"], ["OMIM:2"]]]))
-                spans.append(GoldSpan(start, end, "T047", mention, parts, line))
-                line += 1
-        spans = [span._replace(end=span.start + len(span.mention)) for span in spans]
-        documents.append(GoldDocument(str(number), text, spans))
-        line += 1
-    return documents
-
-
-def to_pubtator(documents: list[GoldDocument]) -> str:
-    blocks = []
-    for doc in documents:
-        title, _, abstract = doc.text.partition("\n")
-        lines = [f"{doc.id}|t|{title}", f"{doc.id}|a|{abstract}"]
-        for span in doc.spans:
-            ids = "+".join(part[0] for part in span.parts) or "-"
-            fields = (doc.id, str(span.start), str(span.end), span.mention, span.type)
-            lines.append("\t".join((*fields, ids)))
-        blocks.append("\n".join(lines) + "\n")
-    return "\n".join(blocks)
-
-
-@given(random_documents())
-@settings(max_examples=60, deadline=None)
-def test_pubtator_any_document_is_read_back(documents: list[GoldDocument]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder) / "corpus.txt", to_pubtator(documents))
-        assert list(read_gold(path)) == documents
 
 
 @pytest.mark.parametrize(

@@ -42,16 +42,6 @@ def test_unite_vocabularies_prefers_the_first_name_and_definition() -> None:
     )
 
 
-def test_unite_vocabularies_keeps_languages_and_sources() -> None:
-    both = {"languages": {"ENG": [0, 1]}, "sources": {"S": [0], "T": [1]}}
-    one = Concept("A", ["x", "y"], **both)
-    two = Concept("A", ["z", "y", "x"], languages={"FIN": [0, 2]}, sources={"S": [1]})
-    (united,) = unite_vocabularies([[one], [two], [Concept("A", ["y", "w"])]])
-    assert united.aliases == ["x", "y", "z", "w"]
-    assert united.languages == {"ENG": [0, 1], "FIN": [0, 2]}
-    assert united.sources == {"S": [0, 1], "T": [1]}
-
-
 @given(st.lists(CONCEPTS, min_size=1, max_size=4))
 def test_unite_vocabularies_merges_languages_and_sources_of_any_names(
     concepts: list[Concept],

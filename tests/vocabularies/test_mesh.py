@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.mesh import RECORD_BYTES
-from spacy_sapbert.vocabularies.registry import read_vocabularies, read_vocabulary
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 HEAD = """<?xml version="1.0"?>
@@ -365,24 +365,6 @@ def test_read_mesh_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -
         write(tmp_path, as_xml(record("D1", "-")))
     )
     assert fail(write(tmp_path, as_xml(""))).startswith("[E106]")
-
-
-def test_read_mesh_options_of_ontologies_leave_mesh_as_it_is(tmp_path: Path) -> None:
-    obo = tmp_path / "doid.obo"
-    obo.write_text(
-        "[Term]\nid: DOID:9352\nname: type 2 diabetes\nxref: UMLS_CUI:C0011860\n"
-    )
-    mesh = write(tmp_path, as_xml(DESCRIPTORS))
-    concepts = list(read_vocabularies([obo, mesh], ids="xref"))
-    assert [concept.cui for concept in concepts] == [
-        "C0011860",
-        "MESH:D003920",
-        "MESH:D003924",
-        "MESH:D008297",
-    ]
-    assert concepts[2] == DIABETES
-    with pytest.raises(SapbertError, match="E113.*`--ids`"):
-        read_vocabularies([mesh], ids="xref")
 
 
 CHARACTERS = st.characters(

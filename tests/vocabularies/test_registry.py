@@ -261,6 +261,8 @@ def test_read_vocabulary_any_damage_gives_concepts_or_a_sapbert_error(
         where = int(place * len(data))
         data = data[:where] + "".join(texts).encode() + extra + data[where:]
         path.write_bytes(data)
+        for table in ("MRSTY", "MRREL") if format == "rrf" else ():
+            path.with_name(f"{table}.RRF").write_bytes(data)
         with suppress(SapbertError):
             concepts, report = read(path, format, on_error=on_error)
             assert report.concepts == len(concepts) > 0

@@ -1,7 +1,6 @@
 import gzip
 import json
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +116,6 @@ def test_read_rrf_odd_characters_stay_inside_a_name(tmp_path: Path, name: str) -
 def test_read_rrf_white_space_in_a_name_becomes_one_space(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, " a \t b\u2028c\u0085d\u00a0e\rf "))
     assert names_of(tmp_path) == {HEART: ["a b c d e f"]}
-
-
-def test_read_rrf_concept_longer_than_a_block_stays_one(tmp_path: Path) -> None:
-    names = [f"Heart {number} {'x' * 100}" for number in range(6000)]
-    rows = [atom(HEART, name) for name in names]
-    write_conso(tmp_path, *rows, atom(FEVER, "Fever"))
-    assert names_of(tmp_path) == {HEART: names, FEVER: ["Fever"]}
 
 
 @pytest.mark.parametrize("folder", ["", "META"])
@@ -538,12 +530,6 @@ def test_read_rrf_pattern_that_is_invalid_is_an_error(tmp_path: Path) -> None:
 
 NAMES = st.text(st.characters(exclude_characters="|\n", exclude_categories=["Cs"]))
 # what cuts fields and lines, and halves of characters, between anything
-PIECES = st.one_of(
-    st.sampled_from([b"|", b"\n", b"\r\n", b"\xff", b"\xc3", b"\0", b"\xe2\x80\xa8"]),
-    st.builds(lambda name: f"{atom(HEART, name)}\n".encode(), NAMES),
-    st.builds(lambda name: f"{atom(FEVER, name)}\n".encode(), NAMES),
-    st.binary(max_size=20),
-)
 
 
 @settings(max_examples=50, deadline=None)
@@ -565,20 +551,6 @@ def test_read_rrf_any_names_are_read_unchanged(concepts: list[list[str]]) -> Non
             assert names_of(path) == expected
         else:
             assert "[E106]" in fail(path)
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(PIECES, max_size=8), st.sampled_from(["fail", "skip"]))
-def test_read_rrf_any_bytes_gives_concepts_or_a_sapbert_error(
-    pieces: list[bytes], on_error: str
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        for table in ("MRCONSO", "MRSTY", "MRREL"):
-            (Path(folder) / f"{table}.RRF").write_bytes(b"".join(pieces))
-        with suppress(SapbertError):
-            concepts, _ = read(Path(folder), on_error=on_error, cui_pattern=".*")
-            assert concepts
-            assert all(concept.aliases for concept in concepts)
 
 
 # --- real files ---
