@@ -18,14 +18,13 @@ from ..linking.candidates import Entry
 from ..linking.surface_forms import name_form
 from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
-from .error_causes import CAUSES, PLAIN_CAUSES, ConceptInfo, FindInfo, classify_error
+from .error_causes import CAUSES, ConceptInfo, FindInfo, classify_error
 from .gold_mentions import GoldMention, group_aliases, make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
 ENDINGS = (".jsonl", ".html")
 TOLERANCE = 2e-6  # by which rounded scores of one row may differ
-STEPS = 3  # the longest distance in the hierarchy
 NOTICE = (
     "This page has texts of mentions from the corpus and names of the knowledge base. "
     "Store and share it only as you may store and share these."
@@ -125,25 +124,25 @@ def find_errors(
     k = settings.ks[-1]
     info, resolve = info_finder(kb, aliases), make_resolver(kb_lookup(kb), aliases)
 
+    rankings = {text: list_concepts(found) for text, found in answers.items()}
+
     @cache  # corpora repeat mentions
     def classify(mention: str, parts: Any, nearest: frozenset[str]) -> str | None:
-        ranking = list_concepts(answers[mention])
-        return classify_error(
-            mention, parts, ranking, info, k=k, steps=STEPS, nearest=nearest
-        )
+        ranking = rankings[mention]
+        return classify_error(mention, parts, ranking, info, k=k, nearest=nearest)
 
-    wrong: list[tuple[str, GoldMention, Any, str]] = []
+    wrong: list[tuple[str, GoldMention, Any]] = []
     for file, gold in golds:
         parts = tuple(combine_parts(resolve(gold), settings.composite))
-        if cause := classify(gold.mention, parts, frozenset()):
-            wrong.append((file, gold, parts, cause))
-    open_mentions = {gold.mention for _, gold, _, c in wrong if c not in PLAIN_CAUSES}
-    scores = {mention: answers[mention][0].score for mention in sorted(open_mentions)}
+        if classify(gold.mention, parts, frozenset()):
+            wrong.append((file, gold, parts))
+    texts = sorted({gold.mention for _, gold, _ in wrong})
+    scores = {text: answers[text][0].score for text in texts if answers[text]}
     missed = find_missed_concepts(kb, scores, aliases)
     errors: list[LinkingError] = []
-    for file, gold, parts, cause in wrong:
-        if cause not in PLAIN_CAUSES and gold.mention in missed:
-            cause = classify(gold.mention, parts, missed[gold.mention]) or cause
+    for file, gold, parts in wrong:
+        nearest = missed.get(gold.mention, frozenset())
+        cause = classify(gold.mention, parts, nearest) or ""
         right = frozenset().union(*parts)
         listed = describe_answers(kb, answers[gold.mention], right, aliases, k)
         rank = next((answer["rank"] for answer in listed if answer["right"]), None)
@@ -165,27 +164,20 @@ def describe_answers(
     k: int,
 ) -> list[dict[str, Any]]:
     """Return the k best concepts and the first right one, as candidates are written."""
-    described: list[dict[str, Any]] = []
     best = {answer.cui: answer for answer in reversed(answers)}
-    missing = True
-    for rank, (_, cui) in enumerate(list_concepts(answers), 1):
-        if rank > k and not (missing and cui in right):
-            continue
-        missing = missing and cui not in right
-        # A row may have several names of a concept; the linker shows the first one.
-        row = best[cui].row
-        entry = min(
-            (
-                entry
-                for entry in kb.entries([row]).get(row, ())
-                if aliases.get(entry.cui, entry.cui) == cui
-            ),
-            key=lambda entry: (not entry.preferred, entry.cui, entry.alias),
-            default=Entry(row, cui, "", "(training mention)", False),
-        )
-        shown = {"cui": entry.cui, "name": entry.name, "alias": entry.alias}
-        score = {"score": best[cui].score, "right": cui in right}
-        described.append({"rank": rank, **shown, **score})
+    ranking = [cui for _, cui in list_concepts(answers)]
+    first = next((rank for rank, cui in enumerate(ranking) if cui in right), 0)
+    described: list[dict[str, Any]] = []
+    for rank in sorted({*range(min(k, len(ranking))), *([first] if ranking else [])}):
+        row, cui, score = best[ranking[rank]]
+        entries = kb.entries([row]).get(row, ())
+        own = [each for each in entries if aliases.get(each.cui, each.cui) == cui]
+        # The linker shows the first one, too, of several names in a row.
+        own.sort(key=lambda each: (not each.preferred, each.cui, each.alias))
+        shown = own[0] if own else Entry(row, cui, "", "(training mention)", False)
+        names = {"cui": shown.cui, "name": shown.name, "alias": shown.alias}
+        case = {"score": score, "right": cui in right}
+        described.append({"rank": rank + 1, **names, **case})
     return described
 
 
@@ -196,12 +188,11 @@ def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
 
 
 def check_errors_path(path: Path) -> None:
-    """Check that errors can be written to such a file."""
+    """Raise an error if errors cannot be written to such a file."""
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
-        raise SapbertError(
-            Errors.E580.format(option="--errors", known=known, path=path)
-        )
+        what = {"option": "--errors", "known": known, "path": path}
+        raise SapbertError(Errors.E580.format(**what))
 
 
 def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
