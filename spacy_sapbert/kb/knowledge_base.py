@@ -262,7 +262,7 @@ class KnowledgeBase:
         calibration = self.manifest.calibration
         if calibration is None or options.fusion is not None:
             return None
-        return score_probability(calibration.logistic, score)
+        return float(score_probability(calibration.logistic, score))
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
