@@ -1,8 +1,8 @@
 """The wording and the code of every error and warning.
 
 Each text has the form *Expected X, but got Y.*, then how to put it right, with the
-command or the setting in backticks. No text ever holds what a document or a mention
-says: lines, offsets and counts are named instead.
+command or the setting in backticks. No message has the text of a
+document or a mention; it has lines, offsets and counts instead.
 
 Codes: E0xx files and folders, E1xx vocabularies and concepts, E2xx encoder, E3xx
 knowledge base and index, E4xx component, E5xx commands, E6xx training, E7xx evaluation.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class SapbertError(ValueError):
-    """What goes wrong through input, settings or files; the message says the fix."""
+    """An error of input, settings or files; the message has the fix."""
 
 
 class _WithCodes(type):
@@ -301,7 +301,7 @@ class Errors(metaclass=_WithCodes):
     )
     E319 = (
         "Expected the index to find the rows of its own vectors, but it found {found} "
-        "of {asked}. Build the knowledge base again, with a larger `ef` or `M`."
+        "of {total}. Build the knowledge base again, with a larger `ef` or `M`."
     )
     E320 = (
         "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
@@ -695,7 +695,7 @@ class Warnings(metaclass=_WithCodes):
 
     W520 = (
         "Expected documents that {format} can hold as they are, but: {losses}. Choose "
-        "another format to lose nothing; docs/formats.md says what each holds."
+        "another format to lose nothing; docs/formats.md describes each format."
     )
     W530 = (
         "{path}: Expected mentions of whole tokens, one at a place, but of {mentions} "

@@ -172,8 +172,8 @@ def explain(
     from ..evaluation.regression_cases import Case, place_mention
     from ..pipeline.running import complete_pipeline, load_pipeline
 
-    def fail(wanted: str, got: str) -> SapbertError:
-        return SapbertError(Errors.E540.format(expected=wanted, got=got))
+    def fail(what: str, got: str) -> SapbertError:
+        return SapbertError(Errors.E540.format(expected=what, got=got))
 
     mention, text, start = place_mention(mention, context, fail)
     case = Case(Path("--context"), 1, text, start, mention, (), label, None)
