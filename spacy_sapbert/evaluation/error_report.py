@@ -4,11 +4,12 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,13 +39,26 @@ th, td { border: 1px solid #c9c9c9; padding: 0.2rem 0.6rem; text-align: left;
 """
 
 
-class LinkingError(NamedTuple):
+@dataclass(frozen=True)
+class ScoredAnswer:
+    """An answer to a mention, with its rank and whether it is right."""
+
+    rank: int
+    cui: str
+    name: str
+    alias: str
+    score: float
+    right: bool
+
+
+@dataclass(frozen=True)
+class LinkingError:
     """A gold mention whose first answer is wrong: one line of errors.jsonl.
 
     gold (list[list[str]]): For each part the ids of its concepts, or else those given.
     gold_names (list[str]): The preferred names of these concepts.
     rank (int | None): Rank of the first right answer.
-    answers (list[dict[str, Any]]): The first k and the first right one.
+    answers (list[ScoredAnswer]): The first k and the first right one.
     """
 
     file: str
@@ -54,7 +68,7 @@ class LinkingError(NamedTuple):
     gold: list[list[str]]
     gold_names: list[str]
     rank: int | None
-    answers: list[dict[str, Any]]
+    answers: list[ScoredAnswer]
 
 
 def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
@@ -145,7 +159,7 @@ def find_errors(
         cause = classify(gold.mention, parts, nearest) or ""
         right = frozenset().union(*parts)
         listed = describe_answers(kb, answers[gold.mention], right, aliases, k)
-        rank = next((answer["rank"] for answer in listed if answer["right"]), None)
+        rank = next((answer.rank for answer in listed if answer.right), None)
         ids = [
             sorted({c for cui in found for c in info(cui).cuis} or given)
             for found, given in zip(resolve(gold), gold.parts, strict=True)
@@ -162,12 +176,12 @@ def describe_answers(
     right: frozenset[str],
     aliases: dict[str, str],
     k: int,
-) -> list[dict[str, Any]]:
-    """Return the k best concepts and the first right one, as candidates are written."""
+) -> list[ScoredAnswer]:
+    """Return the k best concepts and the first right one."""
     best = {answer.cui: answer for answer in reversed(answers)}
     ranking = [cui for _, cui in list_concepts(answers)]
     first = next((rank for rank, cui in enumerate(ranking) if cui in right), 0)
-    described: list[dict[str, Any]] = []
+    described: list[ScoredAnswer] = []
     for rank in sorted({*range(min(k, len(ranking))), *([first] if ranking else [])}):
         row, cui, score = best[ranking[rank]]
         entries = kb.entries([row]).get(row, ())
@@ -175,9 +189,8 @@ def describe_answers(
         # The linker shows the first one, too, of several names in a row.
         own.sort(key=lambda each: (not each.preferred, each.cui, each.alias))
         shown = own[0] if own else Entry(row, cui, "", "(training mention)", False)
-        names = {"cui": shown.cui, "name": shown.name, "alias": shown.alias}
-        case = {"score": score, "right": cui in right}
-        described.append({"rank": rank + 1, **names, **case})
+        names = shown.cui, shown.name, shown.alias
+        described.append(ScoredAnswer(rank + 1, *names, score, cui in right))
     return described
 
 
@@ -200,7 +213,7 @@ def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
     if path.suffix == ".html":
         lines = [format_page(errors)]
     else:
-        rows = (json.dumps(error._asdict(), ensure_ascii=False) for error in errors)
+        rows = (json.dumps(asdict(error), ensure_ascii=False) for error in errors)
         lines = [f"{row}\n" for row in rows]
     with write_atomically(path) as file:
         for line in lines:
@@ -236,8 +249,8 @@ def format_page(errors: Sequence[LinkingError]) -> str:
         groups.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]), one[0])
     ):
         first = found[0].answers[0] if found[0].answers else None
-        answer = f"{first['cui']} {first['name']}" if first else "–"
-        by, score = (first["alias"], f"{first['score']:.4f}") if first else ("–", "–")
+        answer = f"{first.cui} {first.name}" if first else "–"
+        by, score = (first.alias, f"{first.score:.4f}") if first else ("–", "–")
         names = ", ".join(filter(None, found[0].gold_names)) or "(not in the kb)"
         places = ", ".join(f"{error.file}:{error.line}" for error in found[:5])
         more = " …" if len(found) > 5 else ""

@@ -246,7 +246,7 @@ def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
-    with pytest.raises(SapbertError, match="Do one of three"):
+    with pytest.raises(SapbertError, match="none is installed"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")

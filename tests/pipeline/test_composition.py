@@ -1,6 +1,5 @@
 """The linker beside components of others, and the programs of docs/recipes.md."""
 
-import importlib
 import re
 import subprocess
 import sys
@@ -173,9 +172,3 @@ def test_recipe_prints_its_output(demo_folder: Path, code: str, output: str) -> 
         check=False,
     )
     assert done.stdout == output, done.stderr
-
-
-@pytest.mark.parametrize("name", re.findall(r"`(spacy_sapbert\.[\w.]+)`", RECIPES))
-def test_recipes_use_existing_names(name: str) -> None:
-    module, _, attr = name.rpartition(".")
-    assert hasattr(importlib.import_module(module), attr)
