@@ -706,3 +706,11 @@ class Warnings(metaclass=_WithCodes):
         "A worker process ended with exit code {code}. Another one links its documents."
     )
     W001 = "The id {cui} was retired; the concept is now {now}."
+
+
+def check_range(setting: str, value: float, low: float, high: float) -> None:
+    """Raise an error if a number is not from `low` to `high`."""
+    if not low <= value <= high:
+        raise SapbertError(
+            Errors.E313.format(setting=setting, low=low, high=high, value=value)
+        )
