@@ -19,7 +19,7 @@ from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.installed import find_kb
-from spacy_sapbert.kb.knowledge_base import Embeddings, load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.row_vectors import write_shard
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -134,16 +134,6 @@ def test_link_below_the_threshold_keeps_candidates_with_a_note(sample_kb: Path) 
     assert linked[0].note is None
     assert linked[1].note == "below_threshold"
     assert linked[1].candidates
-
-
-def test_link_has_no_concept_for_a_vector_of_nan(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kb = load_kb(sample_kb)
-    bad = np.full((2, 32), np.nan, dtype=np.float32)
-    no, yes = np.zeros(2, dtype=bool), np.ones(2, dtype=bool)
-    monkeypatch.setattr(kb, "embed", lambda texts: Embeddings(bad, no, yes))
-    assert kb.link(["one", "two"]) == [([], "no_vector", None)] * 2
 
 
 def test_load_kb_from_another_folder_links_the_same_in_a_new_process(

@@ -1,6 +1,5 @@
 """Any Doc is linked, whatever its text, its spans and the settings."""
 
-import gc
 import json
 import logging
 import socket
@@ -410,38 +409,6 @@ def test_linker_threads_with_other_settings_do_not_mix(nlp: Language) -> None:
     for thread in threads:
         thread.join()
     assert found == [[one] * 5 for one in expected]
-
-
-def resident_bytes() -> int:
-    gc.collect()
-    pages = Path("/proc/self/statm").read_text("ascii").split()[1]
-    return int(pages) * 4096
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="needs Linux")
-def test_linker_memory_is_constant_over_a_long_stream(nlp: Language) -> None:
-    names = ["fevers", "hart attack", "MI", "...", "colds", "ward"]
-
-    def stream(count: int) -> Any:
-        for number in range(count):
-            words = [names[number % 6], names[number // 6 % 6], str(number % 50)]
-            recipe = {
-                "words": words,
-                "ents": [(place, 1, "X") for place in range(3)],
-                "a": [(0, 2, "X"), (0, 3, "Y")],
-                "b": None,
-                "kb_id": "",
-            }
-            yield make_doc(nlp, recipe)
-
-    def run(count: int) -> int:
-        for doc in nlp.pipe(stream(count), batch_size=100):
-            assert len(doc.ents) == 3
-        return resident_bytes()
-
-    before = run(500)
-    # What the linkers write into a Doc takes 10 kB and more.
-    assert run(3_000) - before < 8_000_000
 
 
 SENTINEL = "Zzpatient"

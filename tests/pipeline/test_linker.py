@@ -1,17 +1,14 @@
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Config
 
@@ -54,34 +51,6 @@ def test_linker_sets_cui_candidates_and_kb_id_together(nlp: Language) -> None:
     assert [len(entry[4]) for entry in found] == [3, 3, 0]
 
 
-def test_linker_pipe_equals_calls_in_any_batch(nlp: Language, sample_kb: Path) -> None:
-    expected = results(nlp(make_doc(nlp)))
-    for batch_size in (1, 2, 64):
-        other = spacy.blank("en")
-        config = {"kb": str(sample_kb), "k": 3, "batch_size": batch_size}
-        other.add_pipe("sapbert_linker", config=config)
-        docs = [make_doc(other), other.make_doc(""), make_doc(other)]
-        found = list(other.pipe(docs, batch_size=2))
-        assert results(found[0]) == results(found[2]) == expected
-        assert results(found[1]) == []
-
-
-def test_linker_links_the_same_in_threads(nlp: Language) -> None:
-    expected = results(nlp(make_doc(nlp)))
-    found: list[Any] = []
-
-    def work() -> None:
-        for _ in range(5):
-            found.append(results(nlp(make_doc(nlp))))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 20
-
-
 def test_linker_saved_and_moved_links_the_same(
     nlp: Language, own_kb: Path, tmp_path: Path
 ) -> None:
@@ -117,18 +86,6 @@ def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
     linker.from_bytes(bytes(data))
     with pytest.raises(SapbertError, match="concepts.db"):
         other(make_doc(other))
-
-
-def test_linker_docs_round_trip_in_bytes_and_docbin(nlp: Language) -> None:
-    doc = nlp(make_doc(nlp))
-    expected = results(doc)
-    assert results(Doc(nlp.vocab).from_bytes(doc.to_bytes())) == expected
-    for store_user_data in (True, False):
-        packed = DocBin(store_user_data=store_user_data, docs=[doc])
-        data = DocBin().from_bytes(packed.to_bytes())
-        restored = next(iter(data.get_docs(nlp.vocab)))
-        assert [ent.kb_id_ for ent in restored.ents] == [entry[1] for entry in expected]
-        assert results(nlp(restored)) == expected
 
 
 def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
@@ -187,24 +144,6 @@ def test_linker_accepts_strange_entities(nlp: Language, text: str, note: str) ->
     doc = Doc(nlp.vocab, words=[text])
     doc.ents = [Span(doc, 0, 1, "X")]
     assert nlp(doc).ents[0]._.link_note == note
-
-
-@settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
-def test_linker_accepts_any_entities(nlp: Language, words: list[str]) -> None:
-    try:
-        doc = Doc(nlp.vocab, words=words)
-    except (ValueError, UnicodeEncodeError):
-        return  # spaCy itself refuses it
-    doc.ents = [Span(doc, i, i + 1, "X") for i in range(len(words)) if words[i].strip()]
-    for ent in nlp(doc).ents:
-        assert (ent._.cui is None) == (ent.kb_id_ == "NIL")
-        assert (ent._.cui is None) == (not ent._.candidates)
-        assert ent._.cui is not None or ent._.link_note is not None
 
 
 def test_linker_score_counts_no_missing_link_as_a_hit(nlp: Language) -> None:
@@ -381,20 +320,3 @@ def test_linker_import_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_linker_errors_have_no_text(
-    nlp: Language, capfd: pytest.CaptureFixture, own_kb: Path
-) -> None:
-    other = spacy.blank("en")
-    other.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
-    doc = Doc(other.vocab, words=["SENTINEL", "heart"])
-    doc.ents = [Span(doc, 0, 2, "X")]
-    other(doc)
-    (own_kb / "concepts.db").unlink()
-    fresh = spacy.blank("en")
-    fresh.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
-    with pytest.raises(SapbertError) as caught:
-        fresh(doc)
-    printed = capfd.readouterr()
-    assert "SENTINEL" not in str(caught.value) + printed.out + printed.err
