@@ -9,7 +9,7 @@ from ..errors import Errors, SapbertError
 from ..system.reading import read_line_blocks
 from .concepts import Concept, clean_name, has_letter_or_digit, move_places
 from .report import Report, check_known
-from .rrf_tables import COLUMNS, display_path, skip_bytes, skip_row
+from .rrf_tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 # the columns that decide about rows, and those that do with some options
@@ -70,6 +70,11 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
         self[key] = next(drops, ""), rank
         return self[key]
 
+    def find_rule(self, row: Row) -> str:
+        """Return the rule that drops a row, or ""."""
+        fields = dict(zip(COLUMNS["MRCONSO"], row, strict=False))
+        return self[tuple(fields[column] for column in self.columns)][0]
+
     def check(self, path: Path) -> None:
         """Check that the values of the filters occur in the rows."""
         for each in self.filters:
@@ -111,7 +116,7 @@ def read_mrconso(
             except ValueError:
                 end = "another number of fields, or not UTF-8"
             if end:
-                skip_line(line, path, number, rules, report)
+                skip_line("MRCONSO", line, path, number, report, rules.find_rule)
                 continue
             key: tuple[str, ...] = (language, suppress, status, form, is_preferred)
             if has_more:
@@ -166,27 +171,6 @@ def read_mrconso(
         finish_concept(concept, places[preferred], len(atoms), report)
         yield concept, atoms
     rules.check(path)
-
-
-def skip_line(
-    line: bytes, path: Path, number: int, rules: RowRules, report: Report
-) -> None:
-    """Count an invalid line, or raise its error.
-
-    A line that is not UTF-8 is valid if a filter drops it.
-
-    path (Path), number (int): File and line for the error.
-    """
-    row = line.decode(errors="replace").split("|")
-    if len(row) != len(COLUMNS["MRCONSO"]) + 1 or row[-1]:
-        skip_row("MRCONSO", path, number, row, report)
-        return
-    fields = dict(zip(COLUMNS["MRCONSO"], row, strict=False))
-    rule, _ = rules[tuple(fields[column] for column in rules.columns)]
-    if rule:
-        report.dropped[rule] += 1
-    else:
-        skip_bytes("MRCONSO", path, number, line, report)
 
 
 def finish_concept(concept: Concept, first: int, rows: int, report: Report) -> None:

@@ -103,28 +103,34 @@ def display_path(parts: list[Path], table: str) -> Path:
     return parts[0].with_name(f"{table}.RRF.*{ending}")
 
 
-def skip_row(table: str, path: Path, number: int, row: Row, report: Report) -> None:
-    """Count a row with a wrong number of fields, or raise its error.
+def skip_line(
+    table: str,
+    line: bytes,
+    path: Path,
+    number: int,
+    report: Report,
+    find_rule: Callable[[Row], str] | None = None,
+) -> None:
+    """Count an invalid line of a table, or raise its error.
 
     path (Path), number (int): File and line for the error.
+    find_rule (Callable[[Row], str] | None): Returns the rule of the filter that drops a
+        row, or ""; a row that is dropped need not be UTF-8.
     """
-    if row == [""]:
+    row, columns = line.decode(errors="replace").split("|"), len(COLUMNS[table])
+    if not line:
         report.dropped["blank lines"] += 1
-        return
-    expected, got = len(COLUMNS[table]), len(row) - 1
-    values = {"path": path, "line": number, "expected": expected, "got": got}
-    rule = f"rows of {table} with a wrong number of fields"
-    report.skip(rule, SapbertError(Errors.E102.format(**values)))
-
-
-def skip_bytes(
-    table: str, path: Path, number: int, line: bytes, report: Report
-) -> None:
-    """Count a row that is not UTF-8, or raise its error; see `skip_row`."""
-    try:
-        decode_line(line, path, number)
-    except SapbertError as error:
-        report.skip(f"rows of {table} that are not UTF-8", error)
+    elif len(row) != columns + 1 or row[columns]:
+        values = {"path": path, "line": number, "expected": columns}
+        error = SapbertError(Errors.E102.format(got=len(row) - 1, **values))
+        report.skip(f"rows of {table} with a wrong number of fields", error)
+    elif find_rule and (rule := find_rule(row)):
+        report.dropped[rule] += 1
+    else:
+        try:
+            decode_line(line, path, number)
+        except SapbertError as error:
+            report.skip(f"rows of {table} that are not UTF-8", error)
 
 
 def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
@@ -140,15 +146,13 @@ def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
         report.read(path.name, len(lines))
         for number, line in enumerate(lines, first):
             try:
-                row, is_utf8 = line.decode().split("|"), True
+                row = line.decode().split("|")
             except UnicodeDecodeError:
-                row, is_utf8 = line.decode(errors="replace").split("|"), False
-            if len(row) != columns + 1 or row[columns]:
-                skip_row(table, path, number, row, report)
-            elif not is_utf8:
-                skip_bytes(table, path, number, line, report)
-            else:
+                row = []
+            if len(row) == columns + 1 and not row[columns]:
                 yield row
+            else:
+                skip_line(table, line, path, number, report)
 
 
 def read_facts(
