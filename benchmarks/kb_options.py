@@ -229,10 +229,16 @@ def measure_broader(
     with TemporaryDirectory() as name:
         kept, held_out = Path(name) / "kept.jsonl", Path(name) / "held_out.jsonl"
         counts = hold_out(concepts, kept, held_out, share=share, seed=seed)
-        folder, options = Path(name) / "kb", {"backend": "exact", "precision": "bf16"}
-        build_kb(kept, folder, encoder, settings=settings, **options)
+        build_kb(
+            kept,
+            Path(name) / "kb",
+            encoder,
+            settings=settings,
+            backend="exact",
+            precision="bf16",
+        )
         present = {concept.cui for concept in read_concepts(kept)}
-        missing = link_missing(load_kb(folder), held_out, seed)
+        missing = link_missing(load_kb(Path(name) / "kb"), held_out, seed)
     msg.text(machine_line())
     msg.text(f"{len(every):,} concepts, {counts['held_out']:,} of them held out.")
     for most in UNDER:
