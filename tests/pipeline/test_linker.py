@@ -66,7 +66,7 @@ def test_linker_pipe_equals_calls_in_any_batch(nlp: Language, sample_kb: Path) -
         assert results(found[1]) == []
 
 
-def test_linker_answers_the_same_in_threads(nlp: Language) -> None:
+def test_linker_links_the_same_in_threads(nlp: Language) -> None:
     expected = results(nlp(make_doc(nlp)))
     found: list[Any] = []
 
@@ -82,7 +82,7 @@ def test_linker_answers_the_same_in_threads(nlp: Language) -> None:
     assert found == [expected] * 20
 
 
-def test_linker_saved_moved_and_loaded_gives_the_same(
+def test_linker_saved_and_moved_links_the_same(
     nlp: Language, own_kb: Path, tmp_path: Path
 ) -> None:
     own = spacy.blank("en")
@@ -98,7 +98,7 @@ def test_linker_saved_moved_and_loaded_gives_the_same(
     assert results(again(make_doc(again))) == expected
 
 
-def test_linker_through_bytes_and_pickle_gives_the_same(nlp: Language) -> None:
+def test_linker_from_bytes_and_pickle_links_the_same(nlp: Language) -> None:
     expected = results(nlp(make_doc(nlp)))
     other = spacy.blank("en")
     other.add_pipe("sapbert_linker", config={"k": 3})
@@ -108,7 +108,7 @@ def test_linker_through_bytes_and_pickle_gives_the_same(nlp: Language) -> None:
     assert results(pipe(make_doc(nlp))) == expected
 
 
-def test_linker_through_damaged_bytes_is_an_error(nlp: Language) -> None:
+def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
     other = spacy.blank("en")
     linker = other.add_pipe("sapbert_linker")
     data = bytearray(nlp.get_pipe("sapbert_linker").to_bytes())
@@ -119,7 +119,7 @@ def test_linker_through_damaged_bytes_is_an_error(nlp: Language) -> None:
         other(make_doc(other))
 
 
-def test_linked_docs_survive_bytes_and_docbin(nlp: Language) -> None:
+def test_linker_docs_round_trip_in_bytes_and_docbin(nlp: Language) -> None:
     doc = nlp(make_doc(nlp))
     expected = results(doc)
     assert results(Doc(nlp.vocab).from_bytes(doc.to_bytes())) == expected
@@ -149,7 +149,7 @@ def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
     assert "found" not in nlp(without).spans
 
 
-def test_two_linkers_live_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
+def test_linker_twice_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
     both = spacy.blank("en")
     both.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "k": 3})
     second = {
@@ -166,7 +166,7 @@ def test_two_linkers_live_in_one_pipeline(nlp: Language, sample_kb: Path) -> Non
     assert doc.ents[0]._.second_cui == "C0000001"
 
 
-def test_linker_writes_over_an_older_kb_id(nlp: Language) -> None:
+def test_linker_replaces_an_older_kb_id(nlp: Language) -> None:
     doc = Doc(nlp.vocab, words=["MI", "..."])
     doc.ents = [Span(doc, 0, 1, "X", kb_id="Q1"), Span(doc, 1, 2, "X", kb_id="Q2")]
     assert [ent.kb_id_ for ent in nlp(doc).ents] == ["C0000001", "NIL"]
@@ -183,7 +183,7 @@ def test_linker_writes_over_an_older_kb_id(nlp: Language) -> None:
         ("頭痛", "empty"),
     ],
 )
-def test_linker_survives_strange_entities(nlp: Language, text: str, note: str) -> None:
+def test_linker_accepts_strange_entities(nlp: Language, text: str, note: str) -> None:
     doc = Doc(nlp.vocab, words=[text])
     doc.ents = [Span(doc, 0, 1, "X")]
     assert nlp(doc).ents[0]._.link_note == note
@@ -195,7 +195,7 @@ def test_linker_survives_strange_entities(nlp: Language, text: str, note: str) -
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
-def test_linker_survives_any_entities(nlp: Language, words: list[str]) -> None:
+def test_linker_accepts_any_entities(nlp: Language, words: list[str]) -> None:
     try:
         doc = Doc(nlp.vocab, words=words)
     except (ValueError, UnicodeEncodeError):
@@ -207,7 +207,7 @@ def test_linker_survives_any_entities(nlp: Language, words: list[str]) -> None:
         assert ent._.cui is not None or ent._.link_note is not None
 
 
-def test_linker_scores_links_without_counting_nothing_as_a_hit(nlp: Language) -> None:
+def test_linker_score_counts_no_missing_link_as_a_hit(nlp: Language) -> None:
     predicted, gold = nlp(make_doc(nlp)), make_doc(nlp)
     gold[3].ent_kb_id_ = gold[4].ent_kb_id_ = "C0000001"
     gold[6].ent_kb_id_ = "C0000002"
@@ -216,14 +216,14 @@ def test_linker_scores_links_without_counting_nothing_as_a_hit(nlp: Language) ->
     assert nlp.evaluate([Example(make_doc(nlp), gold)])["nel_micro_f"] == 0.5
 
 
-def test_linker_needs_a_kb_only_when_it_is_used(
+def test_linker_needs_a_kb_only_to_link(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     nlp("no entities, no knowledge base needed")
-    with pytest.raises(SapbertError, match="Do one of three"):
+    with pytest.raises(SapbertError, match="none is installed"):
         nlp.initialize()
     linker.source = tmp_path / "missing"
     with pytest.raises(SapbertError, match="missing"):
@@ -232,7 +232,7 @@ def test_linker_needs_a_kb_only_when_it_is_used(
         nlp.to_disk(tmp_path / "saved")
 
 
-def test_linker_opens_its_kb_in_initialize(sample_kb: Path) -> None:
+def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
     nlp.initialize()
@@ -255,12 +255,14 @@ def test_linker_opens_its_kb_in_initialize(sample_kb: Path) -> None:
         ({"kb_ents_attr": "cui"}, "E552.*cui` is named twice"),
     ],
 )
-def test_wrong_settings_are_errors_that_name_them(config: dict, message: str) -> None:
+def test_linker_invalid_setting_is_an_error_with_its_name(
+    config: dict, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         spacy.blank("en").add_pipe("sapbert_linker", config=config)
 
 
-def test_an_attribute_that_somebody_computes_is_an_error() -> None:
+def test_linker_attribute_with_a_getter_is_an_error() -> None:
     Span.set_extension("computed", getter=len)
     try:
         with pytest.raises(SapbertError, match="E552.*computed` is computed"):
@@ -301,7 +303,7 @@ def described(linker: Any) -> list[Any]:
     return [state, linker.encoder.attrs["run"]]
 
 
-def test_all_settings_survive_the_config_and_a_saved_pipeline(
+def test_linker_settings_round_trip_in_config_and_pipeline(
     own_kb: Path, tmp_path: Path
 ) -> None:
     assert {*OTHER_SETTINGS, "factory", "kb", "scorer"} == {*DEFAULTS}
@@ -317,7 +319,7 @@ def test_all_settings_survive_the_config_and_a_saved_pipeline(
         assert other.config["components"] == nlp.config["components"]
 
 
-def test_a_pickled_linker_has_the_options_that_were_changed(nlp: Language) -> None:
+def test_linker_pickle_has_changed_options(nlp: Language) -> None:
     linker = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
     changes: Any = {
         "k": 1,
@@ -332,7 +334,7 @@ def test_a_pickled_linker_has_the_options_that_were_changed(nlp: Language) -> No
     assert [len(entry[4]) for entry in found] == [1, 1, 0]
 
 
-def test_threshold_makes_mentions_nil(sample_kb: Path) -> None:
+def test_linker_threshold_makes_mentions_nil(sample_kb: Path) -> None:
     nlp = spacy.blank("en")
     config = {"kb": str(sample_kb), "threshold": 1.0}
     nlp.add_pipe("sapbert_linker", config=config)
@@ -344,14 +346,14 @@ def test_threshold_makes_mentions_nil(sample_kb: Path) -> None:
     assert doc.ents[0]._.candidates
 
 
-def test_default_config_can_be_pasted_and_is_the_factory_s() -> None:
+def test_linker_default_config_equals_that_of_the_factory() -> None:
     pasted = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker")
     assert nlp.config["components"]["sapbert_linker"] == pasted
 
 
-def test_linker_asks_an_error_handler(nlp: Language) -> None:
+def test_linker_uses_the_error_handler(nlp: Language) -> None:
     linker = nlp.get_pipe("sapbert_linker")
     failed: list[str] = []
 
@@ -369,7 +371,7 @@ def test_linker_asks_an_error_handler(nlp: Language) -> None:
     assert failed == ["sapbert_linker"]
 
 
-def test_importing_the_component_is_light() -> None:
+def test_linker_import_is_light() -> None:
     code = (
         "import sys, spacy_sapbert.pipeline.linker, spacy_sapbert.encoder.name_encoder;"
         "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
@@ -381,7 +383,7 @@ def test_importing_the_component_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_no_text_of_a_mention_in_errors_or_output(
+def test_linker_errors_have_no_text(
     nlp: Language, capfd: pytest.CaptureFixture, own_kb: Path
 ) -> None:
     other = spacy.blank("en")

@@ -40,7 +40,7 @@ def describe(doc):
     ]
 
 
-def test_memory_stays_flat_over_a_long_stream(nlp):
+def test_pipe_memory_is_constant_over_a_long_stream(nlp):
     texts = itertools.cycle(make_texts(500))
 
     def run(count):
@@ -61,7 +61,7 @@ def test_memory_stays_flat_over_a_long_stream(nlp):
 @pytest.mark.skipif(
     not hasattr(Language, "memory_zone"), reason="this spaCy has no memory zones"
 )
-def test_memory_zones_change_nothing_and_nothing_of_them_is_kept(nlp):
+def test_pipe_in_memory_zones_links_the_same(nlp):
     texts = make_texts(40, seed=1)
     expected = [describe(doc) for doc in nlp.pipe(texts)]
     assert sum(map(len, expected)) > 40
@@ -76,7 +76,7 @@ def test_memory_zones_change_nothing_and_nothing_of_them_is_kept(nlp):
     assert [describe(doc) for doc in nlp.pipe(texts)] == expected
 
 
-def test_threads_get_what_one_after_the_other_gets(nlp):
+def test_pipe_in_threads_links_the_same(nlp):
     texts = make_texts(60, seed=2)
     expected = [describe(nlp(text)) for text in texts]
     with ThreadPoolExecutor(4) as threads:
@@ -84,7 +84,7 @@ def test_threads_get_what_one_after_the_other_gets(nlp):
     assert found == expected
 
 
-def test_batches_differ_by_one_in_the_sixth_digit_at_the_most(sample_kb):
+def test_pipe_scores_differ_by_at_most_1e_4_between_batches(sample_kb):
     """Sums in float32 depend on the shape of the matrix that a name is a row of."""
     kb = load_kb(sample_kb)
     chance = random.Random(3)
