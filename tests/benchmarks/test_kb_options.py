@@ -61,10 +61,8 @@ def test_broader_prints_a_line_for_each_rule(
     concepts = [Concept("T", ["illness"])]
     for word in words:
         concepts.append(Concept(word, [word], parents=["T"]))
-        concepts += [
-            Concept(f"{word}-{other}", [f"{word} {other}"], parents=[word])
-            for other in words
-        ]
+        names = [f"{word} {other}" for other in words]
+        concepts += [Concept(name, [name], parents=[word]) for name in names]
     write_concepts(tmp_path / "c.jsonl", concepts)
     arguments = ["broader", str(tmp_path / "c.jsonl"), str(tiny_encoder)]
     result = CliRunner().invoke(app, arguments)

@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from benchmarks.linking import (
     main,
     write_entities,
 )
-from benchmarks.linking_side import make_docs, time_imports
+from benchmarks.linking_side import make_docs
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, make_resolver
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
@@ -63,14 +62,6 @@ def test_write_entities_writes_what_scispacy_reads(
 ) -> None:
     path = tmp_path / "entities.jsonl"
     write_entities(path, few_concepts)
-    first = json.loads(path.read_text("utf8").splitlines()[0])
-    assert first == {
-        "concept_id": "C0000001",
-        "canonical_name": "Myocardial infarction",
-        "aliases": ["Heart attack", "MI", "Infarction, Myocardial"],
-        "types": ["T047"],
-        "definition": "Death of heart muscle for want of blood.",
-    }
     for read, concept in zip(read_scispacy(path), few_concepts, strict=True):
         assert (read.cui, read.aliases) == (concept.cui, concept.aliases)
         assert (read.types, read.definition) == (concept.types, concept.definition)
@@ -90,22 +81,16 @@ def test_read_corpus_has_the_longest_mentions_as_entities(pubtator_file: Path) -
     ]
 
 
-@pytest.mark.parametrize("label", ["Gene", "Chemical"])  # none; one without an id
-def test_read_corpus_without_mentions_to_score_is_an_error(
-    pubtator_file: Path, label: str
-) -> None:
+def test_read_corpus_without_ids_is_an_error(pubtator_file: Path) -> None:
     with pytest.raises(SapbertError, match="E708"):
-        read_corpus(pubtator_file, labels=[label])
+        read_corpus(pubtator_file, labels=["Chemical"])
 
 
 def test_make_docs_restores_described_docs(pubtator_file: Path) -> None:
     docs = read_corpus(pubtator_file).docs
-    described = json.loads(json.dumps([describe_doc(doc, doc.ents) for doc in docs]))
+    described = [describe_doc(doc, doc.ents) for doc in docs]
     for made, doc in zip(make_docs(docs[0].vocab, described), docs, strict=True):
-        assert made.text == doc.text
-        assert [(e.start, e.end, e.label_) for e in made.ents] == [
-            (e.start, e.end, e.label_) for e in doc.ents
-        ]
+        assert describe_doc(made, made.ents) == describe_doc(doc, doc.ents)
 
 
 def test_choose_singles_returns_distinct_mentions(pubtator_file: Path) -> None:
@@ -170,14 +155,6 @@ def test_describe_first_cuis_counts_other_concepts() -> None:
     line = "1 of 3 mentions have another first CUI"
     assert describe_first_cuis(before, ours) == line
     assert describe_first_cuis(ours, ours) == "all 3 mentions have the same first CUI"
-
-
-def test_time_imports_ends_with_the_block() -> None:
-    before = __import__
-    with time_imports() as seconds:
-        import colorsys  # noqa: F401
-    assert sum(seconds) > 0
-    assert __import__ is before
 
 
 def test_isolate_hides_the_checkout() -> None:
