@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from torch.nn.functional import normalize
 from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table
+from benchmarks.linking_side import peak_megabytes
 from spacy_sapbert.encoder.engines.openvino_engine import FOLDER
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -174,7 +174,7 @@ def measure_loss(
     """
     torch.manual_seed(0)
     loss(*random_vectors(16)).backward()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     vectors, labels = random_vectors(names)
     seconds = []
     for _ in range(REPEATS + 1):
@@ -182,8 +182,7 @@ def measure_loss(
         started = time.perf_counter()
         loss(vectors, labels).backward()
         seconds.append(time.perf_counter() - started)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return statistics.median(seconds[1:]), (peak - before) / 1024
+    return statistics.median(seconds[1:]), peak_megabytes() - before
 
 
 def measure_step(encoder: str, pairs: Path, names: int) -> float:

@@ -1,11 +1,9 @@
 """Times of new processes: opening a knowledge base, and the steps of a build."""
 
 import json
-import os
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +58,15 @@ if kb:
     timed("second mention", lambda: link("nor is this one"))
 print(json.dumps(steps))
 """
+# Runs Python; a process of its own, since the peak memory of a child process is at
+# least that of its parent.
+LAUNCHER = """
+import resource, subprocess, sys, time
+start = time.monotonic()
+subprocess.run([sys.executable, *sys.argv[1:]], stdout=subprocess.DEVNULL, check=True)
+kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(time.monotonic() - start, kilobytes)
+"""
 
 
 def run_program(kb: str, packages: list[str]) -> Any:
@@ -101,18 +108,13 @@ def measure_opening(
 
 
 def measure_process(command: list[str]) -> tuple[str, str]:
-    """Run Python in a new process; return seconds and peak memory in words.
-
-    RAISES (typer.Exit): If it fails.
-    """
-    started = time.monotonic()
-    with subprocess.Popen([sys.executable, *command]) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if status:
+    """Run Python in a new process; return seconds and peak memory in words."""
+    launch = [sys.executable, "-c", LAUNCHER, *command]
+    done = subprocess.run(launch, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
         msg.fail(f"Stopped: {' '.join(command)}", exits=1)
-    seconds = time.monotonic() - started
-    return f"{seconds:.1f} s", f"{usage.ru_maxrss / 1024:,.0f} MB"
+    seconds, kilobytes = map(float, done.stdout.split())
+    return f"{seconds:.1f} s", f"{kilobytes / 1024:,.0f} MB"
 
 
 def count_output(path: Path) -> str:
@@ -152,7 +154,7 @@ def measure_build(
         "concepts.jsonl": [*sapbert, "concepts", str(vocabulary), "--output"],
         "pairs.tsv": ["training", "pairs", concepts],
         "kb": [*sapbert, "kb", "build", "--encoder", encoder, *mean, concepts],
-        "linked.jsonl": [*sapbert, "link", str(documents), *kb, "--output"],
+        "link.jsonl": [*sapbert, "link", str(documents), *kb, "--output"],
     }
     rows = []
     for name, command in steps.items():
