@@ -16,7 +16,7 @@ import typer
 from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.vocabularies.rrf import read_rrf
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 WORDS = """acute chronic primary secondary congenital familial benign malignant left
 right upper lower pain fever syndrome disease disorder deficiency carcinoma neoplasm
@@ -64,7 +64,8 @@ def split_lines(path: Path) -> int:
 
 def count_concepts(path: Path, languages: list[str]) -> int:
     """Count the concepts that the reader finds; no languages = all."""
-    return sum(1 for _ in read_rrf(path, languages=languages))
+    concepts = read_vocabulary(path, "rrf", languages=languages)
+    return sum(1 for _ in concepts)
 
 
 def main(

@@ -14,31 +14,23 @@ from ..pipeline.running import link_documents
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..formats.entities import AttributeNames, NamedDoc
+    from ..formats.entities import LinkedDoc, NamedDoc
     from ..formats.registry import Writer
 
 
 def count_links(
-    docs: "Iterable[NamedDoc]",
-    counts: Counter[str],
-    *,
-    spans_key: str | None,
-    names: "AttributeNames",
-) -> "Iterator[NamedDoc]":
+    docs: "Iterable[LinkedDoc]", counts: Counter[str]
+) -> "Iterator[LinkedDoc]":
     """Yield documents unchanged and count their links.
 
-    docs (Iterable[NamedDoc]): Ids and linked Docs.
     counts (Counter[str]): Updated: "documents", "entities", "linked", "broader" (linked
         to a broader concept), and the reasons of mentions without a concept.
-    spans_key (str | None): A span group; None = the entities.
-    names (AttributeNames): The attributes of the linker.
     """
-    from ..formats.entities import describe_entities
     from ..linking.link import BROADER
 
-    for number, doc in docs:
+    for doc in docs:
         counts["documents"] += 1
-        for entity in describe_entities(doc, spans_key=spans_key, names=names):
+        for entity in doc.entities:
             counts["entities"] += 1
             if entity["cui"] is not None:
                 counts["linked"] += 1
@@ -46,7 +38,7 @@ def count_links(
                     counts["broader"] += 1
             else:
                 counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
-        yield number, doc
+        yield doc
 
 
 def summary_line(counts: Counter[str]) -> str:
@@ -89,7 +81,7 @@ def make_part_writer(
     run (Callable | None): See `link_documents`.
     RETURNS (WritePart): Documents and a file → the counts.
     """
-    from ..formats.entities import AttributeNames
+    from ..formats.entities import AttributeNames, describe_docs
 
     names = AttributeNames(*linker.attrs)
     key = linker.spans_key
@@ -103,8 +95,8 @@ def make_part_writer(
                 yield doc
 
         linked = link_documents(nlp, documents, batch_size=batch_size, run=run)
-        docs = count_links(watch(linked), counts, spans_key=key, names=names)
-        writer(docs, file, spans_key=key, include_text=include_text, names=names)
+        docs = describe_docs(watch(linked), spans_key=key, names=names)
+        writer(count_links(docs, counts), file, include_text=include_text)
         return counts
 
     return write_part

@@ -15,15 +15,7 @@ from lxml import etree
 
 from ..errors import Errors, SapbertError
 from ..system.reading import check_file
-from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
-    LinkedEntity,
-    Losses,
-    NamedDoc,
-    describe_entities,
-    warn_losses,
-)
+from .entities import LinkedDoc, LinkedEntity, Losses, warn_losses
 from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan
 
 # raised by the libraries for a file that is not BioC
@@ -71,14 +63,12 @@ def make_infons(entity: LinkedEntity) -> dict[str, str]:
     return infons
 
 
-def make_document(
-    number: Any, text: str, entities: Iterable[LinkedEntity], *, include_text: bool
-) -> Any:
+def make_document(doc: LinkedDoc, include_text: bool) -> Any:
     """Return a document with one passage; offsets are in characters."""
     passage = bioc.BioCPassage()
     passage.offset = 0
-    passage.text = text if include_text else ""
-    for count, entity in enumerate(entities, 1):
+    passage.text = doc.text if include_text else ""
+    for count, entity in enumerate(doc.entities, 1):
         annotation = bioc.BioCAnnotation()
         annotation.id = str(count)
         annotation.infons = make_infons(entity)
@@ -87,60 +77,34 @@ def make_document(
         annotation.add_location(bioc.BioCLocation(start, end - start))
         passage.add_annotation(annotation)
     document = bioc.BioCDocument()
-    document.id = str(number)
+    document.id = str(doc.id)
     document.add_passage(passage)
     return document
 
 
-def make_documents(
-    docs: Iterable[NamedDoc],
-    *,
-    spans_key: str | None,
-    include_text: bool,
-    names: AttributeNames,
-) -> Iterator[Any]:
-    """Yield the BioC document of each linked document."""
-    for number, doc in docs:
-        entities = describe_entities(doc, spans_key=spans_key, names=names)
-        yield make_document(number, doc.text, entities, include_text=include_text)
-
-
 def write_json(
-    docs: Iterable[NamedDoc],
-    file: IO[bytes],
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write a BioC collection in JSON, one document per line; see `registry.Writer`."""
     file.write(biocjson.dumps(make_collection()).removesuffix(JSON_END).encode())
     between = "\n"
-    for document in make_documents(
-        docs, spans_key=spans_key, include_text=include_text, names=names
-    ):
-        data = biocjson.dumps(document, ensure_ascii=False)
+    for doc in docs:
+        data = biocjson.dumps(make_document(doc, include_text), ensure_ascii=False)
         file.write(f"{between}{data}".encode())
         between = ",\n"
     file.write(f"\n{JSON_END}\n".encode())
 
 
 def write_xml(
-    docs: Iterable[NamedDoc],
-    file: IO[bytes],
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write a BioC collection in XML; see `registry.Writer`."""
     losses: Losses = Counter()
     writer = biocxml.BioCXMLDocumentWriter(file, encoding="UTF-8")
     try:
         writer.write_collection_info(make_collection())
-        for document in make_documents(
-            docs, spans_key=spans_key, include_text=include_text, names=names
-        ):
+        for doc in docs:
+            document = make_document(doc, include_text)
             clean_document(document, losses)
             writer.write_document(document)
     finally:

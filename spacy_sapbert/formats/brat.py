@@ -10,15 +10,12 @@ from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
 from .documents import TEXT_SUFFIXES, read_text
 from .entities import (
-    ATTRIBUTE_NAMES,
     BREAKS,
     UNBROKEN,
-    AttributeNames,
+    LinkedDoc,
     LinkedEntity,
     Losses,
-    NamedDoc,
     blank_breaks,
-    describe_entities,
     name_type,
     quote_id,
     trim_place,
@@ -228,27 +225,21 @@ def annotation_lines(
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
-    folder: Path,
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], folder: Path, *, include_text: bool = True
 ) -> None:
     """Write a text and a file of annotations for each; see `registry.Writer`."""
     if not include_text:
         raise SapbertError(Errors.E503.format(format="brat"))
     losses, taken = Losses(), Losses()
-    for number, doc in docs:
+    for doc in docs:
         text = doc.text
         if text.startswith("\ufeff"):  # it would be taken for a mark of the file
             losses["byte order marks made blanks"] += 1
             text = " " + text[1:]
         lines: list[str] = []
-        entities = describe_entities(doc, spans_key=spans_key, names=names)
-        for count, entity in enumerate(entities, 1):
+        for count, entity in enumerate(doc.entities, 1):
             lines += annotation_lines(count, text, entity, losses) or ()
-        name = free_name(folder, number, taken)
+        name = free_name(folder, doc.id, taken)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.txt").write_bytes(text.encode("utf8"))
         annotations = "".join(f"{line}\n" for line in lines)

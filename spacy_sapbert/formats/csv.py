@@ -7,13 +7,7 @@ from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import IO, Any
 
-from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
-    NamedDoc,
-    choose_columns,
-    mention_rows,
-)
+from .entities import LinkedDoc, choose_columns, mention_rows
 
 # A spreadsheet reads such a cell as a formula. Leading quotes are included, so that
 # removing one quote restores any cell.
@@ -36,12 +30,7 @@ def to_cell(value: Any) -> Any:
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
-    file: IO[bytes],
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write a row for each mention; see `registry.Writer`."""
     columns = choose_columns(include_text)
@@ -49,7 +38,7 @@ def write_docs(
     try:
         writer = csv.writer(text)  # ends lines with CR LF
         writer.writerow(columns)
-        for row in mention_rows(docs, spans_key=spans_key, names=names):
-            writer.writerow(to_cell(row[name]) for name in columns)
+        for row in mention_rows(docs, columns):
+            writer.writerow(map(to_cell, row))
     finally:
         text.detach()  # else the file would be closed with it

@@ -1,21 +1,22 @@
 """Documents to link: `.txt`, folders of them, `.jsonl`, `.spacy`, standard input."""
 
-import json
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from io import BufferedReader
+from itertools import chain, starmap
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    NamedTuple,
-    cast,
-)
+from typing import TYPE_CHECKING, Any, NamedTuple, Required, cast
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
 from ..system.reading import (
     BLOCK_BYTES,
+    UTF8_MARK,
+    UTF16_MARKS,
     check_file,
     decode_line,
     read_blocks,
@@ -45,6 +46,23 @@ class Document(NamedTuple):
     id: str | int
     text: str
     doc: "Doc | None" = None
+
+
+class DocumentLine(TypedDict, total=False):
+    """A line of a `.jsonl` file; it may have other fields."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    text: Required[str]
+    id: str | int | None
+
+
+DOCUMENT_LINE = TypeAdapter(DocumentLine)
+EXPECTED = {
+    "": "a `text`",
+    "text": "a text as `text`",
+    "id": "a text or a whole number as `id`",
+}
 
 
 def list_files(path: Path) -> list[tuple[Path, str]]:
@@ -85,21 +103,12 @@ def list_inputs(paths: Iterable[Path]) -> list[tuple[Path, str]]:
     return files
 
 
-def stdin_blocks() -> Iterator[bytes]:
-    """Yield the available bytes of the standard input, at most `BLOCK_BYTES`."""
-    stream = cast(BufferedReader, sys.stdin.buffer)
-    while block := stream.read1(BLOCK_BYTES):
-        yield block
-
-
-def open_blocks(path: Path) -> Iterator[bytes]:
-    """Read a file or the standard input; see `read_blocks`."""
-    return stdin_blocks() if path == STDIN else read_blocks([path])
-
-
-def shown_path(path: Path) -> Path:
-    """Return the name of an input in errors."""
-    return Path(STDIN_NAME) if path == STDIN else path
+def open_input(path: Path) -> tuple[Path, Iterator[bytes]]:
+    """Return the name of a file or the standard input in errors, and its blocks."""
+    if path == STDIN:
+        stream = cast(BufferedReader, sys.stdin.buffer)
+        return Path(STDIN_NAME), iter(partial(stream.read1, BLOCK_BYTES), b"")
+    return path, read_blocks([path])
 
 
 def read_text(path: Path, *, longest: int) -> str:
@@ -110,7 +119,8 @@ def read_text(path: Path, *, longest: int) -> str:
     RETURNS (str): The text without a byte order mark.
     RAISES (SapbertError): With the line, if it is too long, truncated, or not UTF-8.
     """
-    data, blocks, path = b"", open_blocks(path), shown_path(path)
+    data = b""
+    path, blocks = open_input(path)
     try:
         for block in blocks:
             data += block
@@ -121,9 +131,9 @@ def read_text(path: Path, *, longest: int) -> str:
         raise SapbertError(
             Errors.E008.format(path=path, line=line, reason=error)
         ) from None
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if data.startswith(UTF16_MARKS):
         raise SapbertError(Errors.E006.format(path=path))
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(UTF8_MARK)
     too_long = SapbertError(Errors.E506.format(path=path, line=1, limit=longest))
     if len(data) > BYTES_PER_CHARACTER * longest:
         raise too_long
@@ -140,37 +150,29 @@ def read_text(path: Path, *, longest: int) -> str:
     return text
 
 
-def document_from_json(data: Any, path: Path, name: str, line: int) -> Document:
-    """Check a parsed line: `text`, and maybe `id`; other fields are ignored.
+def parse_line(line: str, path: Path, number: int) -> DocumentLine:
+    """Parse a line of a `.jsonl` file.
 
-    path (Path), line (int): File and line number for the error.
-    name (str): Name of the file for the id.
-    RAISES (SapbertError): If a field is missing or of another type.
+    path (Path), number (int): File and line for the error.
+    RAISES (SapbertError): If a field is missing or of another type; never with its
+        value.
     """
-
-    def fail(expected: str, got: str) -> SapbertError:
-        return SapbertError(
-            Errors.E504.format(path=path, line=line, expected=expected, got=got)
-        )
-
-    if not isinstance(data, dict):
-        raise fail("a `text`", f"a {type(data).__name__}")
-    text = data.get("text")
-    if not isinstance(text, str):
-        raise fail("a text as `text`", "none" if text is None else "something else")
-    number = data.get("id")
-    if number is None:
-        number = f"{name}:{line}"
-    if isinstance(number, bool) or not isinstance(number, (str, int)):
-        raise fail("a text or a whole number as `id`", "something else")
     try:
-        f"{number}{text}".encode()
-    except UnicodeEncodeError:
-        raise fail("valid Unicode", "half a surrogate pair") from None
-    return Document(number, text)
+        return DOCUMENT_LINE.validate_json(line)
+    except ValidationError as invalid:
+        error = invalid.errors(include_url=False)[0]
+    field = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "json_invalid":
+        got = f"no valid JSON ({error['ctx']['error']})"
+    elif error["type"] == "missing" or error["input"] is None and field:
+        got = "none"
+    else:
+        got = "something else" if field else f"a {type(error['input']).__name__}"
+    values = {"path": path, "line": number, "expected": EXPECTED[field]}
+    raise SapbertError(Errors.E504.format(got=got, **values))
 
 
-def read_json_objects(
+def read_json_lines(
     path: Path, name: str, *, longest: int
 ) -> Iterator[tuple[int, Document, dict[str, Any]]]:
     """Read a `.jsonl` file, one document per line; blank lines are skipped.
@@ -179,40 +181,27 @@ def read_json_objects(
     name (str): Name of the file for the ids of documents that have none.
     longest (int): Maximum number of characters of a document.
     YIELDS (tuple[int, Document, dict[str, Any]]): Line number, from 1, document, and
-        all fields of the line.
+        all fields of the line, of which other formats may check more.
     RAISES (SapbertError): With file and line, at the first invalid line.
     """
     line_bytes = BYTES_PER_CHARACTER * longest + ROOM
-    blocks, path = open_blocks(path), shown_path(path)
-    read = read_line_blocks(path, line_bytes=line_bytes, blocks=blocks)
-    for first, lines in read:
+    path, blocks = open_input(path)
+    for first, lines in read_line_blocks(path, line_bytes=line_bytes, blocks=blocks):
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
             if not line.strip():
                 continue
-            try:
-                data = json.loads(line)
-            except (ValueError, RecursionError):
-                raise SapbertError(
-                    Errors.E504.format(
-                        path=path, line=number, expected="a `text`", got="no valid JSON"
-                    )
-                ) from None
-            document = document_from_json(data, path, name, number)
-            if len(document.text) > longest:
+            fields = parse_line(line, path, number)
+            id, text = fields.get("id"), fields["text"]
+            if len(text) > longest:
                 raise SapbertError(
                     Errors.E506.format(path=path, line=number, limit=longest)
                 )
-            yield number, document, data
+            document = Document(f"{name}:{number}" if id is None else id, text)
+            yield number, document, {**fields}
 
 
-def read_json_lines(path: Path, name: str, *, longest: int) -> Iterator[Document]:
-    """Read the documents of a `.jsonl` file; see `read_json_objects`."""
-    for _, document, _ in read_json_objects(path, name, longest=longest):
-        yield document
-
-
-def read_docs(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
+def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
     """Read a `.spacy` file (a `DocBin`); the whole file is in memory.
 
     name (str): Name of the file for the ids of the documents.
@@ -233,7 +222,7 @@ def read_docs(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document
             text = "" if doc is None else doc.text
         except SapbertError:
             raise
-        except Exception as error:  # what msgpack, numpy and spaCy say of such a file
+        except Exception as error:  # any error of msgpack, numpy and spaCy
             raise SapbertError(
                 Errors.E512.format(path=path, number=number, kind=type(error).__name__)
             ) from None
@@ -258,22 +247,14 @@ def read_documents(
     RAISES (SapbertError): If a file does not exist, or with file and line, if a
         document is invalid.
     """
-    files = list_inputs(paths)
-    return read_files(files, longest=longest, vocab=vocab, one_text=one_text)
 
-
-def read_files(
-    files: list[tuple[Path, str]],
-    *,
-    longest: int,
-    vocab: "Vocab | None",
-    one_text: bool,
-) -> Iterator[Document]:
-    """Read files one after the other; see `read_documents`."""
-    for path, name in files:
+    def read_file(path: Path, name: str) -> Iterator[Document]:
         if name.endswith(DOCS_SUFFIX):
-            yield from read_docs(path, name, vocab)
+            yield from read_docbin(path, name, vocab)
         elif name.endswith(LINE_SUFFIXES) or (path == STDIN and not one_text):
-            yield from read_json_lines(path, name, longest=longest)
+            for _, document, _ in read_json_lines(path, name, longest=longest):
+                yield document
         else:
             yield Document(name, read_text(path, longest=longest))
+
+    return chain.from_iterable(starmap(read_file, list_inputs(paths)))

@@ -55,6 +55,23 @@ class AttributeNames(NamedTuple):
 ATTRIBUTE_NAMES = AttributeNames()
 
 
+class LinkedCandidate(TypedDict, total=False):
+    """A candidate as the linker wrote it; older linkers lack some fields.
+
+    SOURCE: linking.candidates.Candidate.
+    """
+
+    cui: str
+    name: str
+    alias: str
+    score: float | None
+    rank: int
+    types: list[str]
+    codes: dict[str, list[str]]
+    tie: str | None
+    probability: float | None
+
+
 class LinkedEntity(TypedDict):
     """A linked entity as JSON.
 
@@ -62,7 +79,7 @@ class LinkedEntity(TypedDict):
     cui (str | None): The concept, if there is one.
     name (str | None), score (float | None), probability (float | None): Of the concept.
     types (list[str]), codes (dict[str, list[str]]): Of the concept; may be empty.
-    candidates (list[dict[str, Any]]): As the linker wrote them, best first.
+    candidates (list[LinkedCandidate]): Best first.
     note (str | None): See `AttributeNames`.
     """
 
@@ -76,16 +93,30 @@ class LinkedEntity(TypedDict):
     probability: float | None
     types: list[str]
     codes: dict[str, list[str]]
-    candidates: list[dict[str, Any]]
+    candidates: list[LinkedCandidate]
     note: str | None
 
 
-def plain_candidate(candidate: dict[str, Any]) -> dict[str, Any]:
-    """Return a candidate for JSON, which has no NaN: scores are floats or None."""
-    plain = {**candidate}
-    for key in ("score", "probability"):
-        if (value := plain.get(key)) is not None:
-            plain[key] = float(value) if math.isfinite(value) else None
+class LinkedDoc(NamedTuple):
+    """A linked document as the formats write it; entities are sorted by offset."""
+
+    id: Any
+    text: str
+    entities: list[LinkedEntity]
+
+
+def to_float(score: float | None) -> float | None:
+    """Return a score for JSON, which has no NaN."""
+    return float(score) if score is not None and math.isfinite(score) else None
+
+
+def plain_candidate(candidate: LinkedCandidate) -> LinkedCandidate:
+    """Return a candidate for JSON."""
+    plain = candidate.copy()
+    if "score" in plain:
+        plain["score"] = to_float(plain["score"])
+    if "probability" in plain:
+        plain["probability"] = to_float(plain["probability"])
     return plain
 
 
@@ -124,7 +155,8 @@ def describe_entities(
         candidates = [plain_candidate(candidate) for candidate in found or ()]
         # a Doc saved without user data has no custom attributes
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
-        chosen = next((c for c in candidates if c.get("cui") == cui), {})
+        same = (each for each in candidates if each.get("cui") == cui)
+        chosen = next(same, LinkedCandidate())
         described.append(
             {
                 "start": span.start_char,
@@ -144,21 +176,31 @@ def describe_entities(
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))
 
 
-def mention_rows(
+def describe_docs(
     docs: Iterable[NamedDoc],
     *,
-    spans_key: str | None,
-    names: AttributeNames,
-) -> Iterator[dict[str, Any]]:
-    """Yield the entities of all documents as rows with `COLUMNS`."""
-    for number, doc in docs:
-        for entity in describe_entities(doc, spans_key=spans_key, names=names):
-            yield {"id": str(number), **entity}
+    spans_key: str | None = None,
+    names: AttributeNames = ATTRIBUTE_NAMES,
+) -> Iterator[LinkedDoc]:
+    """Yield linked documents as the formats write them; see `describe_entities`."""
+    for id, doc in docs:
+        entities = describe_entities(doc, spans_key=spans_key, names=names)
+        yield LinkedDoc(id, doc.text, entities)
 
 
 def choose_columns(include_text: bool) -> list[str]:
     """Return `COLUMNS`, with or without the texts of the mentions."""
     return [name for name in COLUMNS if include_text or name != "text"]
+
+
+def mention_rows(
+    docs: Iterable[LinkedDoc], columns: Sequence[str]
+) -> Iterator[list[Any]]:
+    """Yield the values of columns for the entities of all documents."""
+    for doc in docs:
+        for entity in doc.entities:
+            fields: dict[str, Any] = {**entity, "id": str(doc.id)}
+            yield [fields[name] for name in columns]
 
 
 def blank_breaks(text: str) -> str:

@@ -11,13 +11,7 @@ from zlib import crc32
 from spacy import displacy
 
 from ..errors import Errors, SapbertError
-from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
-    LinkedEntity,
-    NamedDoc,
-    describe_entities,
-)
+from .entities import LinkedDoc, LinkedEntity
 from .gold import NIL
 
 # Which page shows a concept: pattern of the id → address, {} = the groups in turn,
@@ -131,12 +125,10 @@ def render_doc(
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
+    docs: Iterable[LinkedDoc],
     file: IO[bytes],
     *,
-    spans_key: str | None = None,
     include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
     links: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write a page of linked documents; see `registry.Writer`.
@@ -147,10 +139,9 @@ def write_docs(
         raise SapbertError(Errors.E503.format(format="html"))
     links = {**links, **{key: LINKS[key] for key in LINKS if key not in links}}
     file.write(PAGE_START.encode())
-    for number, doc in docs:
-        entities = describe_entities(doc, spans_key=spans_key, names=names)
-        caption = escape(str(number))
-        body = render_doc(doc.text, entities, links)
+    for doc in docs:
+        caption = escape(str(doc.id))
+        body = render_doc(doc.text, doc.entities, links)
         figure = f"<figure>\n<figcaption>{caption}</figcaption>\n{body}\n</figure>\n"
         file.write(figure.encode())
     file.write(PAGE_END.encode())

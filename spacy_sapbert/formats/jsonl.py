@@ -3,65 +3,49 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NotRequired, TypedDict
+from typing import IO, Annotated, Any, Required
 
-from spacy.tokens import Doc
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from .documents import read_json_objects
-from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
-    LinkedEntity,
-    NamedDoc,
-    describe_entities,
-)
+from .documents import read_json_lines
+from .entities import LinkedDoc
 from .gold import LONGEST, GoldDocument, GoldSpan
 
 
-class LinkedDocument(TypedDict):
-    """A line of the output: the id of a document, its text and its entities."""
+class GoldEntity(TypedDict, total=False):
+    """An entity of a line; other fields are ignored."""
 
-    id: Any
-    text: NotRequired[str]
-    entities: list[LinkedEntity]
+    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
+
+    start: Required[Annotated[int, Field(ge=0)]]
+    end: Required[int]
+    text: Any
+    label: str
+    cui: str | None
 
 
-def doc_to_json(
-    number: Any,
-    doc: Doc,
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
-) -> LinkedDocument:
-    """Return the line of a document; see `registry.Writer`."""
-    entities = describe_entities(doc, spans_key=spans_key, names=names)
-    if include_text:
-        return {"id": number, "text": doc.text, "entities": entities}
-    for entity in entities:
-        del entity["text"]
-    return {"id": number, "entities": entities}
+GOLD_ENTITIES = TypeAdapter(list[GoldEntity])
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
-    file: IO[bytes],
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write linked documents as JSONL; see `registry.Writer`."""
-    for number, doc in docs:
-        data = doc_to_json(
-            number, doc, spans_key=spans_key, include_text=include_text, names=names
-        )
+    for doc in docs:
+        data = doc._asdict()
+        if not include_text:
+            del data["text"]
+            for entity in doc.entities:
+                del entity["text"]
         line = json.dumps(data, ensure_ascii=False, allow_nan=False)
         file.write(line.encode("utf8") + b"\n")
 
 
-def read_entities(path: Path, line: int, data: dict[str, Any]) -> Iterator[GoldSpan]:
+def read_entities(
+    path: Path, line: int, text: str, entities: Any
+) -> Iterator[GoldSpan]:
     """Check the `entities` of a line; their `label`, `cui` and `text` may be missing.
 
     path (Path), line (int): File and line for the error.
@@ -72,24 +56,24 @@ def read_entities(path: Path, line: int, data: dict[str, Any]) -> Iterator[GoldS
     def fail(expected: str) -> SapbertError:
         return SapbertError(Errors.E531.format(path=path, line=line, expected=expected))
 
-    text, entities = data["text"], data.get("entities", [])
-    if not isinstance(entities, list):
-        raise fail("`start` and `end`")
-    for entity in entities:
-        if not isinstance(entity, dict):
-            raise fail("`start` and `end`")
-        start, end = entity.get("start"), entity.get("end")
-        if not (type(start) is type(end) is int and 0 <= start < end <= len(text)):
+    try:
+        checked = GOLD_ENTITIES.validate_python(entities)
+    except ValidationError as error:
+        field = error.errors()[0]["loc"][-1:]
+        texts = field in (("label",), ("cui",))
+        expected = "texts as `label` and `cui`" if texts else "`start` and `end`"
+        raise fail(expected) from None
+    for entity in checked:
+        start, end, cui = entity["start"], entity["end"], entity.get("cui")
+        if not start < end <= len(text):
             raise fail("`start` and `end` inside the text")
-        label, cui = entity.get("label", ""), entity.get("cui")
-        if not isinstance(label, str) or not isinstance(cui, (str, type(None))):
-            raise fail("texts as `label` and `cui`")
-        if entity.get("text", text[start:end]) != text[start:end]:
+        mention = text[start:end]
+        if entity.get("text", mention) != mention:
             raise SapbertError(
                 Errors.E713.format(path=path, line=line, start=start, end=end)
             )
-        parts: list[list[str]] = [[cui]] if cui else []
-        yield GoldSpan(start, end, label, text[start:end], parts, line)
+        parts = [[cui]] if cui else []
+        yield GoldSpan(start, end, entity.get("label", ""), mention, parts, line)
 
 
 def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
@@ -100,6 +84,7 @@ def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
     RAISES (SapbertError): With file and line, at the first invalid line, or if the
         documents were written without texts.
     """
-    for line, document, data in read_json_objects(path, path.name, longest=longest):
-        spans = list(read_entities(path, line, data))
+    for line, document, data in read_json_lines(path, path.name, longest=longest):
+        entities = data.get("entities", [])
+        spans = list(read_entities(path, line, document.text, entities))
         yield GoldDocument(document.id, document.text, spans)

@@ -7,13 +7,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
-    NamedDoc,
-    choose_columns,
-    mention_rows,
-)
+from .entities import LinkedCandidate, LinkedDoc, choose_columns, mention_rows
 
 ROWS_PER_BATCH = 1_000  # as Python objects, which need much more memory
 
@@ -49,41 +43,45 @@ TYPES: dict[str, pa.DataType] = {
 }
 
 
-def with_pairs(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a row or candidate with `codes` as pairs, as Arrow expects of a map."""
-    return {**values, "codes": list((values.get("codes") or {}).items())}
+def to_pairs(codes: dict[str, list[str]] | None) -> list[tuple[str, list[str]]]:
+    """Return codes as Arrow expects a map."""
+    return list((codes or {}).items())
 
 
-def to_arrow(candidate: dict[str, Any]) -> dict[str, Any]:
+def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
     """Return a candidate for Arrow; `tie` was a bool in older versions."""
     tie = candidate.get("tie")
-    return {**with_pairs(candidate), "tie": tie if isinstance(tie, str) else None}
+    plain = {"codes": to_pairs(candidate.get("codes"))}
+    return {**candidate, **plain, "tie": tie if isinstance(tie, str) else None}
 
 
-def to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(rows: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows of `mention_rows` in Arrow's compact form."""
-    plain = [
-        {**with_pairs(row), "candidates": [to_arrow(c) for c in row["candidates"]]}
-        for row in rows
-    ]
-    return pa.RecordBatch.from_pylist(plain, schema=schema)
+    arrays = []
+    for field, column in zip(schema, zip(*rows, strict=True), strict=True):
+        values = list(column)
+        if field.name == "codes":
+            values = [to_pairs(codes) for codes in column]
+        elif field.name == "candidates":
+            values = [[to_arrow(each) for each in found] for found in column]
+        arrays.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
+    docs: Iterable[LinkedDoc],
     file: IO[bytes],
     *,
-    spans_key: str | None = None,
     include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
     rows_per_group: int = 20_000,
 ) -> None:
     """Write a row for each mention; see `registry.Writer`.
 
     rows_per_group (int): Rows of a row group; one group is in memory.
     """
-    schema = pa.schema([(name, TYPES[name]) for name in choose_columns(include_text)])
-    rows = mention_rows(docs, spans_key=spans_key, names=names)
+    columns = choose_columns(include_text)
+    schema = pa.schema([(name, TYPES[name]) for name in columns])
+    rows = mention_rows(docs, columns)
     batches: list[pa.RecordBatch] = []
     held = 0
     with pq.ParquetWriter(file, schema) as writer:

@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
 from ..system.writing import fcntl, lock_handle, write_atomically, write_json
 from .documents import Document
 
 STATE_FILE = "_state.json"
-FORMAT_VERSION = 1
 
 # Writes documents to a file, and counts what it wrote.
 WritePart = Callable[[Iterator[Document], Any], dict[str, int]]
+FileName = Annotated[str, Field(pattern=r"^[^/\\]*$")]  # files of it are removed
 
 
 class Part(TypedDict):
@@ -33,7 +36,7 @@ class Part(TypedDict):
     counts (dict[str, int]): From `WritePart`.
     """
 
-    file: str
+    file: FileName
     documents: int
     bytes: int
     input: str
@@ -48,11 +51,14 @@ class OutputState(TypedDict):
     finished (bool): Whether all documents are written.
     """
 
-    version: int
+    version: Literal[1]
     command: dict[str, Any]
-    suffix: str
+    suffix: FileName
     parts: list[Part]
     finished: bool
+
+
+OUTPUT_STATE = TypeAdapter(OutputState)
 
 
 def part_name(number: int, suffix: str) -> str:
@@ -81,26 +87,6 @@ def pass_documents(documents: Iterable[Document], seen: Any) -> Iterator[Documen
         yield document
 
 
-def check_state(state: Any) -> None:
-    """Check the parsed JSON of a state.
-
-    RAISES (ValueError, KeyError, TypeError): If it is invalid.
-    """
-    names = [state["suffix"]]
-    for part in state["parts"]:
-        names.append(part["file"])
-        known = (part["documents"], part["bytes"], part["input"], part["counts"])
-        if [type(value) for value in known] != [int, int, str, dict]:
-            raise TypeError
-    # files of these names are removed
-    if any(Path(name).name != name for name in names):
-        raise ValueError
-    if state["version"] != FORMAT_VERSION or not isinstance(state["command"], dict):
-        raise ValueError
-    if not isinstance(state["finished"], bool):
-        raise TypeError
-
-
 def read_state(folder: Path) -> OutputState | None:
     """Read the state of an output.
 
@@ -115,11 +101,9 @@ def read_state(folder: Path) -> OutputState | None:
             raise SapbertError(Errors.E561.format(path=folder))
         return None
     try:
-        state: OutputState = json.loads(path.read_text("utf8"))
-        check_state(state)
-    except (OSError, ValueError, KeyError, TypeError):
+        return OUTPUT_STATE.validate_json(path.read_bytes(), strict=True)
+    except (OSError, ValidationError):
         raise SapbertError(Errors.E562.format(path=path)) from None
-    return state
 
 
 def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputState:
@@ -146,7 +130,7 @@ def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputS
         for name in [*names, part_name(len(names), state["suffix"])]:
             (folder / name).unlink(missing_ok=True)
     return {
-        "version": FORMAT_VERSION,
+        "version": 1,
         "command": command,
         "suffix": "",
         "parts": [],

@@ -9,13 +9,10 @@ from typing import IO, Any
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
 from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
+    LinkedDoc,
     LinkedEntity,
     Losses,
-    NamedDoc,
     blank_breaks,
-    describe_entities,
     quote_id,
     trim_place,
     warn_losses,
@@ -177,12 +174,7 @@ def mention_line(
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
-    file: IO[bytes],
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write title, abstract and mentions of each document; see `registry.Writer`.
 
@@ -192,14 +184,14 @@ def write_docs(
     if not include_text:
         raise SapbertError(Errors.E503.format(format="pubtator"))
     losses: Losses = Losses()
-    for number, doc in docs:
-        key = clean_id(number)
-        losses["ids of documents changed"] += key != str(number)
+    for doc in docs:
+        key = clean_id(doc.id)
+        losses["ids of documents changed"] += key != str(doc.id)
         title, _, abstract = doc.text.partition(BETWEEN)
         title, abstract = blank_breaks(title), blank_breaks(abstract)
         lines = [f"{key}|t|{title}", f"{key}|a|{abstract}"]
         text = f"{title} {abstract}"
-        for entity in describe_entities(doc, spans_key=spans_key, names=names):
+        for entity in doc.entities:
             if line := mention_line(key, text, entity, losses):
                 lines.append(line)
         file.write("\n".join((*lines, "", "")).encode("utf8"))

@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import (
-    IO,
-    TYPE_CHECKING,
-    Any,
-    Protocol,
-)
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..errors import Errors, SapbertError
 from ..system.writing import write_atomically, write_folder_atomically
@@ -23,7 +18,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.vocab import Vocab
 
-    from .entities import AttributeNames, NamedDoc
+    from .entities import AttributeNames, LinkedDoc, NamedDoc
 
 # module and function of each format
 WRITERS: dict[str, str] = {
@@ -73,20 +68,19 @@ class Writer(Protocol):
 
     def __call__(
         self,
-        docs: "Iterable[NamedDoc]",
+        docs: "Iterable[LinkedDoc]",
         target: Any,
         *,
-        spans_key: str | None = None,
         include_text: bool = True,
-        names: "AttributeNames" = ...,
+        **options: Any,
     ) -> None:
         """Write linked documents one by one, in bounded memory.
 
+        docs (Iterable[LinkedDoc]): From `entities.describe_docs`; may be changed.
         target (IO[bytes] | Path): A file open for writing; of the formats in `FOLDERS`
             the path of an empty folder.
-        spans_key (str | None): A span group; None = the entities.
         include_text (bool): Write the texts of the documents and mentions.
-        names (AttributeNames): The custom attributes of the linker.
+        options (Any): Options of the format.
         RAISES (SapbertError): If the format needs the text.
         """
 
@@ -186,6 +180,8 @@ def write_linked(
     path: Path,
     *,
     format: str | None = None,
+    spans_key: str | None = None,
+    names: "AttributeNames | None" = None,
     **options: Any,
 ) -> None:
     """Write linked documents to a file or folder, all or nothing.
@@ -193,13 +189,19 @@ def write_linked(
     docs (Iterable[NamedDoc]): Ids and documents.
     path (Path): The file or folder; it is replaced.
     format (str | None): A key of `WRITERS`; None = by the ending of the path.
+    spans_key (str | None): A span group; None = the entities.
+    names (AttributeNames | None): The attributes of the linker, if they have other
+        names.
     options (Any): Options of the `Writer`.
     RAISES (SapbertError): If the format is unknown, or needs a missing library.
     """
+    from .entities import ATTRIBUTE_NAMES, describe_docs
+
     format = format or guess_format(path)
     writer = load_writer(format)
+    linked = describe_docs(docs, spans_key=spans_key, names=names or ATTRIBUTE_NAMES)
     with open_target(path, format) as target:
-        writer(docs, target, **options)
+        writer(linked, target, **options)
 
 
 def read_docs(

@@ -5,13 +5,7 @@ from typing import IO
 
 from wasabi import table
 
-from .entities import (
-    ATTRIBUTE_NAMES,
-    AttributeNames,
-    LinkedEntity,
-    NamedDoc,
-    describe_entities,
-)
+from .entities import LinkedDoc, LinkedEntity
 from .gold import NIL
 
 HEADER = ("mention", "label", "CUI", "name", "score", "note")
@@ -28,7 +22,7 @@ def shorten(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def entity_row(entity: LinkedEntity, *, include_text: bool = True) -> list[str]:
+def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     """Return the cells of an entity, one for each of `HEADER`.
 
     include_text (bool): Show the mention; else its offsets.
@@ -46,18 +40,12 @@ def entity_row(entity: LinkedEntity, *, include_text: bool = True) -> list[str]:
 
 
 def write_docs(
-    docs: Iterable[NamedDoc],
-    file: IO[bytes],
-    *,
-    spans_key: str | None = None,
-    include_text: bool = True,
-    names: AttributeNames = ATTRIBUTE_NAMES,
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
     """Write a table for each linked document; see `registry.Writer`."""
-    for number, doc in docs:
-        entities = describe_entities(doc, spans_key=spans_key, names=names)
-        rows = [entity_row(entity, include_text=include_text) for entity in entities]
-        heading = shorten(str(number))
+    for doc in docs:
+        rows = [entity_row(entity, include_text) for entity in doc.entities]
+        heading = shorten(str(doc.id))
         if rows:
             body = table(
                 rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST

@@ -9,7 +9,7 @@ from ..errors import Errors, SapbertError
 from ..system.xml_blocks import feed_blocks, make_parser
 from .concepts import Concept, clean_name, has_letter_or_digit
 from .merge import sort_concepts
-from .report import Report, clean_names, count_concepts, start_report
+from .report import Report, clean_names
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")
@@ -38,14 +38,11 @@ class Node:
 class TabularList:
     """Handlers for expat that make a concept of each element with a code.
 
-    path (Path): The file.
     types (list[str]): Semantic types of all concepts.
-    on_error (str), report (Report): See `read_icd10cm`.
     """
 
-    def __init__(self, path: Path, types: list[str], on_error: str, report: Report):
-        self.path, self.types, self.on_error = path, types, on_error
-        self.report = report
+    def __init__(self, path: Path, report: Report, types: list[str]) -> None:
+        self.path, self.report, self.types = path, report, types
         self.tags: list[str] = []
         self.nodes: list[Node] = []
         self.text: list[str] = []
@@ -99,13 +96,9 @@ class TabularList:
         """Make the concept of an element that has ended."""
         self.report.read(self.path.name, 1)
         if not node.code or not has_letter_or_digit(node.title):
-            if self.on_error == "fail":
-                raise SapbertError(
-                    Errors.E117.format(
-                        path=self.path, line=node.line, expected="a code and a name"
-                    )
-                )
-            self.report.dropped["bad nodes"] += 1
+            values = {"path": self.path, "line": node.line}
+            text = Errors.E117.format(expected="a code and a name", **values)
+            self.report.skip("bad nodes", SapbertError(text))
             return
         names = clean_names((node.title, *node.inclusions), self.report)
         parent = self.nodes[-1].code if self.nodes else ""
@@ -113,7 +106,7 @@ class TabularList:
             Concept(
                 node.code,
                 names,
-                types=list(self.types),
+                types=self.types,
                 codes={SOURCE: [node.code]},
                 # a block of one category has its code: the two become one concept
                 parents=[parent] if parent not in ("", node.code) else [],
@@ -129,11 +122,7 @@ class TabularList:
 
 
 def read_icd10cm(
-    path: Path,
-    *,
-    type: str | None = None,
-    on_error: str = "fail",
-    report: Report | None = None,
+    path: Path, report: Report, *, type: str | None = None
 ) -> Iterator[Concept]:
     """Read the tabular list: codes with their inclusion terms as further names.
 
@@ -142,13 +131,10 @@ def read_icd10cm(
 
     path (Path): The XML file, plain or `.gz`.
     type (str | None): Semantic type of all concepts.
-    on_error (str): "fail", or "skip" to count elements without code or name.
-    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid element or at
-        malformed XML; if no concept is left.
+    RAISES (SapbertError): With file and line, at the first element without a code or a
+        name, or at malformed XML.
     SOURCE: The files of the National Center for Health Statistics.
     """
-    report = start_report(report, path, "icd10cm")
-    tabular = TabularList(path, [type] if type else [], on_error, report)
-    yield from count_concepts(sort_concepts(tabular.concepts()), report)
+    tabular = TabularList(path, report, [type] if type else [])
+    return sort_concepts(tabular.concepts())

@@ -17,7 +17,7 @@ from .concepts import (
     parse_concept,
 )
 from .merge import sort_concepts
-from .report import Report, count_concepts, read_good_lines, start_report
+from .report import Report, read_good_lines
 
 Parser = Callable[[str, Path, int], Concept]
 
@@ -48,49 +48,31 @@ EXPECTED = {
 }
 
 
-def read_jsonl(
-    path: Path, *, on_error: str = "fail", report: Report | None = None
-) -> Iterator[Concept]:
+def read_jsonl(path: Path, report: Report) -> Iterator[Concept]:
     """Read concepts in any order, and clean their names.
 
     path (Path): The file, plain or `.gz`, in the form of concepts.jsonl.
-    on_error (str): "fail", or "skip" to count invalid lines and continue.
-    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
-        is left.
+    RAISES (SapbertError): With file and line, at the first invalid line.
     """
-    report = start_report(report, path, "jsonl")
-    lines = parse_lines(path, parse_concept, on_error=on_error, report=report)
-    yield from count_concepts(sort_concepts(lines), report)
+    return sort_concepts(parse_lines(path, report, parse_concept))
 
 
-def read_scispacy(
-    path: Path, *, on_error: str = "fail", report: Report | None = None
-) -> Iterator[Concept]:
+def read_scispacy(path: Path, report: Report) -> Iterator[Concept]:
     """Read a knowledge base of scispaCy; see `read_jsonl`.
 
     YIELDS (Concept): Each concept, sorted by id; its `canonical_name` comes first.
     """
-    report = start_report(report, path, "scispacy")
-    lines = parse_lines(path, parse_entity, on_error=on_error, report=report)
-    yield from count_concepts(sort_concepts(lines), report)
+    return sort_concepts(parse_lines(path, report, parse_entity))
 
 
-def parse_lines(
-    path: Path, parse: Parser, *, on_error: str, report: Report
-) -> Iterator[Concept]:
+def parse_lines(path: Path, report: Report, parse: Parser) -> Iterator[Concept]:
     """Yield the concept of each line that has a name."""
-    for number, line in read_good_lines(path, on_error=on_error, report=report):
-        if not line.strip():
-            report.dropped["blank lines"] += 1
-            continue
+    for number, line in read_good_lines(path, report):
         try:
             concept = parse(line, path, number)
-        except SapbertError:
-            if on_error == "fail":
-                raise
-            report.dropped["bad lines"] += 1
+        except SapbertError as error:
+            report.skip("bad lines", error)
             continue
         names = [clean_name(alias) for alias in concept.aliases]
         names = [name if has_letter_or_digit(name) else "" for name in names]

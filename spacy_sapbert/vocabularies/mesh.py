@@ -9,7 +9,7 @@ from ..errors import Errors, SapbertError
 from ..system.xml_blocks import feed_blocks, make_parser
 from .concepts import Concept, clean_name
 from .merge import sort_concepts
-from .report import Report, clean_names, count_concepts, start_report
+from .report import Report, clean_names
 
 PREFIX = "MESH"
 SOURCE = "MSH"  # what UMLS calls it
@@ -22,37 +22,26 @@ ROOTS = tuple(f"{record}Set" for record in RECORDS)
 RECORD_BYTES = 1 << 22  # the largest have some ten thousand
 
 
-def read_mesh(
-    path: Path, *, on_error: str = "fail", report: Report | None = None
-) -> Iterator[Concept]:
+def read_mesh(path: Path, report: Report) -> Iterator[Concept]:
     """Read descriptors or supplementary records, one record at a time.
 
     path (Path): The file, plain or `.gz`.
-    on_error (str): "fail", or "skip" to count invalid records and continue.
-    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by id: `MESH:` and the id of the record.
     RAISES (SapbertError): If the file is not MeSH or truncated; with file and line, at
-        the first invalid record; if no concept is left.
+        the first invalid record.
     SOURCE: nlm.nih.gov/mesh/xml_data_elements.html.
     """
-    report = start_report(report, path, "mesh")
     cuis: dict[str, str] = {}  # by tree number
-    concepts = make_concepts(path, cuis, on_error=on_error, report=report)
     # all records are read before the first sorted concept, so `cuis` is complete
-    linked = (link_parents(concept, cuis) for concept in sort_concepts(concepts))
-    yield from count_concepts(linked, report)
-
-
-def link_parents(concept: Concept, cuis: dict[str, str]) -> Concept:
-    """Replace the tree numbers in `parents` by the concepts one level up."""
-    above = (number.rpartition(".")[0] for number in concept.parents)
-    parents = {cuis[number] for number in above if number in cuis}
-    concept.parents = sorted(parents - {concept.cui})
-    return concept
+    for concept in sort_concepts(make_concepts(path, report, cuis)):
+        above = (number.rpartition(".")[0] for number in concept.parents)
+        parents = {cuis[number] for number in above if number in cuis}
+        concept.parents = sorted(parents - {concept.cui})
+        yield concept
 
 
 def make_concepts(
-    path: Path, cuis: dict[str, str], *, on_error: str, report: Report
+    path: Path, report: Report, cuis: dict[str, str]
 ) -> Iterator[Concept]:
     """Make concepts of the records of a file.
 
@@ -64,11 +53,8 @@ def make_concepts(
         try:
             concept = make_concept(record, language, report)
         except ValueError as error:
-            if on_error == "fail":
-                raise SapbertError(
-                    Errors.E153.format(path=path, line=line, expected=error)
-                ) from None
-            report.dropped["bad records"] += 1
+            text = Errors.E153.format(path=path, line=line, expected=error)
+            report.skip("bad records", SapbertError(text))
             continue
         if concept is None:
             report.dropped["records without a name"] += 1

@@ -1,13 +1,13 @@
 """Ontologies in OBO flat file format: `.obo`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
-from .concepts import Concept
-from .ontology import PREFIX, Term, make_choice, sort_terms
-from .report import Report, read_good_lines, start_report
+from .ontology import Term, read_ontology
+from .report import Report, read_good_lines
 
 QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*(\w*)')
 ESCAPE = re.compile(r"\\(.)")
@@ -16,50 +16,14 @@ ESCAPED = {"n": "\n", "t": "\t", "W": " "}
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
 
 
-def read_obo(
-    path: Path,
-    *,
-    ids: str = "own",
-    xref_prefix: str = PREFIX,
-    multi_xref: str = "drop",
-    scopes: Sequence[str] = ("EXACT",),
-    obsolete: bool = False,
-    type: str | None = None,
-    cui_pattern: str | None = None,
-    on_error: str = "fail",
-    report: Report | None = None,
-) -> Iterator[Concept]:
-    """Read an ontology; all its terms are in memory.
+def parse_obo(path: Path, report: Report) -> Iterator[Term]:
+    """Yield the terms of a file that have an id; other stanzas are skipped.
 
-    path (Path): The file, plain or `.gz`.
-    ids (str): "own", or "xref" to use the ids of another vocabulary.
-    xref_prefix (str): Prefix of that vocabulary, with or without `_CUI` after it.
-    multi_xref (str): For terms with several of its ids: "drop" the term, or add its
-        names to "all" of them.
-    scopes (Sequence[str]): Synonyms to keep: EXACT, NARROW, BROAD, RELATED; empty: all.
-    obsolete (bool): Keep obsolete terms.
-    type (str | None): Semantic type of all concepts.
-    cui_pattern (str | None): Regular expression for whole ids; None = that of UMLS for
-        its ids, else any.
-    on_error (str): "fail", or "skip" to count invalid lines and continue.
-    report (Report | None): Filled while reading.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
-        is left.
+    RAISES (SapbertError): With file and line, at the first invalid line.
     SOURCE: OBO Flat File Format 1.4.
     """
-    report = start_report(report, path, "obo")
-    choice = make_choice(
-        ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern
-    )
-    terms = list(parse_obo(path, on_error=on_error, report=report))
-    yield from sort_terms(terms, choice, report)
-
-
-def parse_obo(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
-    """Yield the terms of a file that have an id; other stanzas are skipped."""
     term: Term | None = None
-    for number, line in read_good_lines(path, on_error=on_error, report=report):
+    for number, line in read_good_lines(path, report, blank=True):
         line = line.strip()
         if line.startswith("["):
             if term is not None and term.id:
@@ -74,13 +38,13 @@ def parse_obo(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
                 raise ValueError("a tag and a colon")
             parse_tag(term, tag, value.strip())
         except ValueError as error:
-            if on_error == "fail":
-                raise SapbertError(
-                    Errors.E117.format(path=path, line=number, expected=error)
-                ) from None
-            report.dropped["bad lines"] += 1
+            text = Errors.E117.format(path=path, line=number, expected=error)
+            report.skip("bad lines", SapbertError(text))
     if term is not None and term.id:
         yield term
+
+
+read_obo = partial(read_ontology, parse_obo)
 
 
 def parse_id(value: str) -> str:

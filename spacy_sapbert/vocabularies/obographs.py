@@ -2,15 +2,15 @@
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_blocks
-from .concepts import Concept
-from .ontology import PREFIX, Term, make_choice, sort_terms
-from .report import Report, start_report
+from ..system.reading import UTF16_MARKS, read_blocks
+from .ontology import Term, read_ontology
+from .report import Report
 
 SCOPE_OF = {
     "hasExactSynonym": "EXACT",
@@ -23,86 +23,54 @@ REPLACED_BY = "IAO_0100001"
 JSON_BYTES = 1 << 32  # larger files are not ontologies
 
 
-def read_obographs(
-    path: Path,
-    *,
-    ids: str = "own",
-    xref_prefix: str = PREFIX,
-    multi_xref: str = "drop",
-    scopes: Sequence[str] = ("EXACT",),
-    obsolete: bool = False,
-    type: str | None = None,
-    cui_pattern: str | None = None,
-    on_error: str = "fail",
-    report: Report | None = None,
-) -> Iterator[Concept]:
-    """Read an ontology; the whole file is in memory. See `obo.read_obo`.
-
-    RAISES (SapbertError): If the file is not an OBO Graph; with the number of the first
-        invalid node; if no concept is left.
-    SOURCE: OBO Graphs 0.3, github.com/geneontology/obographs.
-    """
-    report = start_report(report, path, "obographs")
-    choice = make_choice(
-        ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern
-    )
-    terms = list(parse_graphs(path, on_error=on_error, report=report))
-    yield from sort_terms(terms, choice, report)
-
-
 def load_json(path: Path) -> Any:
     """Parse a JSON file, plain or `.gz`.
 
     RAISES (SapbertError): If it is missing, truncated, too large, or not JSON in UTF-8.
     """
-    blocks: list[bytes] = []
-    size = 0
+    data = bytearray()
     try:
         for block in read_blocks([path]):
-            blocks.append(block)
-            size += len(block)
-            if size > JSON_BYTES:
-                got = f"more than {JSON_BYTES:,} bytes"
-                raise SapbertError(
-                    Errors.E118.format(path=path, where="the file", got=got)
-                )
-    except (EOFError, zlib.error) as error:
-        raise SapbertError(
-            Errors.E008.format(path=path, line=1, reason=error)
-        ) from None
-    data = b"".join(blocks)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SapbertError(Errors.E006.format(path=path))
-    try:
+            data += block
+            if len(data) > JSON_BYTES:
+                raise bad_graph(path, "the file", f"more than {JSON_BYTES:,} bytes")
+        if data[:2] in UTF16_MARKS:
+            raise SapbertError(Errors.E006.format(path=path))
         return json.loads(data.decode("utf-8-sig"))
+    except SapbertError:
+        raise
+    except (EOFError, zlib.error) as error:
+        text = Errors.E008.format(path=path, line=1, reason=error)
     except UnicodeDecodeError as error:
-        raise SapbertError(
-            Errors.E009.format(path=path, line=1, offset=error.start)
-        ) from None
+        text = Errors.E009.format(path=path, line=1, offset=error.start)
     except json.JSONDecodeError as error:
-        raise SapbertError(
-            Errors.E118.format(path=path, where=f"line {error.lineno}", got=error.msg)
-        ) from None
+        raise bad_graph(path, f"line {error.lineno}", error.msg) from None
     except (ValueError, RecursionError):
         got = "endless nesting, or a number of too many digits"
-        raise SapbertError(
-            Errors.E118.format(path=path, where="the file", got=got)
-        ) from None
+        raise bad_graph(path, "the file", got) from None
+    raise SapbertError(text)
 
 
-def parse_graphs(path: Path, *, on_error: str, report: Report) -> Iterator[Term]:
-    """Yield the classes of all graphs in a file."""
+def bad_graph(path: Path, where: str, got: str) -> SapbertError:
+    """Return the error of a file, a graph or a node that is invalid."""
+    return SapbertError(Errors.E118.format(path=path, where=where, got=got))
+
+
+def parse_graphs(path: Path, report: Report) -> Iterator[Term]:
+    """Yield the classes of all graphs in a file; the whole file is in memory.
+
+    RAISES (SapbertError): If the file is not an OBO Graph; with the number of the first
+        invalid node.
+    SOURCE: OBO Graphs 0.3, github.com/geneontology/obographs.
+    """
     data = load_json(path)
     graphs = data.get("graphs") if isinstance(data, dict) else None
     if not isinstance(graphs, list) or not all(isinstance(g, dict) for g in graphs):
-        raise SapbertError(
-            Errors.E118.format(path=path, where="the file", got="no list of `graphs`")
-        )
+        raise bad_graph(path, "the file", "no list of `graphs`")
     for graph in graphs:
         nodes, edges = graph.get("nodes") or [], graph.get("edges") or []
         if not isinstance(nodes, list) or not isinstance(edges, list):
-            got = "no lists of `nodes` and `edges`"
-            raise SapbertError(Errors.E118.format(path=path, where="a graph", got=got))
+            raise bad_graph(path, "a graph", "no lists of `nodes` and `edges`")
         parents: dict[str, list[str]] = {}
         for edge in edges:
             if isinstance(edge, dict) and edge.get("pred") == "is_a":
@@ -113,16 +81,15 @@ def parse_graphs(path: Path, *, on_error: str, report: Report) -> Iterator[Term]
             try:
                 term = parse_node(node)
             except (AttributeError, KeyError, TypeError):
-                if on_error == "fail":
-                    where, got = f"node {number}", "something else"
-                    raise SapbertError(
-                        Errors.E118.format(path=path, where=where, got=got)
-                    ) from None
-                report.dropped["bad nodes"] += 1
+                error = bad_graph(path, f"node {number}", "something else")
+                report.skip("bad nodes", error)
                 continue
             if term is not None:
                 term.parents = parents.get(node["id"], [])
                 yield term
+
+
+read_obographs = partial(read_ontology, parse_graphs)
 
 
 def short_id(iri: str) -> str:

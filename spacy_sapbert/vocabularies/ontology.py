@@ -1,18 +1,19 @@
 """Terms of an ontology → concepts, under their own ids or cross-referenced ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from re import Pattern
 
 from ..errors import Errors, SapbertError
 from .concepts import Concept
 from .merge import sort_concepts
-from .report import Report, clean_names, compile_pattern, count_concepts
+from .report import Report, clean_names, compile_pattern
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")
 MULTI_XREF = ("drop", "all")
-PREFIX = "UMLS"
+UMLS = "UMLS"
 CUI = r"C\d{7}"
 
 
@@ -42,47 +43,65 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which terms and names become concepts; see `obo.read_obo`."""
+    """Which terms and names become concepts; see `read_ontology`."""
 
     ids: str
     xref_prefix: str
     multi_xref: str
-    scopes: tuple[str, ...]
+    scopes: Sequence[str]
     obsolete: bool
-    type: str | None
     pattern: Pattern[str] | None
 
 
-def make_choice(
-    ids: str,
-    xref_prefix: str,
-    multi_xref: str,
-    scopes: Sequence[str],
-    obsolete: bool,
-    type: str | None,
-    cui_pattern: str | None,
-) -> Choice:
-    """Check the options of both formats.
+def read_ontology(
+    parse: Callable[[Path, Report], Iterator[Term]],
+    path: Path,
+    report: Report,
+    *,
+    ids: str = "own",
+    xref_prefix: str = UMLS,
+    multi_xref: str = "drop",
+    scopes: Sequence[str] = ("EXACT",),
+    obsolete: bool = False,
+    type: str | None = None,
+    cui_pattern: str | None = None,
+) -> Iterator[Concept]:
+    """Read an ontology; all its terms are in memory.
 
-    RAISES (SapbertError): If an option has an unknown value.
+    parse (Callable[[Path, Report], Iterator[Term]]): Yields the terms of a file.
+    path (Path): The file, plain or `.gz`.
+    ids (str): "own", or "xref" to use the ids of another vocabulary.
+    xref_prefix (str): Prefix of that vocabulary, with or without `_CUI` after it.
+    multi_xref (str): For terms with several of its ids: "drop" the term, or add its
+        names to "all" of them.
+    scopes (Sequence[str]): Synonyms to keep: EXACT, NARROW, BROAD, RELATED; empty: all.
+    obsolete (bool): Keep obsolete terms.
+    type (str | None): Semantic type of all concepts.
+    cui_pattern (str | None): Regular expression for whole ids; None = that of UMLS for
+        its ids, else any.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): If an option has an unknown value; at the first invalid line
+        or node.
     """
-    upper = tuple(scope.upper() for scope in scopes) or SCOPES
+    upper = [scope.upper() for scope in scopes] or SCOPES
     for option, values, known in (
-        ("ids", (ids,), IDS),
-        ("multi-xref", (multi_xref,), MULTI_XREF),
+        ("ids", [ids], IDS),
+        ("multi-xref", [multi_xref], MULTI_XREF),
         ("scopes", upper, SCOPES),
     ):
         for value in values:
             if value not in known:
+                names = ", ".join(known)
                 raise SapbertError(
-                    Errors.E115.format(
-                        option=option, known=", ".join(known), value=value
-                    )
+                    Errors.E115.format(option=option, known=names, value=value)
                 )
-    if cui_pattern is None and ids == "xref" and xref_prefix.upper() == PREFIX:
+    if cui_pattern is None and ids == "xref" and xref_prefix.upper() == UMLS:
         cui_pattern = CUI
     pattern = None if cui_pattern is None else compile_pattern(cui_pattern)
-    return Choice(ids, xref_prefix, multi_xref, upper, obsolete, type, pattern)
+    choice = Choice(ids, xref_prefix, multi_xref, upper, obsolete, pattern)
+    terms = list(parse(path, report))
+    types = [type] if type else []
+    yield from sort_concepts(make_concepts(terms, choice, types, report))
 
 
 def xref_ids(term: Term, prefix: str) -> list[str]:
@@ -96,37 +115,23 @@ def xref_ids(term: Term, prefix: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def choose_ids(term: Term, choice: Choice) -> list[str]:
-    """Return the ids of the concepts that get the names of a term; may be empty."""
-    own = choice.ids == "own"
-    ids = [term.id] if own else xref_ids(term, choice.xref_prefix)
-    if choice.pattern is None:
-        return ids
-    return [cui for cui in ids if choice.pattern.fullmatch(cui)]
+def choose_ids(term: Term, choice: Choice) -> tuple[list[str], str]:
+    """Choose the ids of the concepts that get the names of a term.
 
-
-def find_drop_rule(term: Term, ids: Sequence[str], choice: Choice) -> str | None:
-    """Return the rule that drops a term; None if it is kept.
-
-    ids (Sequence[str]): From `choose_ids`.
+    RETURNS (tuple[list[str], str]): The ids, and the rule that drops the term, or "".
     """
+    own, prefix = choice.ids == "own", choice.xref_prefix
+    found = [term.id] if own else xref_ids(term, prefix)
+    ids = [i for i in found if not choice.pattern or choice.pattern.fullmatch(i)]
     if term.obsolete and not choice.obsolete:
-        return "obsolete terms"
+        return ids, "obsolete terms"
+    if not ids and found:
+        return ids, "terms with malformed ids"
     if not ids:
-        if choice.ids == "own" or xref_ids(term, choice.xref_prefix):
-            return "terms with malformed ids"
-        return f"terms without a {choice.xref_prefix} id"
+        return ids, f"terms without a {prefix} id"
     if len(ids) > 1 and choice.multi_xref == "drop":
-        return f"terms with several {choice.xref_prefix} ids"
-    return None
-
-
-def term_names(term: Term, choice: Choice, report: Report) -> list[str]:
-    """Return the distinct cleaned names of a term, its own name first."""
-    texts = [text for scope, text in term.synonyms if scope in choice.scopes]
-    dropped = len(term.synonyms) - len(texts)
-    report.dropped["synonyms of other scopes"] += dropped
-    return clean_names([term.name, *texts], report)
+        return ids, f"terms with several {prefix} ids"
+    return ids, ""
 
 
 def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -169,46 +174,35 @@ def find_retired_ids(terms: Sequence[Term], choice: Choice) -> dict[str, list[st
 
 
 def make_concepts(
-    terms: Sequence[Term], choice: Choice, report: Report
+    terms: Sequence[Term], choice: Choice, types: list[str], report: Report
 ) -> Iterator[Concept]:
     """Make the concepts of all terms of a file; an id may come again."""
-    chosen = {term.id: choose_ids(term, choice) for term in terms}
+    chosen = [choose_ids(term, choice) for term in terms]
     kept = {
-        term.id
-        for term in terms
-        if find_drop_rule(term, chosen[term.id], choice) is None
+        term.id: ids
+        for term, (ids, rule) in zip(terms, chosen, strict=True)
+        if not rule
     }
     retired = find_retired_ids(terms, choice)
-    for term in terms:
-        ids = chosen[term.id]
-        rule = find_drop_rule(term, ids, choice)
-        if rule is not None:
+    for term, (ids, rule) in zip(terms, chosen, strict=True):
+        if rule:
             report.dropped[rule] += 1
             continue
-        names = term_names(term, choice, report)
+        texts = [text for scope, text in term.synonyms if scope in choice.scopes]
+        report.dropped["synonyms of other scopes"] += len(term.synonyms) - len(texts)
+        names = clean_names([term.name, *texts], report)
         if not names:
             report.dropped["terms without a name"] += 1
             continue
-        above = [i for parent in term.parents if parent in kept for i in chosen[parent]]
+        parents = {i for parent in term.parents for i in kept.get(parent, ())}
         for cui in ids:
             yield Concept(
                 cui,
                 list(names),
-                types=[choice.type] if choice.type else [],
+                types=types,
                 codes=term_codes(term, ids),
-                parents=sorted(set(above) - {cui}),
+                parents=sorted(parents - {cui}),
                 definition=term.definition,
                 retired=list(dict.fromkeys(retired.get(cui, []))),
                 sources=term_sources(term, len(names)),
             )
-
-
-def sort_terms(
-    terms: Sequence[Term], choice: Choice, report: Report
-) -> Iterator[Concept]:
-    """Make the concepts of all terms of a file, sorted by id, each once.
-
-    RAISES (SapbertError): If no concept is left.
-    """
-    concepts = sort_concepts(make_concepts(terms, choice, report))
-    yield from count_concepts(concepts, report)

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..errors import Errors, SapbertError
 from .concepts import Concept
 from .merge import sort_concepts
-from .report import Report, clean_names, count_concepts, read_good_lines, start_report
+from .report import Report, clean_names, read_good_lines
 
 LABELS = ("phenotype", "description")
 ROLLUP = ("code", "phecode_unrolled")
@@ -16,33 +16,24 @@ MARK = "*"  # after the names of phenotypes that only ICD-10 defines
 
 
 def read_phecode(
-    path: Path,
-    *,
-    type: str | None = None,
-    on_error: str = "fail",
-    report: Report | None = None,
+    path: Path, report: Report, *, type: str | None = None
 ) -> Iterator[Concept]:
     """Read phenotypes and their parents.
 
     path (Path): `…_labels.csv`, plain or `.gz`. Ancestors are in `…_rollup_map.csv`
         beside it, if that exists.
     type (str | None): Semantic type of all concepts.
-    on_error (str): "fail", or "skip" to count invalid lines and continue.
-    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line; if no concept
-        is left.
+    RAISES (SapbertError): With file and line, at the first invalid line.
     SOURCE: Shuey et al. (2023), Next-generation phenotyping.
     """
-    report = start_report(report, path, "phecode")
     ancestors: dict[str, set[str]] = {}
     rollup = path.with_name(path.name.replace("_labels", "_rollup_map"))
     if rollup != path and rollup.is_file():
-        for code, other in read_table(rollup, ROLLUP, on_error=on_error, report=report):
+        for code, other in read_table(rollup, ROLLUP, report):
             ancestors.setdefault(code, set()).add(other)
     else:
         report.notes.append(f"{rollup.name} is not there: no parents.")
-    rows = read_table(path, LABELS, on_error=on_error, report=report)
     concepts = (
         Concept(
             code,
@@ -52,10 +43,10 @@ def read_phecode(
             parents=find_parents(code, ancestors),
             sources={SOURCE: [0]},
         )
-        for code, label in rows
+        for code, label in read_table(path, LABELS, report)
         if (names := clean_names([label.removesuffix(MARK)], report))
     )
-    yield from count_concepts(sort_concepts(concepts), report)
+    yield from sort_concepts(concepts)
 
 
 def find_parents(code: str, ancestors: dict[str, set[str]]) -> list[str]:
@@ -68,7 +59,7 @@ def find_parents(code: str, ancestors: dict[str, set[str]]) -> list[str]:
 
 
 def read_table(
-    path: Path, columns: Sequence[str], *, on_error: str, report: Report
+    path: Path, columns: Sequence[str], report: Report
 ) -> Iterator[list[str]]:
     """Read columns of a table with commas; its first line names all columns.
 
@@ -78,10 +69,7 @@ def read_table(
     """
     places: list[int] = []
     width = 0
-    for number, line in read_good_lines(path, on_error=on_error, report=report):
-        if not line.strip():
-            report.dropped["blank lines"] += 1
-            continue
+    for number, line in read_good_lines(path, report):
         try:
             [fields] = csv.reader([line], strict=True)
         except csv.Error:
@@ -99,10 +87,7 @@ def read_table(
             places, width = [fields.index(name) for name in columns], len(fields)
         elif len(fields) == width and fields[places[0]].strip():
             yield [fields[place].strip() for place in places]
-        elif on_error == "fail":
-            expected = f"{width} fields between commas, and an id"
-            raise SapbertError(
-                Errors.E117.format(path=path, line=number, expected=expected)
-            )
         else:
-            report.dropped["bad lines"] += 1
+            expected = f"{width} fields between commas, and an id"
+            text = Errors.E117.format(path=path, line=number, expected=expected)
+            report.skip("bad lines", SapbertError(text))

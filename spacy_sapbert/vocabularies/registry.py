@@ -12,8 +12,9 @@ from typing import Any
 from ..errors import Errors, SapbertError
 from .concepts import Concept
 from .merge import unite_vocabularies
-from .report import Report
+from .report import Report, count_concepts
 
+# of a path, a report and options; yields concepts sorted by id
 Reader = Callable[..., Iterator[Concept]]
 
 # format: module and function, and patterns of file names
@@ -55,7 +56,7 @@ def guess_format(path: Path) -> str:
 
 
 def load_reader(format: str) -> Reader:
-    """Import the reader of a format: of a path, `on_error`, `report` and options.
+    """Import the reader of a format.
 
     RAISES (SapbertError): If there is no such format.
     """
@@ -84,8 +85,7 @@ def read_vocabulary(
     report (Report | None): Filled while reading.
     options (Any): Options of the reader.
     RETURNS (Iterator[Concept]): The concepts.
-    RAISES (SapbertError): If the format is unknown, or has no such option; later, at
-        the first invalid row.
+    RAISES (SapbertError): See `read_vocabularies`.
     """
     reports = None if report is None else [report]
     return read_vocabularies(
@@ -111,13 +111,13 @@ def read_vocabularies(
     options (Any): Options of the readers; each reader gets its own.
     RETURNS (Iterator[Concept]): Each concept once.
     RAISES (SapbertError): If a format is unknown, or none has such an option; later,
-        at the first bad row.
+        with file and line, at the first invalid row, or if no concept is left.
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     formats = [guess_format(path) if format is None else format for path in paths]
     readers = [load_reader(name) for name in formats]
-    known = [list(inspect.signature(reader).parameters) for reader in readers]
+    known = [inspect.signature(reader).parameters for reader in readers]
     for option in options:
         if not any(option in names for names in known):
             raise SapbertError(
@@ -127,15 +127,11 @@ def read_vocabularies(
                 )
             )
     reports = [Report() for _ in paths] if reports is None else reports
-    inputs = [
-        reader(
-            path,
-            on_error=on_error,
-            report=report,
-            **{name: value for name, value in options.items() if name in names},
-        )
-        for path, reader, names, report in zip(
-            paths, readers, known, reports, strict=True
-        )
-    ]
+    inputs = []
+    for path, name, reader, names, report in zip(
+        paths, formats, readers, known, reports, strict=True
+    ):
+        report.path, report.format, report.on_error = str(path), name, on_error
+        chosen = {key: value for key, value in options.items() if key in names}
+        inputs.append(count_concepts(reader(path, report, **chosen), report))
     return inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)

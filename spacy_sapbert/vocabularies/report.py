@@ -1,7 +1,7 @@
 """What all readers share: they clean names, and count what they keep and drop."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,6 +15,10 @@ from ..system.reading import decode_line, read_line_blocks
 from .concepts import Concept, clean_name, has_letter_or_digit
 
 SHOWN = 30
+
+
+def new_counts() -> dict[str, int]:
+    return defaultdict(int)  # a Counter is many times slower
 
 
 @dataclass
@@ -32,24 +36,32 @@ class Report:
     notes (list[str]): What is missing because a file does not exist.
     progress (Callable[[str, int], None] | None): Called with the name of a file and how
         many more of its rows were read.
+    on_error (str): "fail", or "skip" to count invalid records and continue.
     """
 
     path: str = ""
     format: str = ""
-    rows: dict[str, int] = field(default_factory=Counter)
+    rows: dict[str, int] = field(default_factory=new_counts)
     rows_kept: int = 0
     names: int = 0
     concepts: int = 0
-    dropped: dict[str, int] = field(default_factory=Counter)
-    counts: dict[str, int] = field(default_factory=Counter)
+    dropped: dict[str, int] = field(default_factory=new_counts)
+    counts: dict[str, int] = field(default_factory=new_counts)
     notes: list[str] = field(default_factory=list)
     progress: Callable[[str, int], None] | None = None
+    on_error: str = "fail"
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""
         self.rows[file] += rows
         if self.progress is not None:
             self.progress(file, rows)
+
+    def skip(self, rule: str, error: SapbertError) -> None:
+        """Count an invalid record under a rule, or raise its error."""
+        if self.on_error == "fail":
+            raise error from None
+        self.dropped[rule] += 1
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types, in a fixed order."""
@@ -66,13 +78,6 @@ class Report:
         }
 
 
-def start_report(report: Report | None, path: Path, format: str) -> Report:
-    """Return the report, or a new one, with the path and format of the input."""
-    report = Report() if report is None else report
-    report.path, report.format = str(path), format
-    return report
-
-
 def clean_names(texts: Iterable[str], report: Report) -> list[str]:
     """Return the distinct names with a letter or digit, cleaned; count the others."""
     names = [clean_name(text) for text in texts]
@@ -86,14 +91,14 @@ def clean_names(texts: Iterable[str], report: Report) -> list[str]:
 
 def read_good_lines(
     path: Path,
-    *,
-    on_error: str,
     report: Report,
+    *,
+    blank: bool = False,
     blocks: Iterable[bytes] | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Read the lines of a file, plain or `.gz`, and count them.
+    """Read the lines of a file, plain or `.gz`, that are UTF-8, and count the others.
 
-    on_error (str): "fail", or "skip" to count lines that are not UTF-8 and continue.
+    blank (bool): Yield blank lines too; else they are counted as dropped.
     blocks (Iterable[bytes] | None): See `read_line_blocks`.
     YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
     RAISES (SapbertError): If the file is missing or truncated, or a line not UTF-8.
@@ -103,29 +108,29 @@ def read_good_lines(
         for number, line in enumerate(lines, first):
             try:
                 text = decode_line(line, path, number)
-            except SapbertError:
-                if on_error == "fail":
-                    raise
-                report.dropped["lines that are not UTF-8"] += 1
-            else:
+            except SapbertError as error:
+                report.skip("lines that are not UTF-8", error)
+                continue
+            if blank or text.strip():
                 yield number, text
+            else:
+                report.dropped["blank lines"] += 1
 
 
 def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:
     """Count the concepts that a reader yields.
 
-    RAISES (SapbertError): At the end, with the counts of each rule, if there were none.
+    RAISES (SapbertError): At the end, with the counts of each rule, if there are none.
     """
-    counts = report.counts
     for concept in concepts:
         report.concepts += 1
         report.names += len(concept.aliases)
         if concept.definition is not None:
-            counts["concepts with a definition"] += 1
+            report.counts["concepts with a definition"] += 1
         if concept.parents:
-            counts["parents"] += len(concept.parents)
+            report.counts["parents"] += len(concept.parents)
         if concept.retired:
-            counts["retired ids"] += len(concept.retired)
+            report.counts["retired ids"] += len(concept.retired)
         yield concept
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)

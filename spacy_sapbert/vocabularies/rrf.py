@@ -7,22 +7,23 @@ one concept.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, Concept, clean_name
 from .merge import unite_names
-from .report import Report, check_known, compile_pattern, count_concepts, start_report
+from .report import Report, check_known, compile_pattern
 from .rrf_mrconso import Filter, RowRules, read_mrconso
-from .rrf_tables import LookUp, find_table, make_look_up, read_side_tables
+from .rrf_tables import Fact, find_table, make_look_up, read_facts, write_facts
 
 CUI_PATTERN = r"C\d{7}"
 
 
 def read_rrf(
     path: Path,
+    report: Report,
     *,
     languages: Sequence[str] = ("ENG",),
     sources: Sequence[str] = (),
@@ -33,8 +34,6 @@ def read_rrf(
     source_rank: Sequence[str] = (),
     trade_names: bool = False,
     cui_pattern: str = CUI_PATTERN,
-    on_error: str = "fail",
-    report: Report | None = None,
 ) -> Iterator[Concept]:
     """Read a release of UMLS, or another vocabulary in its format.
 
@@ -50,123 +49,103 @@ def read_rrf(
         best first.
     trade_names (bool): Add the names of its brands to a drug.
     cui_pattern (str): Regular expression for whole ids.
-    on_error (str): "fail", or "skip" to count invalid rows and continue.
-    report (Report | None): Filled while reading.
     YIELDS (Concept): Each concept, sorted by id.
     RAISES (SapbertError): With file and line, at the first invalid row; if a filter
-        has a value that is not in the file; if no concept is left.
+        has a value that is not in the file.
     """
-    report = start_report(report, path, "rrf")
     parts = find_table(path, "MRCONSO")
     if not parts:
         raise SapbertError(Errors.E108.format(file="MRCONSO.RRF", folder=path))
-    if types and not find_table(path, "MRSTY"):
+    has_types = bool(find_table(path, "MRSTY"))
+    if types and not has_types:
         raise SapbertError(Errors.E109.format(path=parts[0]))
+    excluded = "rows of excluded term types"
     filters = [
-        Filter("rows in other languages", "language", languages, what="languages"),
-        Filter("rows of other sources", "source", sources, what="sources"),
-        Filter("rows of other term types", "term_type", term_types, what="term types"),
-        Filter(
-            "rows of excluded term types",
-            "term_type",
-            exclude_term_types,
-            keep=False,
-            what="term types",
-        ),
-        Filter("suppressed rows", "suppress", () if suppressed else ("N",)),
+        Filter("rows in other languages", "LAT", languages, what="languages"),
+        Filter("rows of other sources", "SAB", sources, what="sources"),
+        Filter("rows of other term types", "TTY", term_types, what="term types"),
+        Filter(excluded, "TTY", exclude_term_types, keep=False, what="term types"),
+        Filter("suppressed rows", "SUPPRESS", () if suppressed else ("N",)),
     ]
     rules = RowRules([each for each in filters if each.values], languages, source_rank)
     pattern = compile_pattern(cui_pattern)
-    read = partial(read_mrconso, parts, rules, pattern, on_error=on_error)
     with open_temporary_db() as database:
-        look_ups = read_side_tables(
-            database,
-            path,
-            source_rank=source_rank,
-            suppressed=suppressed,
-            on_error=on_error,
-            report=report,
+        others = read_facts(
+            path, source_rank=source_rank, suppressed=suppressed, report=report
         )
-        if not trade_names:
-            look_ups.pop("brands", None)
-        elif "brands" in look_ups:
+        write_facts(database, others)
+        if trade_names and find_table(path, "MRREL"):
             # an additional pass over MRCONSO; its rows are not counted
-            uncounted = Report(progress=report.progress)
-            brands = (concept for concept, _ in read(report=uncounted))
-            look_ups["brands"] = sort_brand_names(database, brands)
-        concepts = add_facts(read(report=report), look_ups, report)
-        if types:
-            concepts = filter_types(concepts, types, parts[0], report)
-        yield from count_concepts(concepts, report)
+            uncounted = Report(progress=report.progress, on_error=report.on_error)
+            brands = read_mrconso(parts, rules, pattern, uncounted)
+            write_facts(database, find_brand_names(database, brands))
+        look_up = make_look_up(
+            database.execute(
+                "SELECT cui, kind, value, atom FROM facts WHERE kind != 'brands' "
+                "ORDER BY cui, rank, rowid"
+            )
+        )
+        seen: set[str] = set()
+        for concept, atoms in read_mrconso(parts, rules, pattern, report):
+            if facts := look_up(concept.cui):
+                add_facts(concept, atoms, facts, report)
+                seen.update(concept.types)
+            if has_types and not concept.types:
+                report.counts["concepts without a type"] += 1
+            if types and not {*types} & {*concept.types}:
+                report.dropped["concepts of other types"] += 1
+            else:
+                yield concept
+        check_known("types", types, sorted(seen), parts[0])
 
 
 def add_facts(
-    concepts: Iterator[tuple[Concept, list[str]]],
-    look_ups: dict[str, LookUp],
-    report: Report,
-) -> Iterator[Concept]:
-    """Add the facts of the other tables to the concepts of MRCONSO.
+    concept: Concept, atoms: list[str], facts: list[tuple[Any, ...]], report: Report
+) -> None:
+    """Add the facts of the other tables to a concept of MRCONSO.
 
     A definition belongs to an atom and is dropped with it, so that English concepts
     have no Czech definitions. The brands of a drug stay concepts of their own.
+
+    atoms (list[str]): The ids of its atoms.
+    facts (list[tuple[Any, ...]]): Kind, value and atom of its `Fact`s.
     """
-    for concept, atoms in concepts:
-        facts = {kind: look_up(concept.cui) for kind, look_up in look_ups.items()}
-        if definitions := facts.pop("definitions", []):
-            texts = [text for text, atom in definitions if not atom or atom in atoms]
-            rule = "definitions of atoms that were left out"
-            report.dropped[rule] += len(definitions) - len(texts)
-            concept.definition = next(filter(None, map(clean_name, texts)), None)
-        if brands := facts.pop("brands", []):
-            count = len(concept.aliases)
-            names = (json.loads(data) for data, _ in brands)
-            unite_names([concept, *(Concept("", **fields) for fields in names)])
-            report.counts["trade names"] += len(concept.aliases) - count
-        for kind, found in facts.items():
-            setattr(concept, kind, [value for value, _ in found])
-        if not concept.types and "types" in facts:
-            report.counts["concepts without a type"] += 1
-        yield concept
-
-
-def filter_types(
-    concepts: Iterator[Concept], types: Sequence[str], path: Path, report: Report
-) -> Iterator[Concept]:
-    """Drop concepts of other semantic types; at the end check that the types occur."""
-    seen: set[str] = set()
-    for concept in concepts:
-        seen.update(concept.types)
-        if set(types).isdisjoint(concept.types):
-            report.dropped["concepts of other types"] += 1
+    kept = {"", *atoms}
+    texts: list[str] = []
+    brands: list[Concept] = []
+    for kind, value, atom in facts:
+        if kind == "brand names":
+            brands.append(Concept("", **json.loads(value)))
+        elif kind != "definitions":
+            getattr(concept, kind).append(value)
+        elif atom in kept:
+            texts.append(value)
         else:
-            yield concept
-    check_known("types", types, sorted(seen), path)
+            report.dropped["definitions of atoms that were left out"] += 1
+    concept.definition = next(filter(None, map(clean_name, texts)), None)
+    for kind in ("types", "parents", "retired"):
+        setattr(concept, kind, sorted(set(getattr(concept, kind))))
+    if brands:
+        count = len(concept.aliases)
+        unite_names([concept, *brands])
+        report.counts["trade names"] += len(concept.aliases) - count
 
 
-def sort_brand_names(
-    database: sqlite3.Connection, concepts: Iterator[Concept]
-) -> LookUp:
-    """Find the names of all brands, sorted by ingredient.
+def find_brand_names(
+    database: sqlite3.Connection, concepts: Iterator[tuple[Concept, list[str]]]
+) -> Iterator[Fact]:
+    """Yield the names of each brand, with languages and sources, for its ingredients.
 
-    database (sqlite3.Connection): With the brands of `read_side_tables`.
-    concepts (Iterator[Concept]): All concepts, sorted.
-    RETURNS (LookUp): From an ingredient to the names of its brands: for each brand its
-        `aliases`, `languages` and `sources` as JSON.
+    database (sqlite3.Connection): With the facts of all tables.
+    concepts (Iterator[tuple[Concept, list[str]]]): All concepts, sorted.
     """
     ingredients = make_look_up(
         database.execute(
-            "SELECT DISTINCT value, cui, '' FROM MRREL WHERE kind = 'brands' "
+            "SELECT DISTINCT value, cui FROM facts WHERE kind = 'brands' "
             "ORDER BY value, cui"
         )
     )
-    database.execute("CREATE TABLE brand_names (cui, brand, names)")
-    for concept in concepts:
-        for ingredient, _ in ingredients(concept.cui):
-            names = {key: getattr(concept, key) for key in ("aliases", *PLACES)}
-            database.execute(
-                "INSERT INTO brand_names VALUES (?, ?, ?)",
-                (ingredient, concept.cui, json.dumps(names)),
-            )
-    return make_look_up(
-        database.execute("SELECT cui, names, '' FROM brand_names ORDER BY cui, brand")
-    )
+    for brand, _ in concepts:
+        for (ingredient,) in ingredients(brand.cui):
+            names = {key: getattr(brand, key) for key in ("aliases", *PLACES)}
+            yield Fact("brand names", ingredient, json.dumps(names))

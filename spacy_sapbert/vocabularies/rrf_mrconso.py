@@ -2,38 +2,26 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
+from ..system.reading import read_line_blocks
 from .concepts import Concept, clean_name, has_letter_or_digit, move_places
 from .report import Report, check_known
-from .rrf_tables import check_utf8, display_path, split_rows
+from .rrf_tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
-Rank = tuple[int, bool, bool, bool, int]  # the lowest rank is preferred
-NO_RANK: Rank = (0, False, False, False, 0)
+# the columns that decide about rows, and those that do with some options
+KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
+MORE_KEY = ("SAB", "TTY")
 
 
-class RuleColumns(NamedTuple):
-    """The columns of MRCONSO that the filters and the rank use."""
-
-    language: str
-    source: str
-    term_type: str
-    suppress: str
-    term_status: str
-    string_type: str
-    is_preferred: str
-
-
-@dataclass(slots=True)
-class Filter:
+class Filter(NamedTuple):
     """A filter of rows by one column.
 
     rule (str): Description of the dropped rows.
-    column (str): The column, a field of `RuleColumns`.
+    column (str): The column of MRCONSO.
     values (Sequence[str]): Values of the column.
     keep (bool): Keep the rows with these values, or drop them.
     what (str): Name of the values in errors; empty if they need not occur.
@@ -46,10 +34,11 @@ class Filter:
     what: str = ""
 
 
-class RowRules(dict[tuple[str, ...], tuple[str, Rank]]):
-    """The rule that drops a row (or "") and the rank of its atom, by `RuleColumns`.
+class RowRules(dict[tuple[str, ...], tuple[str, int]]):
+    """The rule that drops a row (or ""), and its rank: the lowest is preferred.
 
-    Rows have few different keys, so each is computed once. A key is a plain tuple.
+    The key has the values of `columns` in the row. Rows have few different keys, so
+    each is computed once.
 
     filters (Sequence[Filter]): The first that drops a row counts.
     languages (Sequence[str]), source_rank (Sequence[str]): See `read_rrf`.
@@ -66,162 +55,138 @@ class RowRules(dict[tuple[str, ...], tuple[str, Rank]]):
         order = [] if len(languages) == 1 else languages or ["ENG"]
         self.languages = {language: place for place, language in enumerate(order)}
         self.sources = {source: place for place, source in enumerate(source_rank)}
+        used = {each.column for each in filters}
+        self.has_more = bool(source_rank) or not used.isdisjoint(MORE_KEY)
+        self.columns = KEY + MORE_KEY if self.has_more else KEY
 
-    def __missing__(self, key: tuple[str, ...]) -> tuple[str, Rank]:
-        row = RuleColumns(*key)
-        drops = (
-            f.rule
-            for f in self.filters
-            if (getattr(row, f.column) in f.values) != f.keep
-        )
-        rank = (
-            self.languages.get(row.language, len(self.languages)),
-            row.term_status != "P",
-            row.string_type != "PF",
-            row.is_preferred != "Y",
-            self.sources.get(row.source, len(self.sources)),
-        )
+    def __missing__(self, key: tuple[str, ...]) -> tuple[str, int]:
+        row = dict(zip(self.columns, key, strict=True))
+        drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
+        rank = self.languages.get(row["LAT"], len(self.languages))
+        for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y")):
+            rank = 2 * rank + (row[column] != best)
+        others = len(self.sources)
+        rank = (others + 1) * rank + self.sources.get(row.get("SAB", ""), others)
         self[key] = next(drops, ""), rank
         return self[key]
+
+    def find_rule(self, row: Row) -> str:
+        """Return the rule that drops a row, or ""."""
+        fields = dict(zip(COLUMNS["MRCONSO"], row, strict=False))
+        return self[tuple(fields[column] for column in self.columns)][0]
 
     def check(self, path: Path) -> None:
         """Check that the values of the filters occur in the rows."""
         for each in self.filters:
             if each.what:
-                known = {getattr(RuleColumns(*key), each.column) for key in self}
+                known = {key[self.columns.index(each.column)] for key in self}
                 check_known(each.what, each.values, sorted(known), path)
 
 
 def read_mrconso(
-    parts: list[Path],
-    rules: RowRules,
-    pattern: re.Pattern[str],
-    *,
-    on_error: str,
-    report: Report,
+    parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
 ) -> Iterator[tuple[Concept, list[str]]]:
     """Read MRCONSO, and make concepts of the rows that the filters keep.
+
+    A release has millions of rows, so the loop calls as few functions as possible.
 
     YIELDS (tuple[Concept, list[str]]): Each concept, and the ids (AUI) of its atoms.
     RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted;
         at the end, if a value of a filter is not in the file.
     """
     path = display_path(parts, "MRCONSO")
-    dropped = report.dropped
-    last, preferred, best = "", "", NO_RANK
-    places: dict[str, int] = {}  # of the names of the concept, in the order of the rows
+    dropped, has_more = report.dropped, rules.has_more
+    last, preferred, best = "", "", 0
+    atoms: list[str] = []  # of the concept `last`
+    places: dict[str, int] = {}  # of its names, in the order of the rows
     languages: dict[str, list[int]] = {}
     sources: dict[str, list[int]] = {}
     codes: dict[str, list[str]] = {}
-    atoms: list[str] = []
-    rows = split_rows(parts, "MRCONSO", on_error=on_error, report=report)
-    for number, line, row in rows:
-        # fmt: off
-        (
-            cui, language, status, _, form, _, is_preferred, atom, _, _,
-            _, source, term_type, code, text, _, suppress, _, _,
-        ) = row
-        # fmt: on
-        # in the order of `RuleColumns`
-        rule, rank = rules[
-            language, source, term_type, suppress, status, form, is_preferred
-        ]
-        if rule:
-            dropped[rule] += 1
-            continue
-        if not line.isascii() and not check_utf8(line, number, path, on_error):
-            dropped["rows of MRCONSO that are not UTF-8"] += 1
-            continue
-        name = clean_name(text)
-        if not name[:1].isalnum() and not has_letter_or_digit(name):
-            dropped["names without a letter or digit"] += 1
-            continue
-        if cui != last or not cui:
-            if not cui or not pattern.fullmatch(cui):
-                if on_error == "fail":
-                    values = {"pattern": pattern.pattern, "cui": cui[:40]}
-                    raise SapbertError(
-                        Errors.E103.format(path=path, line=number, **values)
-                    )
-                dropped["rows with a malformed id"] += 1
+    report.read(path.name, 0)
+    for first, lines in read_line_blocks(path, parts=parts):
+        report.read(path.name, len(lines))
+        for number, line in enumerate(lines, first):
+            try:
+                # fmt: off
+                (
+                    cui, language, status, _, form, _, is_preferred, atom, _, _,
+                    _, source, term_type, code, name, _, suppress, _, end,
+                ) = line.decode().split("|")
+                # fmt: on
+            except ValueError:
+                end = "another number of fields, or not UTF-8"
+            if end:
+                skip_line("MRCONSO", line, path, number, report, rules.find_rule)
                 continue
-            if cui < last:
-                values = {"cui": cui[:40], "last": last[:40]}
-                raise SapbertError(Errors.E104.format(path=path, line=number, **values))
-            if atoms:
-                yield (
-                    make_concept(
-                        last,
-                        preferred,
-                        places,
-                        languages,
-                        sources,
-                        codes,
-                        len(atoms),
-                        report,
-                    ),
-                    atoms,
-                )
-            last, best, preferred = cui, rank, name
-            places, languages, sources, codes, atoms = {}, {}, {}, {}, []
-        elif rank < best:
-            best, preferred = rank, name
-        place = places.setdefault(name, len(places))
-        if language in languages:
-            languages[language].append(place)
-        else:
-            languages[language] = [place]
-        if source in sources:
-            sources[source].append(place)
-        else:
-            sources[source] = [place]
-        if code and code != NO_CODE:
-            if source in codes:
-                codes[source].append(code)
+            key: tuple[str, ...] = (language, suppress, status, form, is_preferred)
+            if has_more:
+                key += (source, term_type)
+            rule, rank = rules[key]
+            if rule:
+                dropped[rule] += 1
+                continue
+            name = name.strip()
+            if "  " in name or not name.isprintable():
+                name = clean_name(name)
+            if not name[:1].isalnum() and not has_letter_or_digit(name):
+                dropped["names without a letter or digit"] += 1
+                continue
+            if cui != last or not cui:
+                if not cui or not pattern.fullmatch(cui):
+                    values = {"line": number, "pattern": pattern.pattern}
+                    text = Errors.E103.format(path=path, cui=cui[:40], **values)
+                    report.skip("rows with a malformed id", SapbertError(text))
+                    continue
+                if cui < last:
+                    values = {"cui": cui[:40], "last": last[:40]}
+                    text = Errors.E104.format(path=path, line=number, **values)
+                    raise SapbertError(text)
+                if atoms:
+                    concept = Concept(
+                        last, [*places], [], codes, [], None, [], languages, sources
+                    )
+                    finish_concept(concept, places[preferred], len(atoms), report)
+                    yield concept, atoms
+                last, preferred, best = cui, name, rank
+                atoms, places, languages, sources, codes = [], {}, {}, {}, {}
+            elif rank < best:
+                preferred, best = name, rank
+            atoms.append(atom)
+            place = places.setdefault(name, len(places))
+            if language in languages:
+                languages[language].append(place)
             else:
-                codes[source] = [code]
-        atoms.append(atom)
+                languages[language] = [place]
+            if source in sources:
+                sources[source].append(place)
+            else:
+                sources[source] = [place]
+            if code and code != NO_CODE:
+                if source in codes:
+                    codes[source].append(code)
+                else:
+                    codes[source] = [code]
     if atoms:
-        yield (
-            make_concept(
-                last, preferred, places, languages, sources, codes, len(atoms), report
-            ),
-            atoms,
-        )
+        concept = Concept(last, [*places], [], codes, [], None, [], languages, sources)
+        finish_concept(concept, places[preferred], len(atoms), report)
+        yield concept, atoms
     rules.check(path)
 
 
-def make_concept(
-    cui: str,
-    preferred: str,
-    places: dict[str, int],
-    languages: dict[str, list[int]],
-    sources: dict[str, list[int]],
-    codes: dict[str, list[str]],
-    rows: int,
-    report: Report,
-) -> Concept:
-    """Make a concept of the columns of its rows.
+def finish_concept(concept: Concept, first: int, rows: int, report: Report) -> None:
+    """Move the preferred name to the first place, and remove what is repeated.
 
-    preferred (str): The name that comes first.
-    places (dict[str, int]): The place of each name.
-    languages, sources (dict[str, list[int]]): Places of names.
-    codes (dict[str, list[str]]): Codes by source; may be repeated.
-    rows (int): How many rows there are; more than names if names are repeated.
-    report (Report): Counts the rows.
+    first (int): Place of the preferred name.
+    rows (int): Number of rows, of which some may have the same name.
     """
-    names = list(places)
-    first = places[preferred]
-    repeated = rows - len(names)
+    names = concept.aliases
     report.rows_kept += rows
-    report.dropped["repeated names"] += repeated
-    if first or repeated:
+    if first or len(names) < rows:
+        report.dropped["repeated names"] += rows - len(names)
         moved = [*range(1, first + 1), 0, *range(first + 1, len(names))]
         names.insert(0, names.pop(first))
-        languages = move_places(languages, moved)
-        sources = move_places(sources, moved)
-    for source, found in codes.items():
+        concept.languages = move_places(concept.languages, moved)
+        concept.sources = move_places(concept.sources, moved)
+    for source, found in concept.codes.items():
         if len(found) > 1:
-            codes[source] = list(dict.fromkeys(found))
-    # in the order of the fields; millions are made
-    return Concept(cui, names, [], codes, [], None, [], languages, sources)
+            concept.codes[source] = list(dict.fromkeys(found))

@@ -23,7 +23,7 @@ from benchmarks.linking_side import make_docs
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, make_resolver
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from spacy_sapbert.vocabularies.jsonl import read_scispacy
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 app = typer.Typer()
 app.command()(main)
@@ -62,7 +62,8 @@ def test_write_entities_writes_what_scispacy_reads(
 ) -> None:
     path = tmp_path / "entities.jsonl"
     write_entities(path, few_concepts)
-    for read, concept in zip(read_scispacy(path), few_concepts, strict=True):
+    concepts = read_vocabulary(path, "scispacy")
+    for read, concept in zip(concepts, few_concepts, strict=True):
         assert (read.cui, read.aliases) == (concept.cui, concept.aliases)
         assert (read.types, read.definition) == (concept.types, concept.definition)
 

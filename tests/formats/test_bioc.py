@@ -3,16 +3,19 @@
 import io
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 bioc = pytest.importorskip("bioc", reason="bioc is not installed")
 
 from bioc import biocjson, biocxml  # noqa: E402
 
 from spacy_sapbert.errors import SapbertError  # noqa: E402
+from spacy_sapbert.formats.entities import describe_docs  # noqa: E402
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan  # noqa: E402
 from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E402
 
@@ -29,12 +32,12 @@ CANDIDATE = {
 
 
 @pytest.fixture(params=FORMATS)
-def name(request):
+def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
-def doc():
+def doc() -> Doc:
     spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("💊 Took\r\naspirin & <more>")
     doc.ents = [Span(doc, 3, 4, label="DRUG"), Span(doc, 0, 1, label="SIGN")]
@@ -43,18 +46,18 @@ def doc():
     return doc
 
 
-def write(name, docs, **options):
+def write(name: str, docs: Any, **options: Any) -> Any:
     file = io.BytesIO()
-    load_writer(name)(docs, file, **options)
+    load_writer(name)(describe_docs(docs), file, **options)
     return file.getvalue().decode()
 
 
-def read(name, tmp_path, data):
+def read(name: str, tmp_path: Path, data: Any) -> Any:
     (tmp_path / "file").write_bytes(data if isinstance(data, bytes) else data.encode())
     return list(load_reader(name)(tmp_path / "file"))
 
 
-def make_document(passages, annotations=()):
+def make_document(passages: list[tuple[int, str]], annotations: Any = ()) -> Any:
     document = bioc.BioCDocument()
     document.id = "d"
     for offset, text in passages:
@@ -68,7 +71,7 @@ def make_document(passages, annotations=()):
     return document
 
 
-def dump(name, document):
+def dump(name: str, document: Any) -> Any:
     collection = bioc.BioCCollection()
     collection.source = collection.date = collection.key = ""
     collection.encoding, collection.standalone = "UTF-8", True
@@ -76,7 +79,7 @@ def dump(name, document):
     return FORMATS[name].dumps(collection)
 
 
-def test_bioc_the_library_reads_what_is_written(name, doc):
+def test_bioc_the_library_reads_what_is_written(name: str, doc: Doc) -> None:
     collection = FORMATS[name].loads(write(name, [("n1", doc), (2, doc)]))
     assert [document.id for document in collection.documents] == ["n1", "2"]
     (passage,) = collection.documents[1].passages
@@ -98,22 +101,24 @@ def test_bioc_the_library_reads_what_is_written(name, doc):
     }
 
 
-def test_bioc_equal_documents_are_equal_bytes(name, doc):
+def test_bioc_equal_documents_are_equal_bytes(name: str, doc: Doc) -> None:
     assert write(name, [(1, doc)]) == write(name, [(1, doc)])
 
 
-def test_bioc_of_no_documents_is_a_collection(name, tmp_path):
+def test_bioc_of_no_documents_is_a_collection(name: str, tmp_path: Path) -> None:
     assert read(name, tmp_path, write(name, [])) == []
 
 
-def test_bioc_without_text_has_places(name, doc):
+def test_bioc_without_text_has_places(name: str, doc: Doc) -> None:
     data = write(name, [(1, doc)], include_text=False)
     assert "aspirin" not in data
     (passage,) = FORMATS[name].loads(data).documents[0].passages
     assert [a.total_span.offset for a in passage.annotations] == [0, 8]
 
 
-def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(tmp_path):
+def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(
+    tmp_path: Path,
+) -> None:
     doc = NLP("a\0b\x0bc\ufffe fever")
     doc.ents = [Span(doc, len(doc) - 1, len(doc), label="L", kb_id="C1")]
     with pytest.warns(UserWarning, match="W520.*3 characters"):
@@ -123,7 +128,7 @@ def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(tmp_path):
     assert document.spans == [GoldSpan(7, 12, "L", "fever", [["C1"]], 0)]
 
 
-def test_bioc_passages_lie_where_their_offsets_say(name, tmp_path):
+def test_bioc_passages_lie_where_their_offsets_say(name: str, tmp_path: Path) -> None:
     infons = {"type": "Disease", "identifier": "MESH:D1"}
     annotations = [
         ("left knee", infons, (6, 4), (15, 4)),
@@ -144,7 +149,7 @@ def test_bioc_passages_lie_where_their_offsets_say(name, tmp_path):
     ]
 
 
-def test_bioc_texts_may_be_in_sentences(name, tmp_path):
+def test_bioc_texts_may_be_in_sentences(name: str, tmp_path: Path) -> None:
     document = make_document([(0, "")])
     for offset, text in ((0, "It is."), (7, "Or not.")):
         sentence = bioc.BioCSentence()
@@ -173,8 +178,12 @@ def test_bioc_texts_may_be_in_sentences(name, tmp_path):
     ],
 )
 def test_bioc_a_bad_document_is_numbered_and_not_quoted(
-    name, passages, annotation, expected, tmp_path
-):
+    name: str,
+    passages: list[tuple[int, str]],
+    annotation: Any,
+    expected: Any,
+    tmp_path: Path,
+) -> None:
     document = make_document(passages, [annotation] if annotation else [])
     with pytest.raises(SapbertError, match=f"E532.*{expected}.*document 1 ") as error:
         read(name, tmp_path, dump(name, document))
@@ -182,7 +191,9 @@ def test_bioc_a_bad_document_is_numbered_and_not_quoted(
 
 
 @pytest.mark.parametrize("data", ["", "sentinel", "<a>", "[]", "{}", "\x1f\x8b"])
-def test_bioc_a_file_that_is_none_is_an_error(name, data, tmp_path):
+def test_bioc_a_file_that_is_none_is_an_error(
+    name: str, data: Any, tmp_path: Path
+) -> None:
     if name == "biocxml" and data == "<a>":
         data = "<collection><document><sentinel></document></collection>"
     with pytest.raises(SapbertError, match="E532") as error:
@@ -190,14 +201,18 @@ def test_bioc_a_file_that_is_none_is_an_error(name, data, tmp_path):
     assert "sentinel" not in str(error.value)
 
 
-def test_bioc_a_file_that_is_cut_is_an_error(name, doc, tmp_path):
+def test_bioc_a_file_that_is_cut_is_an_error(
+    name: str, doc: Doc, tmp_path: Path
+) -> None:
     data = write(name, [(1, doc), (2, doc)]).encode()
     for end in range(0, len(data) - 10, 97):
         with pytest.raises(SapbertError, match="E532"):
             read(name, tmp_path, data[:end])
 
 
-def test_bioc_numbers_that_are_none_are_an_error(name, doc, tmp_path):
+def test_bioc_numbers_that_are_none_are_an_error(
+    name: str, doc: Doc, tmp_path: Path
+) -> None:
     data = write(name, [(1, doc)])
     data = re.sub(r'(offset(?:="|": |>))\d+', r"\1sentinel", data)
     data = data.replace(": sentinel", ': "sentinel"')
@@ -206,14 +221,14 @@ def test_bioc_numbers_that_are_none_are_an_error(name, doc, tmp_path):
     assert "sentinel" not in str(error.value)
 
 
-def test_bioc_half_characters_in_json_are_an_error(tmp_path):
+def test_bioc_half_characters_in_json_are_an_error(tmp_path: Path) -> None:
     document = make_document([(0, "x")])
     data = dump("biocjson", document).replace('"x"', r'"\ud83d"')
     with pytest.raises(SapbertError, match="E532"):
         read("biocjson", tmp_path, data)
 
 
-def test_bioc_no_entity_of_a_dtd_is_followed(tmp_path):
+def test_bioc_no_entity_of_a_dtd_is_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("sentinel")
     text = f"""<?xml version="1.0"?>
 <!DOCTYPE collection [<!ENTITY x SYSTEM "file://{tmp_path}/secret">]>
@@ -223,7 +238,7 @@ def test_bioc_no_entity_of_a_dtd_is_followed(tmp_path):
         read("biocxml", tmp_path, text)
 
 
-def test_bioc_a_dtd_that_is_only_named_does_not_matter(tmp_path):
+def test_bioc_a_dtd_that_is_only_named_does_not_matter(tmp_path: Path) -> None:
     data = dump("biocxml", make_document([(0, "x")]))
     doctype = '<!DOCTYPE collection SYSTEM "BioC.dtd">'
     data = data.replace("<collection>", f"{doctype}<collection>", 1)

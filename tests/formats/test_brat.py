@@ -27,7 +27,7 @@ def read_one(folder: Path) -> list[GoldSpan]:
     return document.spans
 
 
-def test_a_text_and_its_annotations_are_a_document(tmp_path: Path) -> None:
+def test_brat_a_text_and_its_annotations_are_a_document(tmp_path: Path) -> None:
     notes = "#1\tAnnotatorNotes T1\tsure\nR1\tHas Arg1:T1 Arg2:T1\nA1\tSure T1\n"
     reference = "N1\tReference T1 HP:0001945\tFever\n"
     folder = write(tmp_path / "ward" / "a", FEVER + notes + reference)
@@ -41,17 +41,17 @@ def test_a_text_and_its_annotations_are_a_document(tmp_path: Path) -> None:
     assert list(read_gold(folder))[0].id == "note"
 
 
-def test_several_references_are_alternatives(tmp_path: Path) -> None:
+def test_brat_several_references_are_alternatives(tmp_path: Path) -> None:
     lines = [f"N{i}\tReference T1 X:{cui}\tFever\n" for i, cui in enumerate("ABA")]
     (span,) = read_one(write(tmp_path, FEVER + "".join(lines)))
     assert span.parts == [["X:A", "X:B"]]
 
 
-def test_a_mention_without_a_reference_has_no_id(tmp_path: Path) -> None:
+def test_brat_a_mention_without_a_reference_has_no_id(tmp_path: Path) -> None:
     assert read_one(write(tmp_path, FEVER))[0].parts == []
 
 
-def test_a_mention_may_have_gaps_and_line_ends(tmp_path: Path) -> None:
+def test_brat_a_mention_may_have_gaps_and_line_ends(tmp_path: Path) -> None:
     annotations = (
         "T1\tPart 8 12;23 27\tleft knee\nT2\tPart 0 22\tPain in left and right\n"
     )
@@ -62,7 +62,7 @@ def test_a_mention_may_have_gaps_and_line_ends(tmp_path: Path) -> None:
     ]
 
 
-def test_offsets_count_line_ends_as_the_text_has_them(tmp_path: Path) -> None:
+def test_brat_offsets_count_line_ends_as_the_text_has_them(tmp_path: Path) -> None:
     annotations = "T1\tSymptom 34 39\tfever\r\n"
     folder = write(tmp_path, annotations, TEXT.replace("\n", "\r\n"))
     assert read_one(folder)[0].mention == "fever"
@@ -87,7 +87,7 @@ def test_offsets_count_line_ends_as_the_text_has_them(tmp_path: Path) -> None:
         ("N1\tReference T2 X:A\tfever", "E720"),
     ],
 )
-def test_a_bad_line_is_named_and_not_quoted(
+def test_brat_a_bad_line_is_named_and_not_quoted(
     tmp_path: Path, line: str, code: str
 ) -> None:
     folder = write(tmp_path, f"{FEVER}{line}\n")
@@ -97,18 +97,20 @@ def test_a_bad_line_is_named_and_not_quoted(
     assert "fever" not in str(error.value).lower()
 
 
-def test_a_text_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_brat_a_text_that_is_missing_is_named(tmp_path: Path) -> None:
     (write(tmp_path, FEVER) / "note.txt").unlink()
     with pytest.raises(SapbertError, match="E001.*note.txt"):
         read_one(tmp_path)
 
 
-def test_a_folder_without_annotations_is_an_error(tmp_path: Path) -> None:
+def test_brat_a_folder_without_annotations_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E108"):
         read_one(tmp_path)
 
 
-def test_an_id_of_no_source_is_read_without_the_word_for_it(tmp_path: Path) -> None:
+def test_brat_an_id_of_no_source_is_read_without_the_word_for_it(
+    tmp_path: Path,
+) -> None:
     (span,) = read_one(write(tmp_path, FEVER + "N1\tReference T1 KB:C0015967\t\n"))
     assert span.parts == [["C0015967"]]
 
@@ -125,7 +127,7 @@ def write_docs(path: Path, *docs: tuple[Any, str], ents: Any = ()) -> list[str]:
     return sorted(file.relative_to(path).as_posix() for file in files)
 
 
-def test_a_document_is_written_as_two_files(tmp_path: Path) -> None:
+def test_brat_a_document_is_written_as_two_files(tmp_path: Path) -> None:
     spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin\r\ntoday")
     doc.ents = [Span(doc, 1, 4, label="DRUG NAME"), Span(doc, 0, 1, label="A\u00a0B")]
@@ -176,11 +178,13 @@ def test_a_document_is_written_as_two_files(tmp_path: Path) -> None:
         ("a/" * 3000 + "b", "a/a/a/a/a/a/a/b"),
     ],
 )
-def test_an_id_makes_a_name_that_every_system_takes(number: Any, name: str) -> None:
+def test_brat_an_id_makes_a_name_that_every_system_takes(
+    number: Any, name: str
+) -> None:
     assert file_name(number) == name
 
 
-def test_documents_of_one_name_are_numbered(tmp_path: Path) -> None:
+def test_brat_documents_of_one_name_are_numbered(tmp_path: Path) -> None:
     docs = [("a", "1"), ("a.txt", "2"), ("a", "3"), ("a-2", "4")]
     with pytest.warns(UserWarning, match="W520.*3 documents of one name numbered"):
         files = write_docs(tmp_path / "out", *docs)
@@ -188,20 +192,20 @@ def test_documents_of_one_name_are_numbered(tmp_path: Path) -> None:
     assert files == sorted(f"{n}.{end}" for n in names for end in ("ann", "txt"))
 
 
-def test_a_byte_order_mark_in_a_text_moves_nothing(tmp_path: Path) -> None:
+def test_brat_a_byte_order_mark_in_a_text_moves_nothing(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="1 byte order marks"):
         write_docs(tmp_path / "out", ("a", "\ufeff fever"), ents=[(1, 2, "L")])
     (span,) = read_one(tmp_path / "out")
     assert (span.start, span.mention) == (2, "fever")
 
 
-def test_a_folder_that_was_written_before_is_replaced(tmp_path: Path) -> None:
+def test_brat_a_folder_that_was_written_before_is_replaced(tmp_path: Path) -> None:
     write_docs(tmp_path / "out", ("a", "1"))
     assert write_docs(tmp_path / "out", ("b", "2")) == ["b.ann", "b.txt"]
 
 
 @pytest.mark.parametrize("other", ["a.txt", "a.ann", "letter.doc", "x/y.txt"])
-def test_a_folder_with_other_files_is_never_replaced(
+def test_brat_a_folder_with_other_files_is_never_replaced(
     tmp_path: Path, other: str
 ) -> None:
     (tmp_path / "out" / other).parent.mkdir(parents=True)
@@ -211,7 +215,7 @@ def test_a_folder_with_other_files_is_never_replaced(
     assert (tmp_path / "out" / other).read_text() == "mine"
 
 
-def test_a_file_in_the_place_of_the_folder_stays(tmp_path: Path) -> None:
+def test_brat_a_file_in_the_place_of_the_folder_stays(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     with pytest.raises(SapbertError, match="E522.*a file"):
         write_docs(tmp_path / "out", ("b", "2"))

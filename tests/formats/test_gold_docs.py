@@ -1,5 +1,6 @@
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -14,7 +15,7 @@ NLP = spacy.blank("en")
 TEXT = "Breast and ovarian  cancer."
 
 
-def make(*spans, text=TEXT, nlp=NLP, **options):
+def make(*spans: Any, text: str = TEXT, nlp: Any = NLP, **options: Any) -> Any:
     gold = [GoldSpan(s, e, label, text[s:e], parts, 1) for s, e, label, parts in spans]
     documents = [GoldDocument("d", text, gold)]
     options = {
@@ -28,11 +29,11 @@ def make(*spans, text=TEXT, nlp=NLP, **options):
     return doc
 
 
-def describe(spans):
+def describe(spans: Any) -> Any:
     return [(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans]
 
 
-def test_gold_docs_mentions_of_whole_tokens_are_entities():
+def test_gold_docs_mentions_of_whole_tokens_are_entities() -> None:
     mentions = [(0, 6, "A", [["C1", "C2"]]), (11, 18, "B", []), (20, 26, "C", [["X"]])]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -42,13 +43,13 @@ def test_gold_docs_mentions_of_whole_tokens_are_entities():
     assert doc.spans["gold"].attrs["ids"] == [[["C1", "C2"]], [], [["X"]]]
 
 
-def test_gold_docs_a_composite_has_no_id_that_is_right_alone():
+def test_gold_docs_a_composite_has_no_id_that_is_right_alone() -> None:
     doc = make((0, 26, "A", [["C1"], ["C2"]]))
     assert describe(doc.ents) == [(0, 26, "A", "")]
     assert doc.spans["gold"].attrs["ids"] == [[["C1"], ["C2"]]]
 
 
-def test_gold_docs_what_entities_cannot_hold_is_in_the_group_and_said():
+def test_gold_docs_what_entities_cannot_hold_is_in_the_group_and_said() -> None:
     mentions = [
         (0, 26, "LONG", [["C1"]]),
         (11, 26, "INSIDE", [["C2"]]),
@@ -68,7 +69,7 @@ def test_gold_docs_what_entities_cannot_hold_is_in_the_group_and_said():
     assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
 
 
-def test_gold_docs_say_it_also_of_a_stream_that_is_left():
+def test_gold_docs_say_it_also_of_a_stream_that_is_left() -> None:
     document = GoldDocument("d", "ab", [GoldSpan(0, 1, "", "a", [], 1)])
     options = {"path": Path("p"), "spans_key": "gold", "label": "ENTITY"}
     stream = make_gold_docs([document] * 2, NLP, **options)
@@ -77,11 +78,11 @@ def test_gold_docs_say_it_also_of_a_stream_that_is_left():
         stream.close()
 
 
-def test_gold_docs_mentions_without_a_type_have_a_label():
+def test_gold_docs_mentions_without_a_type_have_a_label() -> None:
     assert describe(make((0, 6, "", [])).ents) == [(0, 6, "ENTITY", "NIL")]
 
 
-def test_gold_docs_survive_being_saved():
+def test_gold_docs_survive_being_saved() -> None:
     with pytest.warns(UserWarning, match="W530"):
         doc = make((0, 3, "A", [["C1"]]))
     copy = Doc(NLP.vocab).from_bytes(doc.to_bytes())
@@ -89,21 +90,21 @@ def test_gold_docs_survive_being_saved():
     assert describe(copy.spans["gold"]) == [(0, 6, "A", "C1")]
 
 
-def test_gold_docs_of_a_bare_vocabulary_have_tokens_between_blanks():
+def test_gold_docs_of_a_bare_vocabulary_have_tokens_between_blanks() -> None:
     doc = make((0, 6, "A", [["C1"]]), nlp=NLP.vocab, spans_key="sc")
     assert [token.text for token in doc] == ["Breast", "and", "ovarian", " ", "cancer."]
     assert doc.text == TEXT
     assert describe(doc.spans["sc"]) == describe(doc.ents) == [(0, 6, "A", "C1")]
 
 
-def test_gold_docs_may_be_longer_than_the_pipeline_takes():
+def test_gold_docs_may_be_longer_than_the_pipeline_takes() -> None:
     nlp = spacy.blank("en")
     nlp.max_length = 5
     assert make((0, 6, "A", [["C1"]]), nlp=nlp).ents
     assert nlp.max_length == 5
 
 
-def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path):
+def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fever")
     (tmp_path / "a.ann").write_text("T1\tX 0 5\tfever\nN1\tReference T1 M:1\t\n")
     ((key, doc),) = read_docs(tmp_path, NLP)
@@ -112,7 +113,7 @@ def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path):
         read_docs(tmp_path / "a.txt", NLP)
 
 
-def test_gold_docs_of_ncbi_disease_hold_all_its_mentions(data_folder):
+def test_gold_docs_of_ncbi_disease_hold_all_its_mentions(data_folder: Path) -> None:
     path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
     docs = [doc for _, doc in read_docs(path, NLP, format="pubtator")]
     assert sum(len(doc.spans["gold"]) for doc in docs) == 787

@@ -1,19 +1,20 @@
 import io
 import re
 from html.parser import HTMLParser
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.html import (
     concept_url,
     render_doc,
-    stack_entities,
     write_docs,
 )
 
@@ -24,30 +25,32 @@ EVIL = "<script>alert('\"&')</script>"
 class Page(HTMLParser):
     """Gathers the tags, the links and the text of a page."""
 
-    def __init__(self, markup):
+    def __init__(self, markup: str) -> None:
         super().__init__()
         self.tags, self.links, self.text = [], [], ""
         self.feed(markup)
         self.close()
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.links += [
             value for key, value in attrs if key in ("href", "src", "srcset", "data")
         ]
         assert not any(key.startswith("on") for key, _ in attrs)
 
-    def handle_data(self, data):
+    def handle_data(self, data: Any) -> None:
         self.text += data
 
 
-def entity(start, end, text="?", cui="C0004057", **fields):
+def entity(
+    start: int, end: int, text: str = "?", cui: str = "C0004057", **fields: Any
+) -> Any:
     base = {"label": "DRUG", "name": "Aspirin", "score": 0.5, "note": None}
     return {"start": start, "end": end, "text": text, "cui": cui, **base, **fields}
 
 
 @pytest.fixture
-def doc():
+def doc() -> Doc:
     spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="DATE")]
@@ -59,13 +62,13 @@ def doc():
     return doc
 
 
-def write(docs, **options):
+def write(docs: Any, *, spans_key: str | None = None, **options: Any) -> Any:
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs, spans_key=spans_key), file, **options)
     return file.getvalue().decode()
 
 
-def test_html_shows_concept_score_and_reason(doc):
+def test_html_shows_concept_score_and_reason(doc: Doc) -> None:
     page = Page(write([("n1.txt", doc)]))
     words = " ".join(page.text.split())
     assert "aspirin DRUG C0004057 Aspirin 0.988" in words
@@ -74,7 +77,7 @@ def test_html_shows_concept_score_and_reason(doc):
     assert page.links == ["https://uts.nlm.nih.gov/uts/umls/concept/C0004057"]
 
 
-def test_html_is_one_page_of_all_documents(doc):
+def test_html_is_one_page_of_all_documents(doc: Doc) -> None:
     markup = write([("n1", doc), ("n2", doc)])
     page = Page(markup)
     assert markup.startswith("<!DOCTYPE html>")
@@ -82,25 +85,14 @@ def test_html_is_one_page_of_all_documents(doc):
     assert page.tags.count("figure") == 2
 
 
-def test_html_entities_that_run_over_a_line_end_are_drawn_whole(doc):
-    file = io.BytesIO()
-    write_docs([(0, doc)], file)
-    page = file.getvalue().decode()
-    style = page.partition("<style>")[2].partition("</style>")[0]
-    rule = re.search(r"^mark \{(.*?)\}", style, re.DOTALL | re.MULTILINE).group(1)
-    assert "box-decoration-break: clone;" in rule
-    assert "overflow-wrap: anywhere;" in rule
-    assert 'name="viewport"' in page
-
-
-def test_html_loads_nothing_from_outside(doc):
+def test_html_loads_nothing_from_outside(doc: Doc) -> None:
     markup = write([("n1", doc)])
     assert not {"script", "link", "img", "iframe"} & set(Page(markup).tags)
     assert "@import" not in markup
     assert "url(" not in markup
 
 
-def test_html_escapes_whatever_a_document_or_a_kb_says():
+def test_html_escapes_whatever_a_document_or_a_kb_says() -> None:
     doc = NLP(f"took {EVIL} and {EVIL}")
     doc.ents = [doc.char_span(5, 5 + len(EVIL), label=EVIL, alignment_mode="expand")]
     doc.ents[0]._.cui = EVIL
@@ -113,7 +105,7 @@ def test_html_escapes_whatever_a_document_or_a_kb_says():
     assert page.links == ["https://example.org/" + quote(EVIL, safe="")]
 
 
-def test_html_entities_that_overlap_are_all_named_and_the_text_is_there_once():
+def test_html_entities_that_overlap_are_all_named_and_the_text_is_there_once() -> None:
     text = "acute heart attack today"
     entities = [
         entity(0, 5, "acute", cui="C1"),
@@ -127,14 +119,10 @@ def test_html_entities_that_overlap_are_all_named_and_the_text_is_there_once():
     assert page.text.count("acute heart attack") == 1
 
 
-def test_html_stacks_have_the_longest_first():
-    entities = [entity(4, 6), entity(0, 2), entity(1, 5), entity(8, 9)]
-    places = [[(e["start"], e["end"]) for e in s] for s in stack_entities(entities)]
-    assert places == [[(1, 5), (0, 2), (4, 6)], [(8, 9)]]
-
-
 @given(st.text(), st.lists(st.tuples(st.integers(0, 20), st.integers(1, 5))))
-def test_html_keeps_the_text_whatever_is_in_it(text, places):
+def test_html_keeps_the_text_whatever_is_in_it(
+    text: str, places: list[tuple[int, int]]
+) -> None:
     text = text.replace("\0", "")
     entities = [
         entity(start, start + size, text[start : start + size], cui=None, label="")
@@ -167,20 +155,16 @@ def test_html_keeps_the_text_whatever_is_in_it(text, places):
         ("", None),
     ],
 )
-def test_html_addresses_by_kind_of_id(cui, url):
+def test_html_addresses_by_kind_of_id(cui: str, url: str | None) -> None:
     assert concept_url(cui) == url
 
 
-def test_html_addresses_are_a_setting_and_quoted():
+def test_html_addresses_are_a_setting_and_quoted() -> None:
     links = {r"X:(.+)": "https://example.org/{}"}
     assert concept_url('X:a/"b"', links) == "https://example.org/a%2F%22b%22"
     assert concept_url("Y 1", {"Y.*": "https://y.org/{}"}) == "https://y.org/Y%201"
 
 
-def test_html_without_text_is_an_error(doc):
+def test_html_without_text_is_an_error(doc: Doc) -> None:
     with pytest.raises(SapbertError, match="E503"):
         write([("n1", doc)], include_text=False)
-
-
-def test_html_of_no_documents_is_a_page():
-    assert Page(write([])).tags.count("body") == 1

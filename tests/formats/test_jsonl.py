@@ -1,13 +1,16 @@
 import io
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
 from spacy_sapbert.formats.jsonl import read_gold, write_docs
 
@@ -15,7 +18,7 @@ NLP = spacy.blank("en")
 
 
 @pytest.fixture
-def doc():
+def doc() -> Doc:
     spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin 💊 today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="SIGN")]
@@ -33,13 +36,13 @@ def doc():
     return doc
 
 
-def write(docs, **options):
+def write(docs: Any, *, spans_key: str | None = None, **options: Any) -> Any:
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs, spans_key=spans_key), file, **options)
     return file.getvalue()
 
 
-def test_jsonl_a_document_is_a_line_with_fields_in_order(doc):
+def test_jsonl_a_document_is_a_line_with_fields_in_order(doc: Doc) -> None:
     assert write([("n1", doc)]).decode() == (
         '{"id": "n1", "text": "Took aspirin 💊 today", "entities": ['
         '{"start": 5, "end": 12, "text": "aspirin", "label": "DRUG", '
@@ -53,25 +56,15 @@ def test_jsonl_a_document_is_a_line_with_fields_in_order(doc):
     )
 
 
-def test_jsonl_without_text_no_mention_is_written(doc):
+def test_jsonl_without_text_no_mention_is_written(doc: Doc) -> None:
     data = json.loads(write([(7, doc)], include_text=False))
     assert list(data) == ["id", "entities"]
     assert all("text" not in entity for entity in data["entities"])
     assert [(e["start"], e["end"]) for e in data["entities"]] == [(5, 12), (13, 14)]
 
 
-def test_jsonl_writes_a_span_group(doc):
-    doc.spans["sc"] = [doc[0:2], doc[1:2]]
-    data = json.loads(write([(0, doc)], spans_key="sc"))
-    assert [(e["start"], e["end"]) for e in data["entities"]] == [(0, 12), (5, 12)]
-
-
-def test_jsonl_of_no_documents_is_empty():
-    assert write([]) == b""
-
-
 @given(st.lists(st.text(st.characters(codec="utf8")), max_size=4))
-def test_jsonl_every_document_stays_a_line_with_true_offsets(texts):
+def test_jsonl_every_document_stays_a_line_with_true_offsets(texts: list[str]) -> None:
     docs = []
     for text in texts:
         doc = NLP(text)
@@ -87,13 +80,13 @@ def test_jsonl_every_document_stays_a_line_with_true_offsets(texts):
             assert text[entity["start"] : entity["end"]] == entity["text"]
 
 
-def read(tmp_path, *lines):
+def read(tmp_path: Path, *lines: Any) -> Any:
     path = tmp_path / "linked.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf8")
     return list(read_gold(path))
 
 
-def test_jsonl_reads_what_it_wrote(doc, tmp_path):
+def test_jsonl_reads_what_it_wrote(doc: Doc, tmp_path: Path) -> None:
     path = tmp_path / "linked.jsonl"
     path.write_bytes(write([("n1", doc), (2, doc)]))
     spans = [
@@ -107,7 +100,7 @@ def test_jsonl_reads_what_it_wrote(doc, tmp_path):
     ]
 
 
-def test_jsonl_reads_lines_with_less_in_them(tmp_path):
+def test_jsonl_reads_lines_with_less_in_them(tmp_path: Path) -> None:
     entity = {"start": 0, "end": 1}
     assert read(tmp_path, {"text": "ab"}, {"text": "ab", "entities": [entity]}) == [
         GoldDocument("linked.jsonl:1", "ab", []),
@@ -131,14 +124,18 @@ def test_jsonl_reads_lines_with_less_in_them(tmp_path):
         ([{"start": 0, "end": 1, "text": "b"}], "E713"),
     ],
 )
-def test_jsonl_a_bad_line_is_named_and_not_quoted(entities, code, tmp_path):
+def test_jsonl_a_bad_line_is_named_and_not_quoted(
+    entities: Any, code: str, tmp_path: Path
+) -> None:
     lines = {"text": "sentinel"}, {"text": "sentinel", "entities": entities}
     with pytest.raises(SapbertError, match=rf"{code}.*linked.jsonl:2:") as error:
         read(tmp_path, *lines)
     assert "sentinel" not in str(error.value)
 
 
-def test_jsonl_that_was_written_without_texts_is_an_error(doc, tmp_path):
+def test_jsonl_that_was_written_without_texts_is_an_error(
+    doc: Doc, tmp_path: Path
+) -> None:
     path = tmp_path / "linked.jsonl"
     path.write_bytes(write([("n1", doc)], include_text=False))
     with pytest.raises(SapbertError, match="E504.*a text as `text`"):

@@ -1,13 +1,15 @@
 import io
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.formats.entities import COLUMNS
+from spacy_sapbert.formats.entities import COLUMNS, describe_docs
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -27,7 +29,7 @@ CANDIDATE = {
 
 
 @pytest.fixture
-def doc():
+def doc() -> Doc:
     spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin 💊 today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 3, 4, label="X")]
@@ -35,14 +37,14 @@ def doc():
     return doc
 
 
-def write(docs, **options):
+def write(docs: Any, **options: Any) -> Any:
     file = io.BytesIO()
-    write_docs(docs, file, **options)
+    write_docs(describe_docs(docs), file, **options)
     file.seek(0)
     return pq.ParquetFile(file)
 
 
-def test_parquet_a_mention_is_a_row_with_nested_columns(doc):
+def test_parquet_a_mention_is_a_row_with_nested_columns(doc: Doc) -> None:
     first, second = write([(7, doc)]).read().to_pylist()
     codes = [*CANDIDATE["codes"].items()]
     assert first == {
@@ -63,7 +65,7 @@ def test_parquet_a_mention_is_a_row_with_nested_columns(doc):
     assert (second["start"], second["cui"], second["candidates"]) == (15, None, [])
 
 
-def test_parquet_candidates_of_an_older_linker_lack_what_they_lack(doc):
+def test_parquet_candidates_of_an_older_linker_lack_what_they_lack(doc: Doc) -> None:
     doc.ents[0]._.candidates = [{"cui": "C0004057", "score": float("nan")}]
     (candidate,) = write([(7, doc)]).read().to_pylist()[0]["candidates"]
     assert candidate["cui"] == "C0004057"
@@ -74,7 +76,7 @@ def test_parquet_candidates_of_an_older_linker_lack_what_they_lack(doc):
     )
 
 
-def test_parquet_is_written_in_row_groups(doc):
+def test_parquet_is_written_in_row_groups(doc: Doc) -> None:
     file = write(((i, doc) for i in range(1100)), rows_per_group=1500)
     groups = [file.metadata.row_group(i).num_rows for i in range(2)]
     assert groups == [1500, 700]
@@ -82,16 +84,18 @@ def test_parquet_is_written_in_row_groups(doc):
     assert ids == [str(i) for i in range(1100) for _ in range(2)]
 
 
-def test_parquet_of_no_documents_still_has_its_columns():
+def test_parquet_of_no_documents_still_has_its_columns() -> None:
     assert write([]).schema_arrow.names == [*COLUMNS]
 
 
-def test_parquet_without_text_has_no_column_for_it(doc):
+def test_parquet_without_text_has_no_column_for_it(doc: Doc) -> None:
     columns = write([(7, doc)], include_text=False).schema_arrow.names
     assert columns == [name for name in COLUMNS if name != "text"]
 
 
-def test_link_to_parquet_keeps_the_reason_of_a_tie(cold_kb, tmp_path):
+def test_link_to_parquet_keeps_the_reason_of_a_tie(
+    cold_kb: Path, tmp_path: Path
+) -> None:
     note = tmp_path / "note.txt"
     note.write_text("A cold, and asthma.", "utf8")
     outputs = tmp_path / "linked.parquet", tmp_path / "linked.jsonl"
@@ -109,7 +113,7 @@ def test_link_to_parquet_keeps_the_reason_of_a_tie(cold_kb, tmp_path):
     assert rows[1]["candidates"][0]["tie"] is None
 
 
-def test_parquet_reads_a_tie_of_an_older_linker_as_none(doc):
+def test_parquet_reads_a_tie_of_an_older_linker_as_none(doc: Doc) -> None:
     doc.ents[0]._.candidates = [{**CANDIDATE, "tie": True}]
     (candidate,) = write([(7, doc)]).read().to_pylist()[0]["candidates"]
     assert candidate["tie"] is None

@@ -1,6 +1,9 @@
 import json
 import os
+from collections.abc import Callable
 from itertools import count
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 import spacy
@@ -27,7 +30,7 @@ class KilledError(BaseException):
     """Stands for the end of the process."""
 
 
-def write_texts(documents, file):
+def write_texts(documents: Any, file: IO[bytes]) -> Any:
     total = 0
     for document in documents:
         file.write(f"{document.id} {document.text}\n".encode())
@@ -35,7 +38,14 @@ def write_texts(documents, file):
     return {"documents": total}
 
 
-def run(folder, documents=DOCUMENTS, *, size=3, force=False, write=write_texts):
+def run(
+    folder: Path,
+    documents: Any = DOCUMENTS,
+    *,
+    size: int = 3,
+    force: bool = False,
+    write: Any = write_texts,
+) -> None:
     with lock_folder(folder):
         state = open_state(folder, {**COMMAND, "size": size}, force=force)
         write_parts(
@@ -43,17 +53,19 @@ def run(folder, documents=DOCUMENTS, *, size=3, force=False, write=write_texts):
         )
 
 
-def contents(folder):
+def contents(folder: Path) -> Any:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def texts(folder):
+def texts(folder: Path) -> Any:
     return "".join(path.read_text() for path in sorted(folder.glob("part-*")))
 
 
 @given(total=st.integers(0, 12), size=st.integers(1, 5))
 @settings(max_examples=25, deadline=None)
-def test_shards_hold_every_document_once_and_in_order(tmp_path_factory, total, size):
+def test_parts_hold_every_document_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, total: int, size: int
+) -> None:
     folder = tmp_path_factory.mktemp("parts") / "out"
     documents = [Document(number, "x") for number in range(total)]
     run(folder, documents, size=size)
@@ -68,7 +80,9 @@ def test_shards_hold_every_document_once_and_in_order(tmp_path_factory, total, s
     assert contents(folder) == before
 
 
-def test_shards_killed_at_any_moment_go_on_to_the_same_bytes(tmp_path, monkeypatch):
+def test_parts_killed_at_any_moment_go_on_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before and after each file takes its name, and inside of each document."""
     whole = tmp_path / "whole"
     run(whole)
@@ -76,19 +90,21 @@ def test_shards_killed_at_any_moment_go_on_to_the_same_bytes(tmp_path, monkeypat
     for moment in count(1):
         left = moment
 
-        def tick():
+        def tick() -> None:
             nonlocal left
             left -= 1
             if left == 0:
                 raise KilledError
 
-        def replace(old, new, *, real=os.replace, tick=tick):
+        def replace(
+            old: Any, new: Any, *, real: Any = os.replace, tick: Any = tick
+        ) -> None:
             tick()
             real(old, new)
             tick()
 
-        def write(documents, file, *, tick=tick):
-            def watch():
+        def write(documents: Any, file: IO[bytes], *, tick: Any = tick) -> Any:
+            def watch() -> Any:
                 for document in documents:
                     tick()
                     yield document
@@ -110,8 +126,8 @@ def test_shards_killed_at_any_moment_go_on_to_the_same_bytes(tmp_path, monkeypat
     assert moments == 7 + 2 * (1 + 3 + 3 + 1)
 
 
-def test_shards_list_no_part_before_it_is_whole(tmp_path):
-    def write(documents, file):
+def test_parts_list_no_part_before_it_is_whole(tmp_path: Path) -> None:
+    def write(documents: Any, file: IO[bytes]) -> Any:
         if (tmp_path / "out" / "part-00000.txt").exists():
             raise KilledError
         return write_texts(documents, file)
@@ -124,7 +140,7 @@ def test_shards_list_no_part_before_it_is_whole(tmp_path):
     assert sorted(contents(tmp_path / "out")) == [STATE_FILE, "part-00000.txt"]
 
 
-def test_shards_of_another_command_are_left_alone_unless_forced(tmp_path):
+def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path: Path) -> None:
     run(tmp_path)
     (tmp_path / "mine.txt").write_text("mine")
     before = contents(tmp_path)
@@ -137,14 +153,14 @@ def test_shards_of_another_command_are_left_alone_unless_forced(tmp_path):
     run(tmp_path, size=4)
 
 
-def test_shards_force_removes_a_part_that_no_state_lists_yet(tmp_path):
+def test_parts_force_removes_a_part_that_no_state_lists_yet(tmp_path: Path) -> None:
     run(tmp_path, DOCUMENTS[:6])
     (tmp_path / "part-00002.txt").write_text("left by a run that was killed")
     run(tmp_path, DOCUMENTS[:3], force=True)
     assert sorted(contents(tmp_path)) == [STATE_FILE, "part-00000.txt"]
 
 
-def test_shards_never_go_into_a_folder_with_other_files(tmp_path):
+def test_parts_never_go_into_a_folder_with_other_files(tmp_path: Path) -> None:
     (tmp_path / "part-00000.txt").write_text("mine")
     for force in (False, True):
         with pytest.raises(SapbertError, match="E561"):
@@ -154,7 +170,7 @@ def test_shards_never_go_into_a_folder_with_other_files(tmp_path):
     assert contents(tmp_path) == {"part-00000.txt": b"mine"}
 
 
-def test_shards_forgive_what_the_first_moment_left(tmp_path):
+def test_parts_forgive_what_the_first_moment_left(tmp_path: Path) -> None:
     (tmp_path / f".{STATE_FILE}.123.tmp").write_text("{")
     run(tmp_path)
     assert f".{STATE_FILE}.123.tmp" not in contents(tmp_path)
@@ -174,7 +190,9 @@ def test_shards_forgive_what_the_first_moment_left(tmp_path):
         ),
     ],
 )
-def test_shards_damaged_state_is_a_named_error(tmp_path, damage):
+def test_parts_damaged_state_is_a_named_error(
+    tmp_path: Path, damage: Callable[[Any], str]
+) -> None:
     run(tmp_path / "out")
     (tmp_path / "other.txt").write_text("other")
     path = tmp_path / "out" / STATE_FILE
@@ -185,7 +203,7 @@ def test_shards_damaged_state_is_a_named_error(tmp_path, damage):
     assert (tmp_path / "other.txt").exists()
 
 
-def test_shards_notice_that_a_part_is_gone_or_cut(tmp_path):
+def test_parts_notice_that_a_part_is_gone_or_cut(tmp_path: Path) -> None:
     run(tmp_path)
     part = tmp_path / "part-00001.txt"
     part.write_text("cut")
@@ -206,7 +224,9 @@ def test_shards_notice_that_a_part_is_gone_or_cut(tmp_path):
         [*DOCUMENTS, Document(7, "more")],
     ],
 )
-def test_shards_notice_that_the_input_has_changed(tmp_path, documents):
+def test_parts_notice_that_the_input_has_changed(
+    tmp_path: Path, documents: Any
+) -> None:
     run(tmp_path)
     before = contents(tmp_path)
     with pytest.raises(SapbertError, match="E564"):
@@ -214,14 +234,14 @@ def test_shards_notice_that_the_input_has_changed(tmp_path, documents):
     assert contents(tmp_path) == before
 
 
-def test_shards_two_runs_do_not_share_a_folder(tmp_path):
+def test_parts_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     pytest.importorskip("fcntl", reason="this system has no such locks")
     with lock_folder(tmp_path), pytest.raises(SapbertError, match="E565"):
         run(tmp_path)
     run(tmp_path)
 
 
-def test_shards_digest_tells_the_entities_of_a_doc():
+def test_parts_digest_tells_the_entities_of_a_doc() -> None:
     doc = spacy.blank("en")("fever and pain")
     first = digest_document(Document(1, doc.text, doc))
     doc.ents = [doc.char_span(0, 5, label="X")]

@@ -1,22 +1,19 @@
 import io
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.pubtator import read_gold, write_docs
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 TITLE = "1|t|Breast and ovarian cancer\n"
 ABSTRACT = "1|a|It hurts.\n"
 COMPOSITE = "1\t0\t25\tBreast and ovarian cancer\tDisease\tD1|D2"
-NO_ENDS = st.characters(codec="utf8", exclude_characters="\r\n")
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -28,7 +25,9 @@ def read(path: Path, **options: Any) -> list[GoldSpan]:
     return [span for each in read_gold(path, **options) for span in each.spans]
 
 
-def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> None:
+def test_pubtator_title_and_abstract_are_joined_as_the_offsets_count(
+    tmp_path: Path,
+) -> None:
     path = write(
         tmp_path / "corpus.txt",
         "\n1|t|Fever in mice\n",
@@ -53,19 +52,21 @@ def test_title_and_abstract_are_joined_as_the_offsets_count(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("ids", ["\t-1", "\t-", "\t", "", "\t-1\t"])
-def test_a_mention_may_have_no_id(tmp_path: Path, ids: str) -> None:
+def test_pubtator_a_mention_may_have_no_id(tmp_path: Path, ids: str) -> None:
     line = f"1\t0\t6\tBreast\tDisease{ids}\n"
     (span,) = read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line))
     assert span.parts == []
 
 
-def test_bars_join_parts_unless_told_otherwise(tmp_path: Path) -> None:
+def test_pubtator_bars_join_parts_unless_told_otherwise(tmp_path: Path) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, "+OMIM:3\n")
     assert read(path)[0].parts == [["D1"], ["D2"], ["OMIM:3"]]
     assert read(path, bars_join_parts=False)[0].parts == [["D1", "D2"], ["OMIM:3"]]
 
 
-def test_a_composite_is_split_where_its_parts_are_named(tmp_path: Path) -> None:
+def test_pubtator_a_composite_is_split_where_its_parts_are_named(
+    tmp_path: Path,
+) -> None:
     names = "\tBreast cancer|ovarian cancer\n"
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
     assert read(path, split_composites=True) == [
@@ -76,13 +77,15 @@ def test_a_composite_is_split_where_its_parts_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", ["\n", "\t\n", "\tone|two|three\n", "\tone|\n"])
-def test_a_composite_stays_whole_where_they_are_not(tmp_path: Path, names: str) -> None:
+def test_pubtator_a_composite_stays_whole_where_they_are_not(
+    tmp_path: Path, names: str
+) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, COMPOSITE, names)
     (span,) = read(path, split_composites=True)
     assert (span.start, span.end, len(span.parts)) == (0, 25, 2)
 
 
-def test_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
+def test_pubtator_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
     line = "1\t26\t37\tIt hurts.  \tDisease\tD1\n"
     (span,) = read(write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line))
     assert (span.start, span.end, span.mention) == (26, 35, "It hurts.")
@@ -107,7 +110,7 @@ def test_blanks_around_a_mention_do_not_count(tmp_path: Path) -> None:
         ("2|a|Breast", "E712"),
     ],
 )
-def test_a_bad_line_is_named_and_not_quoted(
+def test_pubtator_a_bad_line_is_named_and_not_quoted(
     tmp_path: Path, line: str, code: str
 ) -> None:
     path = write(tmp_path / "corpus.txt", TITLE, ABSTRACT, line, "\n")
@@ -117,63 +120,18 @@ def test_a_bad_line_is_named_and_not_quoted(
     assert "breast" not in str(error.value).lower()
 
 
-def test_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
+def test_pubtator_an_abstract_comes_before_the_mentions(tmp_path: Path) -> None:
     mention = "1\t0\t6\tBreast\tDisease\tD1\n"
     path = write(tmp_path / "corpus.txt", TITLE, mention, ABSTRACT)
     with pytest.raises(SapbertError, match=r":3: .* without its title"):
         read(path)
 
 
-@st.composite
-def random_documents(draw: st.DrawFn) -> list[GoldDocument]:
-    documents = []
-    line = 1
-    for number in range(draw(st.integers(1, 3))):
-        title, abstract = (draw(st.text(NO_ENDS, max_size=30)) for _ in range(2))
-        text = f"{title}\n{abstract}"
-        line += 2
-        spans = []
-        places: list[tuple[int, int]] = draw(
-            st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=4)
-        )
-        for start, end in places:
-            mention = text[start:end]
-            if mention and mention == mention.strip() and not set(mention) & {*"\t\n"}:
-                parts = draw(st.sampled_from([[], [["D1"]], [["D1"], ["OMIM:2"]]]))
-                spans.append(GoldSpan(start, end, "T047", mention, parts, line))
-                line += 1
-        spans = [span._replace(end=span.start + len(span.mention)) for span in spans]
-        documents.append(GoldDocument(str(number), text, spans))
-        line += 1
-    return documents
-
-
-def to_pubtator(documents: list[GoldDocument]) -> str:
-    blocks = []
-    for doc in documents:
-        title, _, abstract = doc.text.partition("\n")
-        lines = [f"{doc.id}|t|{title}", f"{doc.id}|a|{abstract}"]
-        for span in doc.spans:
-            ids = "+".join(part[0] for part in span.parts) or "-"
-            fields = (doc.id, str(span.start), str(span.end), span.mention, span.type)
-            lines.append("\t".join((*fields, ids)))
-        blocks.append("\n".join(lines) + "\n")
-    return "\n".join(blocks)
-
-
-@given(random_documents())
-@settings(max_examples=60, deadline=None)
-def test_any_document_is_read_back(documents: list[GoldDocument]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder) / "corpus.txt", to_pubtator(documents))
-        assert list(read_gold(path)) == documents
-
-
 @pytest.mark.parametrize(
     ("corpus", "table", "documents", "mentions"),
     [("develop", "dev", 100, 787), ("train", "train", 593, 5145)],
 )
-def test_ncbi_disease_reads_as_its_table(
+def test_pubtator_ncbi_disease_reads_as_its_table(
     data_folder: Path, corpus: str, table: str, documents: int, mentions: int
 ) -> None:
     path = data_folder / "eval-text" / f"NCBI{corpus}set_corpus.txt.gz"
@@ -190,7 +148,9 @@ def test_ncbi_disease_reads_as_its_table(
 
 
 @pytest.mark.parametrize("split", ["Development", "Training"])
-def test_the_offsets_of_bc5cdr_give_its_mentions(data_folder: Path, split: str) -> None:
+def test_pubtator_the_offsets_of_bc5cdr_give_its_mentions(
+    data_folder: Path, split: str
+) -> None:
     path = data_folder / "eval-text" / f"CDR_{split}Set.PubTator.txt.gz"
     documents = list(read_gold(path))
     assert len(documents) == 500
@@ -210,11 +170,11 @@ def write_one(text: str, *places: tuple[int, int, str, str], number: Any = 7) ->
         for start, end, label, kb_id in places
     ]
     file = io.BytesIO()
-    write_docs([(number, doc)], file, spans_key="sc")
+    write_docs(describe_docs([(number, doc)], spans_key="sc"), file)
     return file.getvalue().decode()
 
 
-def test_a_text_is_written_as_title_and_abstract() -> None:
+def test_pubtator_a_text_is_written_as_title_and_abstract() -> None:
     mentions = [(0, 1, "Disease", "MESH:D005334"), (3, 4, "Animal", "NIL")]
     assert write_one("Fever in\nmice", *mentions) == (
         "7|t|Fever in\n7|a|mice\n"
@@ -222,13 +182,13 @@ def test_a_text_is_written_as_title_and_abstract() -> None:
     )
 
 
-def test_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
+def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
     doc = NLP("a\r\nb\tc\nd\u2028e")
     whole = write_one(doc.text, (0, len(doc), "L", "C1"))
     assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
 
 
-def test_what_pubtator_cannot_hold_is_counted_and_said() -> None:
+def test_pubtator_what_pubtator_cannot_hold_is_counted_and_said() -> None:
     doc = "x\n\ny"
     with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:
         text = write_one(doc, (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"), number="n|1\t2")
@@ -238,7 +198,7 @@ def test_what_pubtator_cannot_hold_is_counted_and_said() -> None:
         assert said in str(warning.message)
 
 
-def test_a_line_may_be_as_long_as_a_document(tmp_path: Path) -> None:
+def test_pubtator_a_line_may_be_as_long_as_a_document(tmp_path: Path) -> None:
     path = write(tmp_path / "long.txt", f"1|t|{'é' * 900_000}\n")
     (document,) = read_gold(path)
     assert len(document.text) == 900_000

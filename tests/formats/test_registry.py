@@ -2,12 +2,14 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.registry import (
     FOLDERS,
     LIBRARIES,
@@ -29,25 +31,25 @@ BINARY = {"parquet"}
 FILES = [name for name in WRITERS if name not in FOLDERS]
 
 
-def need_library(name):
+def need_library(name: str) -> None:
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name][0])
 
 
 @pytest.mark.parametrize("name", sorted({*FILES} - BINARY))
-def test_formats_all_write_a_stream_without_holding_it(name):
+def test_formats_all_write_a_stream_without_holding_it(name: str) -> None:
     need_library(name)
     file = io.BytesIO()
     sizes = []
 
-    def docs():
+    def docs() -> Any:
         for number in range(3):
             sizes.append(file.tell())
             doc = NLP("any text")
             doc.ents = [Span(doc, 0, 1, label="L")]
             yield number, doc
 
-    assert load_writer(name)(docs(), file) is None
+    load_writer(name)(describe_docs(docs()), file)
     assert sizes[0] < sizes[1] < sizes[2]
     file.getvalue().decode("utf8")
 
@@ -55,7 +57,9 @@ def test_formats_all_write_a_stream_without_holding_it(name):
 @pytest.mark.filterwarnings("ignore:.*W520")
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("spans_key", [None, "sc"])
-def test_formats_all_take_any_doc(name, spans_key, any_docs, tmp_path):
+def test_formats_all_take_any_doc(
+    name: str, spans_key: str | None, any_docs: list[Doc], tmp_path: Path
+) -> None:
     need_library(name)
     path = tmp_path / "out"
     docs = enumerate(any_docs)
@@ -68,7 +72,9 @@ def test_formats_all_take_any_doc(name, spans_key, any_docs, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*W5[23]0")
 @pytest.mark.parametrize("name", READERS)
-def test_formats_that_are_read_give_any_doc_back(name, any_docs, tmp_path):
+def test_formats_that_are_read_give_any_doc_back(
+    name: str, any_docs: list[Doc], tmp_path: Path
+) -> None:
     need_library(name)
     path = tmp_path / "out"
     write_linked(enumerate(any_docs), path, format=name)
@@ -83,14 +89,14 @@ def test_formats_that_are_read_give_any_doc_back(name, any_docs, tmp_path):
 
 @pytest.mark.parametrize(("name", "library"), [*LIBRARIES.items()])
 def test_formats_name_the_command_for_a_library_that_is_missing(
-    name, library, monkeypatch
-):
+    name: str, library: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, library[0], None)
     with pytest.raises(SapbertError, match=rf"E521.*pip install '.*\[{library[1]}\]'"):
         load_writer(name)
 
 
-def test_formats_of_folders_need_a_path():
+def test_formats_of_folders_need_a_path() -> None:
     with (
         pytest.raises(SapbertError, match="E520.*--output"),
         open_target(None, "brat"),
@@ -98,14 +104,16 @@ def test_formats_of_folders_need_a_path():
         pass
 
 
-def test_formats_of_files_can_go_to_the_standard_output(capsysbinary):
+def test_formats_of_files_can_go_to_the_standard_output(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
     with open_target(None, "jsonl") as file:
         file.write(b"a")
     assert capsysbinary.readouterr().out == b"a"
 
 
-def test_formats_leave_nothing_where_a_document_fails(tmp_path):
-    def docs():
+def test_formats_leave_nothing_where_a_document_fails(tmp_path: Path) -> None:
+    def docs() -> Any:
         yield 1, NLP("a")
         raise ZeroDivisionError
 
@@ -117,14 +125,14 @@ def test_formats_leave_nothing_where_a_document_fails(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["html", "pubtator", "brat"])
-def test_formats_that_need_the_text_say_so(name, tmp_path):
+def test_formats_that_need_the_text_say_so(name: str, tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=f"E503.*{name}"):
         write_linked([], tmp_path / "out", format=name, include_text=False)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", sorted({*WRITERS} - {"html", "pubtator", "brat"}))
-def test_formats_without_text_say_nothing_of_it(name, tmp_path):
+def test_formats_without_text_say_nothing_of_it(name: str, tmp_path: Path) -> None:
     need_library(name)
     doc = NLP("sentinel was here")
     doc.ents = [Span(doc, 0, 1, label="L")]
@@ -133,12 +141,12 @@ def test_formats_without_text_say_nothing_of_it(name, tmp_path):
     assert b"sentinel" not in path.read_bytes()
 
 
-def test_formats_that_are_not_read_are_an_error():
+def test_formats_that_are_not_read_are_an_error() -> None:
     with pytest.raises(SapbertError, match="E530.*jsonl.*'html'"):
         load_reader("html")
 
 
-def test_formats_importing_them_does_not_import_spacy():
+def test_formats_importing_them_does_not_import_spacy() -> None:
     code = (
         "import sys, spacy_sapbert.formats.registry as _; print('spacy' in sys.modules)"
     )
@@ -147,7 +155,7 @@ def test_formats_importing_them_does_not_import_spacy():
 
 
 @pytest.fixture
-def any_docs():
+def any_docs() -> list[Doc]:
     texts = [
         "",
         " ",
@@ -166,7 +174,7 @@ def any_docs():
     return docs
 
 
-def test_formats_unknown_name_is_an_error():
+def test_formats_unknown_name_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E501.*jsonl.*'xml'"):
         load_writer("xml")
 
@@ -185,15 +193,15 @@ def test_formats_unknown_name_is_an_error():
         ("a.parquet", "parquet"),
     ],
 )
-def test_formats_are_guessed_from_the_ending(path, expected):
+def test_formats_are_guessed_from_the_ending(path: Path, expected: Any) -> None:
     assert guess_format(Path(path)) == expected
 
 
 @pytest.mark.parametrize("path", ["a", "a.gz", "a.docx", "jsonl"])
-def test_formats_that_cannot_be_guessed_are_an_error(path):
+def test_formats_that_cannot_be_guessed_are_an_error(path: Path) -> None:
     with pytest.raises(SapbertError, match="E502.*--format"):
         guess_format(Path(path))
 
 
-def test_formats_every_ending_is_of_a_known_format():
+def test_formats_every_ending_is_of_a_known_format() -> None:
     assert set(SUFFIXES.values()) <= set(WRITERS)

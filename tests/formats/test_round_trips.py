@@ -3,12 +3,13 @@
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spacy.tokens import Span, SpanGroup
+from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_sapbert.formats.entities import BREAKS
 from spacy_sapbert.formats.registry import LIBRARIES, READERS, read_docs, write_linked
@@ -25,12 +26,12 @@ TEXTS = st.lists(st.one_of(st.sampled_from(BLANKS + MARKS), LETTERS), max_size=1
 )
 
 
-def one_line(text):
+def one_line(text: str) -> Any:
     return BREAKS.sub(" ", text).strip()
 
 
 @st.composite
-def linked_docs(draw):
+def linked_docs(draw: st.DrawFn) -> Any:
     docs = []
     for number in range(draw(st.integers(1, 3))):
         doc = NLP(draw(TEXTS))
@@ -46,7 +47,7 @@ def linked_docs(draw):
     return docs
 
 
-def expected_mentions(doc, name):
+def expected_mentions(doc: Doc, name: str) -> Any:
     found = []
     for span in doc.spans["sc"]:
         start, end, kb_id = span.start_char, span.end_char, span.kb_id_
@@ -61,7 +62,7 @@ def expected_mentions(doc, name):
     return sorted(found)
 
 
-def mentions_read(doc):
+def mentions_read(doc: Doc) -> Any:
     group = doc.spans["gold"]
     places = zip(group.attrs["start_char"], group.attrs["end_char"], strict=True)
     return sorted(
@@ -73,7 +74,7 @@ def mentions_read(doc):
 @pytest.mark.parametrize("name", READERS)
 @given(docs=linked_docs())
 @settings(max_examples=60, deadline=None)
-def test_round_trip_keeps_offsets_labels_and_ids(name, docs):
+def test_round_trip_keeps_offsets_labels_and_ids(name: str, docs: Any) -> None:
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name][0])
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -94,7 +95,7 @@ def test_round_trip_keeps_offsets_labels_and_ids(name, docs):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_round_trip_through_gzip(name, tmp_path):
+def test_round_trip_through_gzip(name: str, tmp_path: Path) -> None:
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name][0])
     if name == "brat":

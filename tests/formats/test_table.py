@@ -1,16 +1,18 @@
 import io
+from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.table import WIDEST, shorten, write_docs
 
 NLP = spacy.blank("en")
 
 
 @pytest.fixture
-def doc():
+def doc() -> Doc:
     spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
     doc = NLP("Took aspirin \x1b[2J today")
     doc.ents = [Span(doc, 1, 2, label="DRUG"), Span(doc, 2, 3, label="SIGN")]
@@ -22,17 +24,17 @@ def doc():
     return doc
 
 
-def write(doc, **options):
+def write(doc: Doc, **options: Any) -> Any:
     file = io.BytesIO()
-    write_docs([("note.txt", doc)], file, **options)
+    write_docs(describe_docs([("note.txt", doc)]), file, **options)
     return file.getvalue().decode()
 
 
-def cells(text):
+def cells(text: str) -> Any:
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
-def test_table_shows_each_entity_in_a_row(doc):
+def test_table_shows_each_entity_in_a_row(doc: Doc) -> None:
     assert [row for row in cells(write(doc)) if "-" not in row[0][:2]] == [
         ["note.txt"],
         ["mention", "label", "CUI", "name", "score", "note"],
@@ -41,13 +43,13 @@ def test_table_shows_each_entity_in_a_row(doc):
     ]
 
 
-def test_table_without_text_shows_places(doc):
+def test_table_without_text_shows_places(doc: Doc) -> None:
     text = write(doc, include_text=False)
     assert "5–12" in text
     assert "aspirin" not in text
 
 
-def test_table_says_that_there_are_no_entities():
+def test_table_says_that_there_are_no_entities() -> None:
     assert cells(write(NLP("nothing"))) == [["note.txt"], ["no", "entities"]]
 
 
@@ -61,5 +63,7 @@ def test_table_says_that_there_are_no_entities():
         ("", ""),
     ],
 )
-def test_table_cells_are_short_and_cannot_steer_the_terminal(text, expected):
+def test_table_cells_are_short_and_cannot_steer_the_terminal(
+    text: str, expected: Any
+) -> None:
     assert shorten(text) == expected

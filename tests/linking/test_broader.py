@@ -15,6 +15,7 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.explain import explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
+from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.registry import load_writer, read_docs
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -220,7 +221,7 @@ def test_broader_concept_is_in_the_span_group(folder: Path) -> None:
 
 def test_broader_note_round_trips_in_jsonl(nlp: Language, tmp_path: Path) -> None:
     file = io.BytesIO()
-    load_writer("jsonl")([("d", nlp(make_doc(nlp)))], file)
+    load_writer("jsonl")(describe_docs([("d", nlp(make_doc(nlp)))]), file)
     entity = json.loads(file.getvalue())["entities"][0]
     assert (entity["cui"], entity["note"]) == ("F", "broader")
     chosen = [c for c in entity["candidates"] if c["cui"] == "F"]

@@ -1,6 +1,4 @@
-import gzip
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.biosyn import read_biosyn
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 NAMES = st.text(st.characters(exclude_characters="|\r\n", codec="utf8"), min_size=1)
@@ -24,20 +22,14 @@ def write(folder: Path, *lines: str) -> Path:
 
 def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
-    return list(read_biosyn(path, report=report, **options)), report
-
-
-def fail(path: Path, **options: Any) -> str:
-    with pytest.raises(SapbertError) as caught:
-        read(path, **options)
-    return str(caught.value)
+    return list(read_vocabulary(path, "biosyn", report=report, **options)), report
 
 
 def test_read_biosyn_line_has_one_name_or_several(tmp_path: Path) -> None:
     path = write(tmp_path, "D2||fever|pyrexia", "D1||headache")
-    assert read(path)[0] == [
-        Concept("D1", ["headache"]),
-        Concept("D2", ["fever", "pyrexia"]),
+    assert read(path, type="T184")[0] == [
+        Concept("D1", ["headache"], types=["T184"]),
+        Concept("D2", ["fever", "pyrexia"], types=["T184"]),
     ]
 
 
@@ -50,10 +42,6 @@ def test_read_biosyn_further_ids_of_a_line_lead_to_the_first(tmp_path: Path) -> 
     (concept,), report = read(write(tmp_path, "D1|OMIM:1|OMIM:2||fever"))
     assert (concept.cui, concept.retired) == ("D1", ["OMIM:1", "OMIM:2"])
     assert report.counts["retired ids"] == 2
-
-
-def test_read_biosyn_type_is_given_to_all(tmp_path: Path) -> None:
-    assert read(write(tmp_path, "D1||fever"), type="T184")[0][0].types == ["T184"]
 
 
 def test_read_biosyn_dropped_names_are_counted(tmp_path: Path) -> None:
@@ -71,48 +59,16 @@ BAD_LINES = ["fever", "D1|fever", "||fever", "D1|||fever||x", " ||fever", "D1| |
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
-def test_read_biosyn_invalid_line_is_an_error_with_file_and_line(
+def test_read_biosyn_invalid_line_is_an_error_or_counted(
     tmp_path: Path, line: str
 ) -> None:
     path = write(tmp_path, "D1||pain", line)
-    error = fail(path)
-    assert error.startswith(f"[E119] {path}:2: ")
-    assert "fever" not in error
-
-
-@pytest.mark.parametrize("line", BAD_LINES)
-def test_read_biosyn_invalid_line_is_counted_when_skipped(
-    tmp_path: Path, line: str
-) -> None:
-    concepts, report = read(write(tmp_path, "D1||pain", line), on_error="skip")
+    with pytest.raises(SapbertError, match=r"E119.*dictionary\.txt:2: ") as error:
+        read(path)
+    assert "fever" not in str(error.value)
+    concepts, report = read(path, on_error="skip")
     assert concepts == [Concept("D1", ["pain"])]
     assert report.dropped["bad lines"] == 1
-
-
-def test_read_biosyn_no_concept_left_is_an_error_with_the_counts(
-    tmp_path: Path,
-) -> None:
-    path = write(tmp_path, "D1||--", "")
-    assert "1 names without a letter or digit" in fail(path)
-    assert "1 blank lines" in fail(path)
-
-
-def test_read_biosyn_compressed_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "dictionary.txt.gz"
-    path.write_bytes(gzip.compress(b"D1||fever"))
-    assert read(path)[0] == [Concept("D1", ["fever"])]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.text(), st.sampled_from(["fail", "skip"]))
-def test_read_biosyn_any_text_gives_concepts_or_a_sapbert_error(
-    text: str, on_error: str
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), "D1||fever", text)
-        with suppress(SapbertError):
-            concepts, _ = read(path, on_error=on_error)
-            assert "D1" in [concept.cui for concept in concepts]
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,17 +1,12 @@
-import gzip
 import json
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from spacy_sapbert.vocabularies.jsonl import read_jsonl
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 
@@ -25,13 +20,7 @@ def write(folder: Path, *lines: Any) -> Path:
 
 def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
-    return list(read_jsonl(path, report=report, **options)), report
-
-
-def fail(path: Path, **options: Any) -> str:
-    with pytest.raises(SapbertError) as caught:
-        read(path, **options)
-    return str(caught.value)
+    return list(read_vocabulary(path, "jsonl", report=report, **options)), report
 
 
 def test_read_jsonl_name_or_aliases_may_be_the_only_field(tmp_path: Path) -> None:
@@ -40,11 +29,6 @@ def test_read_jsonl_name_or_aliases_may_be_the_only_field(tmp_path: Path) -> Non
         Concept("1", ["a"]),
         Concept("2", ["b", "c"]),
     ]
-
-
-def test_read_jsonl_name_leads_the_aliases(tmp_path: Path) -> None:
-    path = write(tmp_path, {"cui": "1", "name": "b", "aliases": ["a", "b"]})
-    assert read(path)[0][0].aliases == ["b", "a"]
 
 
 def test_read_jsonl_lines_of_the_same_id_are_merged(tmp_path: Path) -> None:
@@ -98,34 +82,16 @@ PLACES = range(len(BAD_LINES))
 
 
 @pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_read_jsonl_invalid_line_is_an_error_with_file_and_line(
+def test_read_jsonl_invalid_line_is_an_error_or_counted(
     tmp_path: Path, line: Any
 ) -> None:
     path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
-    error = fail(path)
-    assert error.startswith(f"[E101] {path}:2: ")
-    assert "fever" not in error
-
-
-@pytest.mark.parametrize("line", BAD_LINES, ids=PLACES)
-def test_read_jsonl_invalid_line_is_counted_when_skipped(
-    tmp_path: Path, line: Any
-) -> None:
-    path = write(tmp_path, {"cui": "1", "name": "pain"}, line)
+    with pytest.raises(SapbertError, match=r"E101.*concepts\.jsonl:2: ") as error:
+        read(path)
+    assert "fever" not in str(error.value)
     concepts, report = read(path, on_error="skip")
     assert concepts == [Concept("1", ["pain"])]
     assert report.dropped["bad lines"] == 1
-
-
-def test_read_jsonl_no_concept_left_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, {"cui": "1", "name": "--"})
-    assert "1 names without a letter or digit" in fail(path)
-
-
-def test_read_jsonl_compressed_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "concepts.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"cui": "1", "name": "a"}'))
-    assert read(path)[0] == [Concept("1", ["a"])]
 
 
 def test_read_jsonl_reads_what_write_concepts_wrote(
@@ -135,42 +101,3 @@ def test_read_jsonl_reads_what_write_concepts_wrote(
     assert concepts == few_concepts
     assert write_concepts(tmp_path / "again.jsonl", concepts) == len(few_concepts)
     assert (tmp_path / "again.jsonl").read_bytes() == concepts_file.read_bytes()
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
-    ),
-    max_leaves=4,
-)
-FIELDS = st.sampled_from(
-    [
-        "cui",
-        "name",
-        "aliases",
-        "types",
-        "codes",
-        "parents",
-        "definition",
-        "retired",
-        "languages",
-        "sources",
-    ]
-)
-LINES = st.one_of(
-    st.text(), VALUES, st.dictionaries(FIELDS, VALUES), st.text().map(json.dumps)
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(LINES, max_size=4), st.sampled_from(["fail", "skip"]))
-def test_read_jsonl_any_line_gives_concepts_or_a_sapbert_error(
-    lines: list[Any], on_error: str
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), {"cui": "1", "name": "a"}, *lines)
-        with suppress(SapbertError):
-            concepts, _ = read(path, on_error=on_error)
-            assert "1" in [concept.cui for concept in concepts]
-            write_concepts(Path(folder) / "again.jsonl", concepts)

@@ -1,4 +1,3 @@
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.maps import read_maps
-from spacy_sapbert.vocabularies.registry import guess_format
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 NAMES = "L2\tHematology\nL1\tLaboratory\nL2\tHaematology\nL3\tBlood count\nL2\t-\n"
@@ -26,12 +24,11 @@ def write(folder: Path, names: str = NAMES, parents: str = PARENTS) -> Path:
 
 def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
-    return list(read_maps(path, report=report, **options)), report
+    return list(read_vocabulary(path, "maps", report=report, **options)), report
 
 
 def test_read_maps_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:
     path = write(tmp_path)
-    assert guess_format(path) == "maps"
     concepts, report = read(path, type="T059")
     assert concepts == [
         Concept("L1", ["Laboratory"], types=["T059"]),
@@ -40,15 +37,6 @@ def test_read_maps_two_tables_are_concepts_with_parents(tmp_path: Path) -> None:
     ]
     assert (report.concepts, report.names, report.counts["parents"]) == (3, 4, 3)
     assert report.dropped["names without a letter or digit"] == 1
-
-
-def test_read_maps_compressed_tables_read_the_same(tmp_path: Path) -> None:
-    for name, text in (("names", NAMES[:-5]), ("parents", PARENTS)):
-        with gzip.open(tmp_path / f"x_{name}.tsv.gz", "wt", encoding="utf8") as file:
-            file.write(text)
-    path = tmp_path / "x_names.tsv.gz"
-    assert guess_format(path) == "maps"
-    assert [each.parents for each in read(path)[0]] == [[], ["L1"], ["L1", "L2"]]
 
 
 def test_read_maps_without_parents_there_is_a_note(tmp_path: Path) -> None:
@@ -69,11 +57,6 @@ def test_read_maps_invalid_line_is_named_or_counted(tmp_path: Path, line: str) -
     bad = write(tmp_path, "L1\tLaboratory\n", f"{line}\n")
     with pytest.raises(SapbertError, match=r"loinc_parents\.tsv:1:"):
         read(bad)
-
-
-def test_read_maps_no_concept_left_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SapbertError):
-        read(write(tmp_path, "\n"))
 
 
 @given(

@@ -2,7 +2,6 @@ import csv
 import gzip
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import (
-    Concept,
-    clean_name,
-    has_letter_or_digit,
-    write_concepts,
-)
-from spacy_sapbert.vocabularies.mesh import RECORD_BYTES, read_mesh
-from spacy_sapbert.vocabularies.registry import guess_format, read_vocabularies
+from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.mesh import RECORD_BYTES
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 HEAD = """<?xml version="1.0"?>
@@ -167,7 +161,7 @@ def write(folder: Path, text: str, name: str = "desc2024.xml") -> Path:
 
 def read(path: Path, **options: Any) -> tuple[list[Concept], Report]:
     report = Report()
-    return list(read_mesh(path, report=report, **options)), report
+    return list(read_vocabulary(path, "mesh", report=report, **options)), report
 
 
 def fail(path: Path, **options: Any) -> str:
@@ -302,20 +296,13 @@ PLACES = range(len(BAD_RECORDS))
 
 
 @pytest.mark.parametrize("bad", BAD_RECORDS, ids=PLACES)
-def test_read_mesh_invalid_record_is_an_error_with_its_line(
+def test_read_mesh_invalid_record_is_an_error_or_counted(
     tmp_path: Path, bad: str
 ) -> None:
     path = write(tmp_path, as_xml(record("D1") + "\n" + bad + record("D2")))
     error = fail(path)
     assert error.startswith(f"[E153] {path}:6: ")
     assert "Fever" not in error
-
-
-@pytest.mark.parametrize("bad", BAD_RECORDS, ids=PLACES)
-def test_read_mesh_invalid_record_is_counted_when_skipped(
-    tmp_path: Path, bad: str
-) -> None:
-    path = write(tmp_path, as_xml(record("D1") + bad + record("D2")))
     concepts, report = read(path, on_error="skip")
     assert [concept.cui for concept in concepts] == ["MESH:D1", "MESH:D2"]
     assert report.to_json()["dropped"] == {"bad records": 1}
@@ -378,42 +365,6 @@ def test_read_mesh_no_concept_left_is_an_error_with_the_counts(tmp_path: Path) -
         write(tmp_path, as_xml(record("D1", "-")))
     )
     assert fail(write(tmp_path, as_xml(""))).startswith("[E106]")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["desc2024.xml", "desc2024.gz", "desc2024.xml.gz", "supp2024.gz", "mesh.xml"],
-)
-def test_read_mesh_file_is_guessed_from_its_name_and_may_be_compressed(
-    tmp_path: Path, name: str
-) -> None:
-    path = write(tmp_path, as_xml(DESCRIPTORS), name)
-    assert guess_format(path) == "mesh"
-    assert DIABETES in list(read_vocabularies([path]))
-
-
-def test_read_mesh_truncated_gzip_file_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, as_xml(DESCRIPTORS), "desc2024.gz")
-    path.write_bytes(path.read_bytes()[:-100])
-    assert fail(path, on_error="skip").startswith(f"[E008] {path}:")
-
-
-def test_read_mesh_options_of_ontologies_leave_mesh_as_it_is(tmp_path: Path) -> None:
-    obo = tmp_path / "doid.obo"
-    obo.write_text(
-        "[Term]\nid: DOID:9352\nname: type 2 diabetes\nxref: UMLS_CUI:C0011860\n"
-    )
-    mesh = write(tmp_path, as_xml(DESCRIPTORS))
-    concepts = list(read_vocabularies([obo, mesh], ids="xref"))
-    assert [concept.cui for concept in concepts] == [
-        "C0011860",
-        "MESH:D003920",
-        "MESH:D003924",
-        "MESH:D008297",
-    ]
-    assert concepts[2] == DIABETES
-    with pytest.raises(SapbertError, match="E113.*`--ids`"):
-        read_vocabularies([mesh], ids="xref")
 
 
 CHARACTERS = st.characters(
@@ -503,29 +454,6 @@ def test_read_mesh_file_that_is_cut_anywhere_is_an_error(
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), as_xml(DESCRIPTORS)[:length])
         assert fail(path, on_error=on_error).startswith("[E150]")
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(
-            ["<DescriptorRecord>", "</DescriptorRecord>", "<!--", "<![CDATA["]
-        )
-        | st.sampled_from(["-->", "]]>", "&amp;", "&#0;", "<?x ?>", record("D2")])
-        | st.text(max_size=9),
-        max_size=5,
-    ),
-    st.sampled_from(["fail", "skip"]),
-)
-def test_read_mesh_any_text_gives_concepts_or_a_sapbert_error(
-    parts: list[str], on_error: str
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), as_xml(record("D1") + "".join(parts)))
-        with suppress(SapbertError):
-            concepts, _ = read(path, on_error=on_error)
-            assert "MESH:D1" in [concept.cui for concept in concepts]
-            write_concepts(Path(folder) / "again.jsonl", concepts)
 
 
 def read_table(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:

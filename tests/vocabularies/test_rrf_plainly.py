@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system import reading as files
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf import CUI_PATTERN, read_rrf
+from spacy_sapbert.vocabularies.rrf import CUI_PATTERN
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS
 
 COLUMN = {name: place for place, name in enumerate(COLUMNS["MRCONSO"])}
@@ -175,7 +176,9 @@ def test_read_rrf_equals_a_reader_of_single_lines(
         path.write_bytes(b"".join(lines))
         report = Report()
         with patch.object(files, "BLOCK_BYTES", block_bytes):
-            skipping = read_rrf(path, on_error="skip", report=report, **options)
+            skipping = read_vocabulary(
+                path, "rrf", on_error="skip", report=report, **options
+            )
             if "E104" in errors:
                 assert fail(skipping).startswith(f"[E104] {path}:{errors['E104']}: ")
             else:
@@ -191,7 +194,7 @@ def test_read_rrf_equals_a_reader_of_single_lines(
                 assert (report.concepts, report.names) == (len(concepts), names)
                 assert report.rows_kept == names + dropped.get("repeated names", 0)
         with patch.object(files, "BLOCK_BYTES", block_bytes):
-            failing = read_rrf(path, **options)
+            failing = read_vocabulary(path, "rrf", **options)
             if errors:
                 code = min(errors, key=errors.__getitem__)
                 assert fail(failing).startswith(f"[{code}] {path}:{errors[code]}: ")

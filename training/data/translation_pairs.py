@@ -148,9 +148,7 @@ def filter_files(
     return chosen
 
 
-def read_translations(
-    file: WordList, *, on_error: str, report: Report
-) -> Iterator[Translation]:
+def read_translations(file: WordList, report: Report) -> Iterator[Translation]:
     """Read a file of two words or titles on a line.
 
     The first line that is not blank decides the separator: a tab, or, if it has none,
@@ -160,23 +158,14 @@ def read_translations(
     RAISES (SapbertError): With file and line, at the first bad line.
     """
     tabs: bool | None = None
-    lines = read_good_lines(
-        file.path, on_error=on_error, report=report, blocks=file.blocks()
-    )
-    for number, line in lines:
-        if not line.strip():
-            report.dropped["blank lines"] += 1
-            continue
+    for number, line in read_good_lines(file.path, report, blocks=file.blocks()):
         if tabs is None:
             tabs = "\t" in line
         sides = [clean_name(side) for side in line.split("\t" if tabs else None)]
         if len(sides) != 2 or not all(sides):
-            if on_error == "fail":
-                between = "a tab" if tabs else "white space"
-                raise SapbertError(
-                    Errors.E772.format(path=file.path, line=number, separator=between)
-                )
-            report.dropped["bad lines"] += 1
+            between = "a tab" if tabs else "white space"
+            values = {"path": file.path, "line": number, "separator": between}
+            report.skip("bad lines", SapbertError(Errors.E772.format(**values)))
             continue
         yield sides[0], sides[1]
 
@@ -243,12 +232,11 @@ def write_translation_pairs(
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
-    report = Report(path=", ".join(str(file.path) for file in files))
+    names = ", ".join(str(file.path) for file in files)
+    report = Report(path=names, on_error=on_error)
     chosen = filter_files(files, choice.languages, report)
     report.counts["files"] = len(chosen)
-    read = (
-        read_translations(each, on_error=on_error, report=report) for each in chosen
-    )
+    read = (read_translations(each, report) for each in chosen)
     translations = filter_translations(chain.from_iterable(read), report)
     if choice.sample:
         translations = sample_translations(translations, choice, report)

@@ -243,12 +243,12 @@ def test_biosyn_mentions_prints_errors(
 
 
 def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> None:
-    from spacy_sapbert.vocabularies.biosyn import read_biosyn
+    from spacy_sapbert.vocabularies.registry import read_vocabulary
     from training.corpora.registry import read_corpus
 
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    known = index_dictionary(read_biosyn(medic), {})
+    known = index_dictionary(read_vocabulary(medic, "biosyn"), {})
     documents = read_corpus(path, "pubtator", drop_prefix="OMIM:")
     counts: Counter[str] = Counter()
     written = list(preprocess_documents(documents, counts, known=known))

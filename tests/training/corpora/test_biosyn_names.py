@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.biosyn import read_biosyn
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.__main__ import app
 from training.corpora.biosyn import preprocess_concepts, preprocess_name
 
@@ -105,7 +105,7 @@ def test_biosyn_names_of_medic_are_as_many_as_published(
 ) -> None:
     path = data_file("medic/medic_06Jul2012.txt.gz")
     counts: Counter[str] = Counter()
-    concepts = list(preprocess_concepts(read_biosyn(path), counts))
+    concepts = list(preprocess_concepts(read_vocabulary(path, "biosyn"), counts))
     names = {name for concept in concepts for name in concept.aliases}
     assert len(concepts) == 11_915
     assert counts["names"] == 76_237

@@ -1,0 +1,351 @@
+"""What the readers of all formats have in common, and several vocabularies as one."""
+
+import gzip
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.registry import (
+    READERS,
+    guess_format,
+    load_reader,
+    read_vocabularies,
+    read_vocabulary,
+)
+from spacy_sapbert.vocabularies.report import Report
+
+SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
+NO_WORD = "1 names without a letter or digit"
+NOT_UTF8 = "lines that are not UTF-8"
+ROW = "C0000001|ENG|P|L1|PF|S1|Y|A1|||D1|MSH|PT|D1|pain|0|N|256|\n"
+MESH_RECORD = (
+    "<DescriptorRecord><DescriptorUI>D1</DescriptorUI>"
+    "<DescriptorName><String>pain</String></DescriptorName></DescriptorRecord>"
+)
+
+
+class Example(NamedTuple):
+    """A file of one concept, whose only name is "pain", with lines to break it.
+
+    name (str): A file name of the format.
+    good (str), bad (str): A record, and an invalid record with the name "fever".
+    code (str), rule (str): The error of the invalid record; how it is counted.
+    not_utf8 (str): How bytes that are not UTF-8 are counted; empty = always an error.
+    text (str): The file; `{}` stands for its records.
+    between (str): What separates records.
+    """
+
+    name: str
+    good: str
+    bad: str
+    code: str
+    rule: str
+    not_utf8: str = NOT_UTF8
+    text: str = "{}"
+    between: str = ""
+
+    def write(self, folder: Path, *records: str) -> Path:
+        path = folder / self.name
+        text = self.text.replace("{}", self.between.join(records))
+        path.write_bytes(text.encode())
+        return path
+
+
+EXAMPLES = {
+    "rrf": Example(
+        "MRCONSO.RRF",
+        ROW,
+        "C0000002|ENG|fever|\n",
+        "E102",
+        "rows of MRCONSO with a wrong number of fields",
+        "rows of MRCONSO that are not UTF-8",
+    ),
+    "obo": Example(
+        "x.obo", "[Term]\nid: X:1\nname: pain\n", "fever\n", "E117", "bad lines"
+    ),
+    "obographs": Example(
+        "x.json",
+        '{"id": "X:1", "lbl": "pain", "type": "CLASS"}',
+        '{"id": 5, "lbl": "fever", "type": "CLASS"}',
+        "E118",
+        "bad nodes",
+        "",
+        '{"graphs": [{"nodes": [{}]}]}',
+        ",",
+    ),
+    "biosyn": Example("x.txt", "X:1||pain\n", "fever\n", "E119", "bad lines"),
+    "jsonl": Example(
+        "x.jsonl",
+        '{"cui": "X:1", "name": "pain"}\n',
+        '{"name": "fever"}\n',
+        "E101",
+        "bad lines",
+    ),
+    "scispacy": Example(
+        "y.jsonl",
+        '{"concept_id": "X:1", "canonical_name": "pain"}\n',
+        '{"canonical_name": "fever"}\n',
+        "E117",
+        "bad lines",
+    ),
+    "phecode": Example(
+        "phecodeX_labels.csv",
+        '"X:1","pain"\n',
+        '"fever"\n',
+        "E117",
+        "bad lines",
+        text='"phenotype","description"\n{}',
+    ),
+    "icd10cm": Example(
+        "icd10cm_2021.xml",
+        "<diag><name>X1</name><desc>pain</desc></diag>",
+        "<diag><desc>fever</desc></diag>",
+        "E117",
+        "bad nodes",
+        "",
+        "<x>{}</x>",
+    ),
+    "maps": Example("x_names.tsv", "X:1\tpain\n", "fever\n", "E117", "bad lines"),
+    "mesh": Example(
+        "desc2024.xml",
+        MESH_RECORD,
+        MESH_RECORD.replace("pain", "fever").replace("D1", " "),
+        "E153",
+        "bad records",
+        "",
+        "<DescriptorRecordSet>{}</DescriptorRecordSet>",
+    ),
+}
+every_format = pytest.mark.parametrize("format", READERS)
+every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])
+
+
+def read(path: Path, format: str, **options: Any) -> tuple[list[Concept], Report]:
+    report = Report()
+    return list(read_vocabulary(path, format, report=report, **options)), report
+
+
+def fail(path: Path, format: str, **options: Any) -> str:
+    with pytest.raises(SapbertError) as caught:
+        read(path, format, **options)
+    return str(caught.value)
+
+
+@every_format
+def test_read_vocabulary_file_may_be_compressed(format: str, tmp_path: Path) -> None:
+    folder = tmp_path / "été 2024 ü"
+    folder.mkdir()
+    path = EXAMPLES[format].write(folder, EXAMPLES[format].good)
+    ((concept,), report) = read(path, format)
+    assert concept.aliases == ["pain"]
+    assert (report.path, report.format, report.concepts) == (str(path), format, 1)
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read(packed, format)[0] == [concept]
+    guessed = "jsonl" if format == "scispacy" else format
+    assert guess_format(path) == guess_format(packed) == guessed
+
+
+@every_format
+@every_on_error
+def test_read_vocabulary_truncated_gzip_is_an_error(
+    format: str, on_error: str, tmp_path: Path
+) -> None:
+    path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes())[:-12])
+    assert fail(packed, format, on_error=on_error).startswith(f"[E008] {packed}:")
+    packed.write_bytes(path.read_bytes())  # not packed at all
+    assert fail(packed, format, on_error=on_error).startswith(f"[E008] {packed}:")
+
+
+@every_format
+def test_read_vocabulary_invalid_record_is_an_error_or_counted(
+    format: str, tmp_path: Path
+) -> None:
+    example = EXAMPLES[format]
+    path = example.write(tmp_path, example.good, example.bad)
+    error = fail(path, format)
+    assert error.startswith(f"[{example.code}] {path}:")
+    assert "fever" not in error
+    (concept,), report = read(path, format, on_error="skip")
+    assert concept.aliases == ["pain"]
+    assert report.to_json()["dropped"] == {example.rule: 1}
+
+
+@every_format
+def test_read_vocabulary_bytes_that_are_not_utf8_are_an_error_or_counted(
+    format: str, tmp_path: Path
+) -> None:
+    example = EXAMPLES[format]
+    path = example.write(tmp_path, example.good, example.good.replace("pain", "p%"))
+    path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
+    assert fail(path, format).startswith(("[E009]", "[E150]"))
+    if example.not_utf8:
+        concepts, report = read(path, format, on_error="skip")
+        assert concepts[0].aliases == ["pain"]
+        assert report.dropped[example.not_utf8] == 1
+    else:
+        assert fail(path, format, on_error="skip") == fail(path, format)
+
+
+@every_format
+def test_read_vocabulary_without_a_concept_is_an_error_with_the_counts(
+    format: str, tmp_path: Path
+) -> None:
+    example = EXAMPLES[format]
+    error = fail(example.write(tmp_path), format)
+    assert error.startswith("[E105]" if format == "rrf" else "[E106]")
+    if format != "icd10cm":  # where such a name is an invalid record
+        path = example.write(tmp_path, example.good.replace("pain", "--"))
+        assert NO_WORD in fail(path, format)
+
+
+@every_format
+@every_on_error
+def test_read_vocabulary_utf16_is_an_error(
+    format: str, on_error: str, tmp_path: Path
+) -> None:
+    path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
+    path.write_bytes(path.read_text("utf8").encode("utf-16"))
+    assert "iconv -f utf-16" in fail(path, format, on_error=on_error)
+
+
+@every_format
+def test_read_vocabulary_byte_order_mark_and_carriage_returns_are_removed(
+    format: str, tmp_path: Path
+) -> None:
+    path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
+    expected = read(path, format)[0]
+    text = path.read_text("utf8").replace("\n", "\r\n")
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert read(path, format)[0] == expected
+
+
+@every_format
+def test_read_vocabulary_missing_file_is_an_error(format: str, tmp_path: Path) -> None:
+    assert fail(tmp_path / EXAMPLES[format].name, format)[:6] in ("[E001]", "[E108]")
+
+
+PIECES = [
+    *('"', "|", "||", "\t", "\n", "\r", "\0", "\\", "[", "{", "<", "&", "\ufeff"),
+    *("[Term]\n", "id: X:2\n", 'synonym: "', "is_a: ", "xref: UMLS:", "alt_id: "),
+    *("<DescriptorRecord>", "</DescriptorRecord>", "<!--", "-->", "<![CDATA[", "]]>"),
+    *("&#0;", "<?x ?>", "<diag>", "<name>", "</diag>", '"cui": ', '"aliases": [', "}"),
+]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=9), max_size=6)
+
+
+@every_format
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=TEXTS,
+    extra=st.binary(max_size=3),
+    place=st.floats(0, 1),
+    on_error=st.sampled_from(["fail", "skip"]),
+)
+def test_read_vocabulary_any_damage_gives_concepts_or_a_sapbert_error(
+    format: str, texts: list[str], extra: bytes, place: float, on_error: str
+) -> None:
+    example = EXAMPLES[format]
+    with tempfile.TemporaryDirectory() as folder:
+        path = example.write(Path(folder), example.good, example.good)
+        data = path.read_bytes()
+        where = int(place * len(data))
+        data = data[:where] + "".join(texts).encode() + extra + data[where:]
+        path.write_bytes(data)
+        for table in ("MRSTY", "MRREL") if format == "rrf" else ():
+            path.with_name(f"{table}.RRF").write_bytes(data)
+        with suppress(SapbertError):
+            concepts, report = read(path, format, on_error=on_error)
+            assert report.concepts == len(concepts) > 0
+            assert all(concept.cui and concept.aliases for concept in concepts)
+            write_concepts(Path(folder) / "again.jsonl", concepts)
+
+
+# --- several vocabularies ---
+
+
+def test_read_vocabularies_merges_files_with_a_report_of_each(tmp_path: Path) -> None:
+    obo, jsonl = tmp_path / "a.obo", tmp_path / "b.jsonl"
+    obo.write_text("[Term]\nid: C0027051\nname: coronary\n")
+    write_concepts(jsonl, [Concept("C0027051", ["MI"]), Concept("Z", ["z"])])
+    reports = [Report(), Report()]
+    concepts = list(read_vocabularies([obo, jsonl], reports=reports))
+    assert [concept.aliases for concept in concepts] == [["coronary", "MI"], ["z"]]
+    assert [report.concepts for report in reports] == [1, 2]
+    assert [report.format for report in reports] == ["obo", "jsonl"]
+
+
+def test_read_vocabularies_one_invalid_file_is_an_error(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.obo"
+    bad.write_text("[Term]\nid: X:1\nnonsense\n")
+    with pytest.raises(SapbertError, match=r"bad\.obo:3: "):
+        list(read_vocabularies([SAMPLE, bad]))
+
+
+@pytest.mark.parametrize(
+    ("format", "options", "error"),
+    [
+        ("owl", {}, "E111.*'owl'"),
+        (None, {"on_error": "ignore"}, "E112.*'ignore'"),
+        (None, {"multi_xref": "all"}, "E113.*rrf.*--multi-xref"),
+    ],
+)
+def test_read_vocabularies_unknown_format_or_option_is_an_error_at_once(
+    format: str | None, options: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(SapbertError, match=error):
+        read_vocabulary(SAMPLE, format, **options)
+
+
+def test_read_vocabularies_passes_an_option_to_the_formats_that_have_it(
+    tmp_path: Path,
+) -> None:
+    obo = tmp_path / "a.obo"
+    obo.write_text("[Term]\nid: X:1\nname: x\nxref: UMLS:C0000001\n")
+    options: Any = {"ids": "xref", "languages": ("SPA",)}
+    concepts = list(read_vocabularies([obo, SAMPLE], **options))
+    assert concepts[0].name == "x"
+    assert "Belly" not in concepts[1].aliases
+
+
+# --- file names ---
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("umls/MRCONSO.RRF.aa.gz", "rrf"),
+        ("OTHER.RRF.gz", "rrf"),
+        ("desc2024.gz", "mesh"),
+        ("supp2024.gz", "mesh"),
+        ("mesh.xml", "mesh"),
+    ],
+)
+def test_guess_format_uses_the_file_name(name: str, format: str) -> None:
+    assert guess_format(Path(name)) == format
+
+
+def test_guess_format_of_a_folder_uses_its_files(tmp_path: Path) -> None:
+    (tmp_path / "META").mkdir()
+    (tmp_path / "META" / "MRCONSO.RRF.aa.gz").touch()
+    assert guess_format(tmp_path) == guess_format(SAMPLE) == "rrf"
+
+
+def test_guess_format_unknown_name_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E110.*--format"):
+        guess_format(tmp_path)
+
+
+def test_registry_has_a_file_name_for_all_formats_but_one() -> None:
+    assert all(callable(load_reader(format)) for format in READERS)
+    unnamed = [format for format, (_, patterns) in READERS.items() if not patterns]
+    assert unnamed == ["scispacy"]  # its files are named like those of `jsonl`
