@@ -432,8 +432,8 @@ class Errors(metaclass=_WithCodes):
         "document, but got none. Pass one."
     )
     E521 = (
-        "Expected the library {library} for the format {name}, but it is not "
-        "installed: {reason}. Run `pip install 'spacy-sapbert[{extra}]'`."
+        "Expected {library} to be installed, but got: {reason}. Run "
+        "`pip install 'spacy-sapbert[{extra}]'`."
     )
     E522 = (
         "Expected {path} not to exist, or a folder with only `.txt` and `.ann` files, "
@@ -608,10 +608,6 @@ class Errors(metaclass=_WithCodes):
         "Expected {setting} as NAME=FOLDER, each name once, but got {value!r}. Write "
         "it like `{setting} trained=models/kb`."
     )
-    E739 = (
-        "Expected scipy and scikit-learn to be installed, but they are not: {reason}. "
-        "Run `pip install 'spacy-sapbert[evaluation]'`."
-    )
     E740 = (
         "Expected files of different names, but got {name} twice. Rename one: results "
         "name files without their folders."
@@ -687,10 +683,6 @@ class Errors(metaclass=_WithCodes):
     E734 = (
         "Expected at least two documents with mentions in {path}, but got one. Name "
         "another file, or raise `--limit`."
-    )
-    E752 = (
-        "Expected matplotlib to be installed, but it is not: {reason}. Run "
-        "`pip install 'spacy-sapbert[figures]'`."
     )
     E755 = (
         "{path}:{line}: Expected the columns {columns}, but got {got}. Name the table "

@@ -183,10 +183,6 @@ class Errors(PackageErrors):
         "{path}: Expected {expected}, as `python -m {command}` writes it, but got "
         "something else. Name such a file."
     )
-    E764 = (
-        "Expected scikit-learn and scipy to be installed, but they are not: {reason}. "
-        "Run `pip install 'spacy-sapbert[figures]'`."
-    )
     E770 = (
         "{path}: Expected the two languages in the name of the file, like `en-fi`, "
         "since `--languages` is given, but found none. Rename it, or leave the option "

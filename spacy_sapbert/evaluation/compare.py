@@ -237,7 +237,9 @@ def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Compariso
     try:
         import scipy  # noqa: F401
     except ImportError as error:
-        raise SapbertError(Errors.E739.format(reason=error)) from None
+        raise SapbertError(
+            Errors.E521.format(library="scipy", reason=error, extra="evaluation")
+        ) from None
     results: dict[str, Comparison] = {}
     for number, tie in enumerate(TIES):
         one, other = first[:, number], second[:, number]

@@ -27,7 +27,9 @@ def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, An
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise SapbertError(Errors.E752.format(reason=error)) from None
+        raise SapbertError(
+            Errors.E521.format(library="matplotlib", reason=error, extra="figures")
+        ) from None
     size = (width * columns, 0.8 * width * rows)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)

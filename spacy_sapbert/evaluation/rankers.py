@@ -138,7 +138,9 @@ def tfidf_ranker(
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
-        raise SapbertError(Errors.E739.format(reason=error)) from None
+        raise SapbertError(
+            Errors.E521.format(library="scikit-learn", reason=error, extra="evaluation")
+        ) from None
 
     if min_df is None:
         min_df = 10 if len(dictionary.names) >= MANY_NAMES else 1

@@ -103,9 +103,7 @@ def load_function(name: str, functions: dict[str, str]) -> Any:
             import_module(library)
         except ImportError as error:
             raise SapbertError(
-                Errors.E521.format(
-                    library=library, name=name, reason=error, extra=extra
-                )
+                Errors.E521.format(library=library, reason=error, extra=extra)
             ) from None
     module, _, function = functions[name].partition(":")
     return getattr(import_module(f".{module}", __package__), function)

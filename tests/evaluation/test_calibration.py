@@ -381,7 +381,8 @@ def test_check_figure_names_the_extra_without_matplotlib(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(SapbertError, match=r"E752.*spacy-sapbert\[figures\]"):
+    expected = r"E521.*matplotlib.*spacy-sapbert\[figures\]"
+    with pytest.raises(SapbertError, match=expected):
         check_figure(Path("picture.png"))
 
 

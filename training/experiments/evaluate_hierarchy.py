@@ -36,7 +36,11 @@ def import_statistics() -> tuple[Any, Any]:
         import sklearn.metrics
         from scipy import stats
     except ImportError as error:
-        raise SapbertError(Errors.E764.format(reason=error)) from None
+        raise SapbertError(
+            Errors.E521.format(
+                library="scipy and scikit-learn", reason=error, extra="evaluation"
+            )
+        ) from None
     return sklearn.metrics, stats
 
 

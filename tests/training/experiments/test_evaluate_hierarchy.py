@@ -1,4 +1,5 @@
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -143,6 +144,14 @@ def test_area_under_curve_is_the_share_of_comparisons_won(
     assert found == pytest.approx(won / len(near) / len(far))
     assert area_under_curve(np.array(near), np.zeros(0)) is None
     assert area_under_curve(np.zeros(0), np.array(far)) is None
+
+
+def test_area_under_curve_names_the_extra_without_scikit_learn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    with pytest.raises(SapbertError, match=r"E521.*spacy-sapbert\[evaluation\]"):
+        area_under_curve(np.ones(2), np.ones(2))
 
 
 def test_rank_correlation_of_a_constant_is_none() -> None:
