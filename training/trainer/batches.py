@@ -99,7 +99,6 @@ def open_sources(
 
     folder (Path): Folder for its tokenised names; those of other files are beside it.
     RETURNS (list[Source]): Pairs, then relations and families if there are any.
-    RAISES (SapbertError): If a file is not usable, or has incomplete families.
     """
     files = settings.hierarchy
     paths = {
