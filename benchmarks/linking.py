@@ -1,4 +1,4 @@
-"""scispaCy's linker and ours on the same documents and dictionary, in one table.
+"""scispaCy's linker or an older version and ours on the same documents, in one table.
 
 Both link the gold mentions of the documents through `nlp.pipe`, on the same cores, in
 separate processes that take turns. scispaCy needs its own environment, because it
@@ -11,6 +11,12 @@ supports neither numpy 2 nor a newer SciPy:
     python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz assets/medic.jsonl
         --out results/linking-medic --encoder models/minilm --label Disease
         --scispacy-python .venv-scispacy/bin/python
+
+With `--before PATH`, a checkout of an older version of this project links the same
+documents with the same knowledge base in turns with this one:
+
+    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz corpus/mesh.jsonl
+        --out results/linking-mesh --kb models/kb --before ../old
 
 For OpenVINO run `spacy sapbert kb export OUT/kb` after the first run, then the same
 command with `--config encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1 --config
@@ -54,7 +60,7 @@ from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
-OURS, SCISPACY = "ours", "scispaCy"
+OURS, SCISPACY, BEFORE = "ours", "scispaCy", "before"
 CODE = Path(__file__).parent
 ENTITIES, INDEX, KB, MADE = "entities.jsonl", "scispacy", "kb", "made.json"
 LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
@@ -75,11 +81,15 @@ FIGURES: dict[str, tuple[str, str, bool]] = {
 
 
 class Worker(NamedTuple):
-    """Interpreter, command of `linking_side` and settings of a side."""
+    """Interpreter, command of `linking_side` and settings of a side.
+
+    checkout (Path | None): Of the version of this package to use. [this one]
+    """
 
     python: str
     command: str
     settings: dict[str, Any]
+    checkout: Path | None = None
 
 
 def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
@@ -113,22 +123,35 @@ def check_made(out: Path, made: dict[str, Any]) -> None:
             raise SapbertError(Errors.E733.format(folder=out, setting=setting))
 
 
-def call(command: Sequence[str], env: dict[str, str] | None = None) -> None:
+def call(
+    command: Sequence[str],
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+) -> None:
     """Run a command; exit if it fails."""
-    if subprocess.run(command, check=False, env=env).returncode:
+    if subprocess.run(command, check=False, env=env, cwd=cwd).returncode:
         msg.fail(f"Stopped: {' '.join(command)}", exits=1)
 
 
 @contextmanager
-def isolate() -> Iterator[dict[str, str]]:
+def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
     """Yield environment variables with which only `benchmarks` can be imported.
 
-    With the whole checkout on its path, spaCy would find the entry points of this
+    With this whole checkout on its path, spaCy would find the entry points of this
     package in an environment that lacks its libraries.
+
+    checkout (Path | None): Another checkout of this project, whose package can be
+        imported too, with its own entry points in place of the installed ones.
     """
     with TemporaryDirectory() as folder:
         (Path(folder) / CODE.name).symlink_to(CODE)
-        yield {**os.environ, "PYTHONPATH": folder, "PYTHONSAFEPATH": "1"}
+        paths = [folder]
+        if checkout:
+            paths.append(os.fspath(checkout))
+            command = [sys.executable, "setup.py", "-q", "egg_info"]
+            call([*command, "--egg-base", folder], cwd=checkout)
+        path = os.pathsep.join(paths)
+        yield {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
 @contextmanager
@@ -149,6 +172,8 @@ def make_workers(
     config: dict[str, Any],
     python: str | None,
     linker: dict[str, Any],
+    kb: Path | None = None,
+    before: Path | None = None,
 ) -> dict[str, Worker]:
     """Build the indexes that are missing, and return the sides in order of the table.
 
@@ -157,15 +182,23 @@ def make_workers(
     config (dict[str, Any]): Of our linker, except its knowledge base.
     python (str | None): Interpreter with scispaCy; None = our side only.
     linker (dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
+    kb (Path | None): An existing knowledge base, instead of one that is built.
+    before (Path | None): Checkout of an older version of this project.
     RAISES (SapbertError): If the folder was made of another dictionary or encoder.
     """
     out.mkdir(parents=True, exist_ok=True)
-    check_made(out, {"concepts": file_digest(concepts), "build": [*build]})
-    entities, index, kb = (str(out / name) for name in (ENTITIES, INDEX, KB))
-    if not (out / KB).exists():
-        command = ["-m", "spacy_sapbert", "kb", "build", str(concepts), kb, *build]
-        call([sys.executable, *command])
+    made: dict[str, Any] = {"concepts": file_digest(concepts)}
+    check_made(out, made if kb else {**made, "build": [*build]})
+    entities, index = (str(out / name) for name in (ENTITIES, INDEX))
+    if kb is None:
+        kb = out / KB
+        if not kb.exists():
+            command = ["-m", "spacy_sapbert", "kb", "build", str(concepts), str(kb)]
+            call([sys.executable, *command, *build])
+    ours = {"config": {**config, "kb": str(kb)}}
     workers: dict[str, Worker] = {}
+    if before:
+        workers[BEFORE] = Worker(sys.executable, "ours", ours, before)
     if python:
         if not (out / ENTITIES).exists():
             write_entities(out / ENTITIES, read_concepts(concepts))
@@ -175,8 +208,7 @@ def make_workers(
                 call([python, *module, "build", entities, index], env)
         settings = {"linker": linker, "entities": entities, "index": index}
         workers[SCISPACY] = Worker(python, "scispacy", settings)
-    settings = {"config": {**config, "kb": kb}}
-    return {**workers, OURS: Worker(sys.executable, "ours", settings)}
+    return {**workers, OURS: Worker(sys.executable, "ours", ours)}
 
 
 def run_worker(
@@ -188,8 +220,10 @@ def run_worker(
         "documents": documents,
         "singles": singles,
     }
-    ours = worker.python == sys.executable  # has the package of this process
-    with TemporaryDirectory() as folder, nullcontext() if ours else isolate() as env:
+    # With our interpreter, the working folder has the package and `benchmarks`.
+    ours = worker.python == sys.executable and worker.checkout is None
+    place = nullcontext() if ours else isolate(worker.checkout)
+    with TemporaryDirectory() as folder, place as env:
         input, output = Path(folder) / "request.json", Path(folder) / "result.json"
         input.write_text(json.dumps(request), "utf8")
         command = [worker.python, "-m", "benchmarks.linking_side", worker.command]
@@ -226,27 +260,50 @@ def measure_round(
 
 
 def format_figures(sides: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a header and a row for each figure, with our ratio to scispaCy."""
-    table = [("", *sides, *(["Ours, times as good"] if len(sides) > 1 else []))]
+    """Return a header and a row for each figure, with our ratio to the other sides."""
+    others = [name for name in sides if name != OURS]
+    table = [("", *sides, *(f"Ours, times as good as {name}" for name in others))]
     for key, (title, form, higher_is_better) in FIGURES.items():
         values = {name: side["figures"][key] for name, side in sides.items()}
         row = [title, *(form.format(value) for value in values.values())]
-        if len(sides) > 1:
-            good, bad = (OURS, SCISPACY) if higher_is_better else (SCISPACY, OURS)
+        for other in others:
+            good, bad = (OURS, other) if higher_is_better else (other, OURS)
             row.append(f"{values[good] / values[bad]:.2f}×" if values[bad] else "–")
         table.append(tuple(row))
     return table
+
+
+def describe_first_cuis(before: Sequence[Any], ours: Sequence[Any]) -> str:
+    """Return whether the first CUI of each mention is equal, in one line.
+
+    before, ours (Sequence[Any]): `answers` of `measure_side`.
+    """
+    first = [
+        [answers[0][0] if answers else None for doc in side for answers in doc]
+        for side in (before, ours)
+    ]
+    other = sum(one != two for one, two in zip(*first, strict=True))
+    count = f"{len(first[0]):,} mentions"
+    if other:
+        return f"{other:,} of {count} have another first CUI"
+    return f"all {count} have the same first CUI"
 
 
 def main(
     documents: Path = typer.Argument(..., help="Annotated documents."),
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     out: Path = typer.Option(..., help="Folder for both indexes, built once."),
-    encoder: str = typer.Option(..., help="Of our knowledge base: folder or hub id."),
+    encoder: str = typer.Option("", help="Of our knowledge base: folder or hub id."),
     pooling: str = typer.Option("mean", help="Of the encoder."),
     precision: str = typer.Option("float32", help="For building: float32 or bf16."),
+    kb: Path | None = typer.Option(
+        None, help="Existing knowledge base. [built of the concepts with `--encoder`]"
+    ),
+    before: Path | None = typer.Option(
+        None, help="Checkout of an older version, measured too."
+    ),
     scispacy_python: Path | None = typer.Option(
-        None, help="Interpreter with scispaCy. [only our side is measured]"
+        None, help="Interpreter with scispaCy, measured too."
     ),
     threshold: float = typer.Option(0.7, help="Of scispaCy, as its default."),
     config: list[str] = typer.Option(
@@ -272,6 +329,9 @@ def main(
     assets/medic.jsonl --out results/linking-medic --encoder models/minilm --label
     Disease --scispacy-python .venv-scispacy/bin/python
     """
+    if bool(encoder) == bool(kb):
+        raise typer.BadParameter("expected one of --encoder and --kb")
+    kb, before = (path and path.absolute() for path in (kb, before))
     known = read_aliases(aliases) if aliases else {}
     changed = parse_config(config)
     corpus = read_corpus(
@@ -280,7 +340,9 @@ def main(
     build = ["--encoder", encoder, "--pooling", pooling, "--precision", precision]
     python = str(scispacy_python) if scispacy_python else None
     linker = {**LINKER, "threshold": threshold}
-    workers = make_workers(out.absolute(), concepts, build, changed, python, linker)
+    workers = make_workers(
+        out.absolute(), concepts, build, changed, python, linker, kb, before
+    )
     dictionary = read_dictionary(read_concepts(concepts))
     described = [describe_doc(doc, doc.ents) for doc in corpus.docs]
     chosen = choose_singles(corpus.docs, singles + WARM_UP)
@@ -313,6 +375,8 @@ def main(
     msg.text(f"{machine_line()}; {threads} threads each")
     header, *rows = format_figures(sides)
     print_table(header, rows)
+    if before:
+        msg.text(describe_first_cuis(*(last[s]["answers"] for s in (BEFORE, OURS))))
     if output:
         data = {
             "machine": {**describe_machine(), "threads": threads},

@@ -1,8 +1,8 @@
 """The wording and the code of every error and warning.
 
 Each text has the form *Expected X, but got Y.*, then how to put it right, with the
-command or the setting in backticks. No text ever holds what a document or a mention
-says: lines, offsets and counts are named instead.
+command or the setting in backticks. No message has the text of a
+document or a mention; it has lines, offsets and counts instead.
 
 Codes: E0xx files and folders, E1xx vocabularies and concepts, E2xx encoder, E3xx
 knowledge base and index, E4xx component, E5xx commands, E6xx training, E7xx evaluation.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class SapbertError(ValueError):
-    """What goes wrong through input, settings or files; the message says the fix."""
+    """An error of input, settings or files; the message has the fix."""
 
 
 class _WithCodes(type):
@@ -255,9 +255,9 @@ class Errors(metaclass=_WithCodes):
         "knowledge base again with this encoder."
     )
     E308 = (
-        "Expected a knowledge base, but none is named and none is installed. Do one of "
-        "three: name a folder with the setting `kb`; install a knowledge base package "
-        "with `pip install`; or build one with `spacy sapbert kb build`."
+        "Expected a knowledge base, but none is named and none is installed. Name a "
+        "folder with the setting `kb`, install a knowledge base package with `pip "
+        "install`, or build one with `spacy sapbert kb build`."
     )
     E309 = (
         "Expected one installed knowledge base, but found {names}. Choose one with the "
@@ -269,8 +269,8 @@ class Errors(metaclass=_WithCodes):
     )
     E311 = (
         "Expected at least one name that the encoder can read, but got none in "
-        "{concepts} concepts. Check the vocabulary, or choose an encoder that knows "
-        "its script."
+        "{concepts} concepts. Check the vocabulary, or choose an encoder that was "
+        "trained on its script."
     )
     E312 = (
         "Expected each concept once, but {cui} comes twice. Unite the vocabularies "
@@ -300,8 +300,8 @@ class Errors(metaclass=_WithCodes):
         "what it needs with `pip install build 'setuptools>=70.1'`."
     )
     E319 = (
-        "Expected the index to find its own names again, but it found {found} of "
-        "{asked}. Build the knowledge base again, with a larger `ef` or `M`."
+        "Expected the index to find the rows of its own vectors, but it found {found} "
+        "of {total}. Build the knowledge base again, with a larger `ef` or `M`."
     )
     E320 = (
         "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
@@ -314,10 +314,10 @@ class Errors(metaclass=_WithCodes):
         'like `["T047", "DISO"]`.'
     )
     E332 = (
-        "Expected `{field}` to name what the knowledge base has, but it has no {got}; "
-        "near are: {known}. Correct `{field}`."
+        "Expected `{field}` to have values of the knowledge base, but it has no {got}; "
+        "similar values are: {known}. Correct `{field}`."
     )
-    E333 = "Expected settings of {known}, but got {got}. Correct its name."
+    E333 = "Expected one of the settings {known}, but got {got}. Correct its name."
     E334 = (
         "Expected `label_types` to map labels to lists of semantic types, but got a "
         '{got}. Write it like `{{"DISEASE": ["T047"]}}`.'
@@ -328,16 +328,16 @@ class Errors(metaclass=_WithCodes):
         "it with `spacy sapbert kb search`."
     )
     E337 = (
-        "Expected {cui} to have that name and another one, but it has not. Remove the "
-        "whole concept, or correct `--alias`."
+        "Expected {cui} to have this name and at least one other, but it has not. "
+        "Remove the whole concept, or correct `--alias`."
     )
     E338 = (
-        "Expected {path} as it was when it was opened, but somebody has changed it. "
-        "Open it again and repeat what you did."
+        "Expected {path} as it was when it was opened, but another process has changed "
+        "it. Open it again and repeat the change."
     )
     E339 = (
         "Expected at least one name of {cui} that the encoder can read, but got none. "
-        "Give it another name."
+        "Add another name."
     )
     E342 = (
         "Expected an overlay of format {expected} in {path}, but got {got}, which an "
@@ -348,8 +348,8 @@ class Errors(metaclass=_WithCodes):
         "or both. Name one of them."
     )
     E340 = (
-        "Expected likeness of characters in the knowledge base, but it has none. Build "
-        "it with `--ngrams`, or leave `fusion` out."
+        "Expected a knowledge base with character n-grams, but it has none. Build it "
+        "with `--ngrams`, or remove the setting `fusion`."
     )
 
     # --- commands ---
@@ -385,8 +385,9 @@ class Errors(metaclass=_WithCodes):
         "detect the names of the knowledge base."
     )
     E509 = (
-        "Expected no `--kb`, since the pipeline has a linker, {linker}, with its own "
-        "knowledge base, but got one. Drop `--kb`, or change the linker's setting `kb`."
+        "Expected no `--kb`, since the linker of the pipeline, {linker}, has its own "
+        "knowledge base, but got one. Remove `--kb`, or change the linker's setting "
+        "`kb`."
     )
     E510 = "Expected `--mentions` to be {known!r}, but got {value!r}. Correct it."
     E570 = (
@@ -409,12 +410,12 @@ class Errors(metaclass=_WithCodes):
         "it has aliases in `--aliases`."
     )
     E584 = (
-        "Expected right answers to have higher scores than wrong ones, but they do "
+        "Expected right answers to have higher scores than wrong ones, but they have "
         "not. Check that the mentions are annotated with ids of this knowledge base."
     )
     E585 = (
         "Expected a threshold with a precision of {level:g}, but the highest precision "
-        "of any is {best:.4f}. Ask for a lower one, or choose `--criterion f1`."
+        "of any is {best:.4f}. Choose a lower precision, or `--criterion f1`."
     )
     E586 = (
         "Expected a knowledge base that may be changed, but {path} is installed or "
@@ -475,8 +476,8 @@ class Errors(metaclass=_WithCodes):
     )
     E513 = (
         "Expected the pipeline to work on document {id!r}, but its component "
-        "{component!r} failed with {kind}. Take the document out, or correct the "
-        "component: `nlp(text)` in Python shows where."
+        "{component!r} failed with {kind}. Remove the document, or correct the "
+        "component: `nlp(text)` in Python shows the place."
     )
     E514 = (
         "Expected a folder for the parts as `--output`, but got none. Pass "
@@ -522,8 +523,7 @@ class Errors(metaclass=_WithCodes):
     )
     E560 = (
         "Expected {path} to be written by this command, but it was started with "
-        "another {settings}. Pass another `--output`, use the old settings, or pass "
-        "`--force` to start again."
+        "another {settings}. Pass another `--output`, the old settings, or `--force`."
     )
     E561 = (
         "Expected {path} to be an empty folder, or an output of this command, but it "
@@ -556,7 +556,7 @@ class Errors(metaclass=_WithCodes):
     E568 = "Expected at least one case in {path}, but it has none. Add one."
     E569 = (
         "Expected a file of at most {limit} bytes at {path}, but got a larger one. "
-        "Split it; `spacy sapbert regress` takes several."
+        "Split it; `spacy sapbert regress` reads several files."
     )
 
     # --- training ---
@@ -577,8 +577,8 @@ class Errors(metaclass=_WithCodes):
         "the file to one of the two."
     )
     E702 = (
-        "{path}:{line}: Expected `mention||id`, but the ids come first. Turn the file "
-        "around: `awk -F'[|][|]' '{{print $2 \"||\" $1}}'`."
+        "{path}:{line}: Expected `mention||id`, but the ids come first. Swap the "
+        "columns: `awk -F'[|][|]' '{{print $2 \"||\" $1}}'`."
     )
     E703 = (
         "{path}:{line}: Expected {expected} fields with {separator} between them, but "
@@ -586,7 +586,7 @@ class Errors(metaclass=_WithCodes):
     )
     E704 = (
         "{path}:{line}: Expected the text of a mention, but it is blank. Correct the "
-        "line, or take it out."
+        "line, or remove it."
     )
     E705 = (
         "{path}:{line}: Expected an id, a tab and the id that it is an alias of, but "
@@ -594,10 +594,10 @@ class Errors(metaclass=_WithCodes):
     )
     E706 = (
         "{path}:{line}: Expected {cui} to be an alias of one id, but it is one of "
-        "{first} and of {second}. Take one of the lines out."
+        "{first} and of {second}. Remove one of the lines."
     )
     E707 = (
-        "Expected gold mentions in {path}, but it has none. Name the file that has "
+        "Expected gold mentions in {path}, but it has none. Pass the file that has "
         "them."
     )
     E708 = (
@@ -640,8 +640,8 @@ class Errors(metaclass=_WithCodes):
         "document with `--batch-size 1`."
     )
     E749 = (
-        "Expected a worker process to open the pipeline and to send back what it "
-        "linked, but it failed with {kind}. `--n-process 1` shows where."
+        "Expected a worker process to open the pipeline and to return its documents, "
+        "but it failed with {kind}. `--n-process 1` shows the place."
     )
     E712 = (
         "{path}:{line}: Expected `id|t|title`, `id|a|abstract`, or an id, start, end, "
@@ -695,7 +695,7 @@ class Warnings(metaclass=_WithCodes):
 
     W520 = (
         "Expected documents that {format} can hold as they are, but: {losses}. Choose "
-        "another format to lose nothing; docs/formats.md says what each holds."
+        "another format to lose nothing; docs/formats.md describes each format."
     )
     W530 = (
         "{path}: Expected mentions of whole tokens, one at a place, but of {mentions} "
@@ -706,3 +706,11 @@ class Warnings(metaclass=_WithCodes):
         "A worker process ended with exit code {code}. Another one links its documents."
     )
     W001 = "The id {cui} was retired; the concept is now {now}."
+
+
+def check_range(setting: str, value: float, low: float, high: float) -> None:
+    """Raise an error if a number is not from `low` to `high`."""
+    if not low <= value <= high:
+        raise SapbertError(
+            Errors.E313.format(setting=setting, low=low, high=high, value=value)
+        )

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import typer
 from wasabi import msg
@@ -13,51 +12,30 @@ from ..evaluation.gold_mentions import read_aliases
 from ..kb.installed import find_kb
 from ..kb.knowledge_base import load_kb
 from ..kb.manifest import Calibration, check_writable, write_calibration
-from ..linking.probability import score_probability
 from .app import app
 
+# Rows of the table: the key and its words.
+ROWS = {
+    "mentions": "Mentions",
+    "documents": "Documents",
+    "nil": "True NILs",
+    "answered": "With an answer",
+    "right": "With the right answer",
+    "linked": "Linked at the threshold",
+    "threshold": "Threshold",
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+    "accuracy": "Accuracy with NIL",
+    "calibration_error": "Expected calibration error",
+}
 
-def find_own_kb(name: str | None, *, read_only: bool) -> Path:
-    """Find the folder of a knowledge base.
 
-    name (str | None): See `find_kb`.
-    read_only (bool): Nothing will be written to it.
-    RAISES (SapbertError): If there is none, or it must be written to and cannot.
-    """
-    folder = find_kb(name)
-    if not read_only:
-        if name is None or not Path(name).is_dir():
-            raise SapbertError(Errors.E586.format(path=folder))
-        check_writable(folder)
-    return folder
-
-
-def list_rows(calibration: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of the table."""
-    from ..evaluation.calibration import Logistic
-
-    counts = {
-        "Mentions": calibration["mentions"],
-        "Documents": calibration["documents"],
-        "True NILs": calibration["nil"],
-        "With an answer": calibration["answered"],
-        "With the right answer": calibration["right"],
-        "Linked at the threshold": calibration["linked"],
-    }
-    threshold, logistic = calibration["threshold"], Logistic(**calibration["logistic"])
-    numbers = {
-        "Precision": calibration["precision"],
-        "Recall": calibration["recall"],
-        "F1": calibration["f1"],
-        "Accuracy with NIL": calibration["accuracy"],
-        "Probability at the threshold": score_probability(logistic, threshold),
-        "Expected calibration error": calibration["calibration_error"],
-    }
-    return [
-        *((what, f"{count:,}") for what, count in counts.items()),
-        ("Threshold", f"{threshold:.6f}"),
-        *((w, "unknown" if n is None else f"{n:.4f}") for w, n in numbers.items()),
-    ]
+def format_number(number: float | None) -> str:
+    """Format a count or a measure."""
+    if number is None:
+        return "unknown"
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
 
 
 @app.command("calibrate")
@@ -107,7 +85,11 @@ def calibrate(
 
     evaluation.parse_criterion(criterion)
     keep = dry_run or check
-    folder = find_own_kb(kb, read_only=keep)
+    folder = find_kb(kb)
+    if not keep:
+        if kb is None or not Path(kb).is_dir():  # an installed one
+            raise SapbertError(Errors.E586.format(path=folder))
+        check_writable(folder)
     if figure is not None:
         from ..evaluation.figures import check_figure, draw_calibration, save_figure
 
@@ -125,16 +107,7 @@ def calibrate(
         read_aliases(aliases) if aliases else {},
         progress=sys.stderr.isatty() and not quiet,
     )
-    calibration = evaluation.describe_calibration(
-        evaluation.calibrate(top, criterion, known),
-        known.criterion if known else criterion,
-        files,
-        {
-            "aliases": aliases.name if aliases else None,
-            "bars_join_parts": bars_join_parts,
-            "limit": limit,
-        },
-    )
+    calibration = evaluation.calibrate(top, files, criterion, known)
     if figure is not None:
         save_figure(draw_calibration(top, calibration), figure)
     if not keep:
@@ -143,7 +116,7 @@ def calibrate(
         typer.echo(json.dumps(calibration, indent=2, ensure_ascii=False))
     elif not quiet:
         header = (f"By {calibration['criterion']}", "")
-        rows = list_rows(calibration)
+        rows = [(text, format_number(calibration[key])) for key, text in ROWS.items()]
         msg.table(rows, header=header, divider=True, aligns=("l", "r"))
         if figure is not None:
             msg.good(f"Wrote {figure}")

@@ -35,12 +35,12 @@ def choose_options(**options: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def show_progress(wanted: bool) -> Iterator[Progress | None]:
-    """Show a progress bar of rows, if `wanted`.
+def show_progress(enabled: bool) -> Iterator[Progress | None]:
+    """Show a progress bar of rows, if `enabled`.
 
     YIELDS (Progress | None): A function of a file and the number of more rows read.
     """
-    if not wanted:
+    if not enabled:
         yield None
         return
     with tqdm(unit=" rows", unit_scale=True) as bar:

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from ..evaluation.explain import Explanation
 
 OTHERWISE = 3  # exit code
-TIES = {
-    "label": "the types of the label",
-    "preferred": "a preferred name before another name",
-    "source": "the order of the sources",
-    "coherence": "the other concepts of the document",
-    "id": "the order of the ids, no evidence",
-}
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, Any]:
@@ -72,7 +65,7 @@ def format_expected(expected: "Expected") -> str:
     types = f" ({', '.join(expected.types)})" if expected.types else ""
     return format_lines(
         {
-            "expected": f"{expected.given}: {STATES[expected.state]}",
+            "expected": f"{expected.given}: {STATES[expected.state][0]}",
             "now": f"{expected.cui}; {expected.given} was retired" if retired else "",
             "name": f"{expected.name}{types}" if expected.name else "",
             "nearest": expected.alias and f"{expected.alias}, {expected.score:.4f}",
@@ -102,32 +95,23 @@ def format_explanation(found: "Explanation") -> str:
         "truncated": found.truncated and "the encoder does not read all of it",
         "document": ", ".join(found.document),
         "concept": (concept if found.cui else NIL) + note,
+        "threshold": found.threshold,
+        "probability": first and first["probability"],
     }
-    if first:
-        chance = first["probability"]
-        lines["by its name"] = first["alias"]
-        lines["score"] = f"{first['score']:.4f}" + (
-            "" if chance is None else f", right with a probability of {chance:.2f}"
-        )
-        lines["threshold"] = found.threshold
-        lines["tie"] = first["tie"] and f"broken by {TIES[first['tie']]}"
-    if found.missed is not None:
-        lines["index"] = f"{len(found.missed)} concepts missed"
     columns = ("score", "CUI", "name", "alias")
     candidates = [
         (c["rank"], f"{c['score']:.4f}", c["cui"], c["name"], c["alias"])
         + (", ".join(c["types"]), c["tie"] or "")
         for c in found.candidates
     ]
-    filtered, missed = (
-        [(n.score, n.cui, n.name, n.alias, ", ".join(n.filtered_by)) for n in names]
-        for names in (found.filtered, found.missed or [])
-    )
+    filtered = [
+        (f"{n.score:.4f}", n.cui, n.name, n.alias, ", ".join(n.filtered_by))
+        for n in found.filtered
+    ]
     parts = [
         format_lines(lines),
         format_names("candidates", ("rank", *columns, "types", "tie"), candidates),
         format_names("filtered", (*columns, "by"), filtered),
-        format_names("missed by the index", (*columns, ""), missed),
         format_expected(found.expected) if found.expected else "",
         format_lines({f"{n}.": text for n, text in enumerate(found.suggestions, 1)}),
     ]
@@ -168,9 +152,6 @@ def explain(
     setting: list[str] = typer.Option(
         [], help="Another setting of the linker: fusion=rrf. May be repeated."
     ),
-    exact: bool = typer.Option(
-        True, help="Compare with all names too, to see what the index misses."
-    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """mention + kb/ -> why it has this concept, and what may change it
@@ -191,8 +172,8 @@ def explain(
     from ..evaluation.regression_cases import Case, place_mention
     from ..pipeline.running import complete_pipeline, load_pipeline
 
-    def fail(wanted: str, got: str) -> SapbertError:
-        return SapbertError(Errors.E540.format(expected=wanted, got=got))
+    def fail(what: str, got: str) -> SapbertError:
+        return SapbertError(Errors.E540.format(expected=what, got=got))
 
     mention, text, start = place_mention(mention, context, fail)
     case = Case(Path("--context"), 1, text, start, mention, (), label, None)
@@ -207,7 +188,6 @@ def explain(
         read_context(nlp, linker, case),
         options=change_options(linker.options, settings),
         expected=expected,
-        exact=exact,
     )
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))

@@ -103,7 +103,7 @@ def probe_index(kb: KnowledgeBase, *, most: int = PROBED_ROWS) -> float:
     _, scores = kb.search(kb.vectors(rows), 1)
     found = int((scores[:, 0] > 1 - 1e-4).sum())
     if found < 0.9 * len(rows):
-        raise SapbertError(Errors.E319.format(found=found, asked=len(rows)))
+        raise SapbertError(Errors.E319.format(found=found, total=len(rows)))
     return found / len(rows)
 
 
@@ -217,7 +217,7 @@ def verify(
     kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """kb/ -> exit code 0 if every file is whole and the index finds its names
+    """kb/ -> exit code 0 if no file is damaged and the index finds its names
 
     Example: spacy sapbert kb verify models/kb
     """
@@ -226,7 +226,7 @@ def verify(
     opened.embed(["fever"])
     if not quiet:
         files = len(opened.manifest.files) + 1
-        msg.good(f"{files} files are whole; {share:.1%} of the names find themselves")
+        msg.good(f"{files} files are valid; the index finds {share:.1%} of its names")
 
 
 @kb_app.command("package")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from wasabi import table
@@ -13,7 +13,10 @@ from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filte
 from .kb import kb_app
 
 if TYPE_CHECKING:
-    from ..kb.knowledge_base import KnowledgeBase
+    from ..kb.related import RelatedConcept
+    from ..linking.candidates import Candidate
+    from ..linking.link import Linked
+    from ..vocabularies.concepts import Concept
 
 HEADER = ("rank", "score", "CUI", "name", "alias", "types")
 ALIGNS = ("r", "r", "l", "l", "l", "l")
@@ -22,47 +25,26 @@ RELATED_ALIGNS = ("r", "l", "l", "l")
 NOTHING_FOUND = 3  # exit code
 
 
-def search_mentions(
-    kb: "KnowledgeBase",
-    mentions: Sequence[str],
-    *,
-    k: int,
-    filter: dict[str, list[str]] | None = None,
-) -> list[dict[str, Any]]:
-    """Return `mention`, `note` and `candidates` of each mention.
-
-    k (int): Maximum of candidates.
-    filter (dict[str, list[str]] | None): From `gather_filter`.
-    """
-    options: dict[str, Any] = {"filter": filter} if filter else {}
-    return [
-        {"mention": mention, "note": found.note, "candidates": found.candidates}
-        for mention, found in zip(
-            mentions, kb.link(mentions, k=k, **options), strict=True
-        )
-    ]
-
-
-def candidate_row(rank: int, candidate: dict[str, Any]) -> list[str]:
+def candidate_row(candidate: "Candidate") -> list[str]:
     """Return the cells of a candidate, one for each of `HEADER`."""
     from ..formats.table import shorten
 
     texts = (candidate["cui"], candidate["name"], candidate["alias"])
     types = ", ".join(candidate["types"])
     score = f"{candidate['score']:.3f}"
-    return [str(rank), score, *map(shorten, texts), shorten(types)]
+    return [str(candidate["rank"]), score, *map(shorten, texts), shorten(types)]
 
 
-def show_result(result: dict[str, Any]) -> str:
-    """Format a result of `search_mentions` as a table."""
+def show_result(mention: str, linked: "Linked") -> str:
+    """Format the candidates of a mention as a table."""
     from ..formats.table import WIDEST, shorten
 
-    note = f" ({result['note']})" if result["note"] else ""
-    rows = [candidate_row(i, c) for i, c in enumerate(result["candidates"], 1)]
+    note = f" ({linked.note})" if linked.note else ""
+    rows = list(map(candidate_row, linked.candidates))
     body = "\nno candidates\n"
     if rows:
         body = table(rows, header=HEADER, divider=True, aligns=ALIGNS, max_col=WIDEST)
-    return f"\n{shorten(result['mention'])}{note}\n{body}"
+    return f"\n{shorten(mention)}{note}\n{body}"
 
 
 @kb_app.command("search")
@@ -87,49 +69,30 @@ def search(
     printed in one line; 2 = wrong options.
     """
     filter = gather_filter(types, sources, languages, allow, deny)
-    results = search_mentions(load_kb(kb), mentions, k=k, filter=filter)
+    results = load_kb(kb).link(mentions, k=k, filter=filter or {})
+    pairs = list(zip(mentions, results, strict=True))
     if as_json:
-        typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
+        listed = [
+            {"mention": mention, "note": found.note, "candidates": found.candidates}
+            for mention, found in pairs
+        ]
+        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
-        typer.echo("".join(map(show_result, results)).strip("\n"))
-    if not all(result["candidates"] for result in results):
+        typer.echo("".join(show_result(*pair) for pair in pairs).strip("\n"))
+    if not all(found.candidates for found in results):
         raise typer.Exit(NOTHING_FOUND)
 
 
-def list_related(
-    kb: "KnowledgeBase", cuis: Sequence[str], *, k: int
-) -> list[dict[str, Any]]:
-    """Return current `cui` and `name` of each concept, and `related` from `kb.related`.
-
-    cuis (Sequence[str]): Ids; they may be retired.
-    k (int): Maximum of neighbours.
-    """
-    concepts = [kb[cui] for cui in cuis]
-    return [
-        {
-            "cui": concept.cui,
-            "name": concept.name,
-            "related": [one._asdict() for one in kb.related(concept.cui, k=k)],
-        }
-        for concept in concepts
-    ]
-
-
-def show_related(result: dict[str, Any]) -> str:
-    """Format a result of `list_related` as a table."""
+def show_related(concept: "Concept", related: Sequence["RelatedConcept"]) -> str:
+    """Format the concepts nearest to a concept as a table."""
     from ..formats.table import WIDEST, shorten
 
-    rows = [
-        [
-            f"{one['score']:.3f}",
-            shorten(one["cui"]),
-            shorten(one["name"]),
-            one["relation"] or "",
-        ]
-        for one in result["related"]
-    ]
     body = "\nno other concepts\n"
-    if rows:
+    if related:
+        rows = [
+            (f"{score:.3f}", shorten(cui), shorten(name), relation or "")
+            for cui, name, score, relation in related
+        ]
         body = table(
             rows,
             header=RELATED_HEADER,
@@ -137,7 +100,7 @@ def show_related(result: dict[str, Any]) -> str:
             aligns=RELATED_ALIGNS,
             max_col=WIDEST,
         )
-    return f"\n{shorten(result['cui'])} {shorten(result['name'])}\n{body}"
+    return f"\n{shorten(concept.cui)} {shorten(concept.name)}\n{body}"
 
 
 @kb_app.command("related")
@@ -154,10 +117,22 @@ def related(
     Exit code: 0 = every concept has neighbours; 3 = one has none; 1 = an error, printed
     in one line; 2 = wrong options.
     """
-    results = list_related(load_kb(kb), cuis, k=k)
+    opened = load_kb(kb)
+    results = [
+        (concept, opened.related(concept.cui, k=k))
+        for concept in [opened[cui] for cui in cuis]
+    ]
     if as_json:
-        typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
+        listed = [
+            {
+                "cui": concept.cui,
+                "name": concept.name,
+                "related": [one._asdict() for one in found],
+            }
+            for concept, found in results
+        ]
+        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
-        typer.echo("".join(map(show_related, results)).strip("\n"))
-    if not all(result["related"] for result in results):
+        typer.echo("".join(show_related(*result) for result in results).strip("\n"))
+    if not all(found for _, found in results):
         raise typer.Exit(NOTHING_FOUND)

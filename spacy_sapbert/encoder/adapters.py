@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, check_range
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -69,12 +69,7 @@ def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
     if hasattr(model, "sapbert_adapter"):
         raise SapbertError(Errors.E213)
     width = config.hidden_size
-    if not 1 <= settings.reduction <= width:
-        raise SapbertError(
-            Errors.E313.format(
-                setting="reduction", low=1, high=width, value=settings.reduction
-            )
-        )
+    check_range("reduction", settings.reduction, 1, width)
 
     def net(inputs: int, inner: int, outputs: int) -> nn.Sequential:
         return nn.Sequential(

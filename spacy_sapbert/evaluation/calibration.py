@@ -2,8 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -15,8 +14,8 @@ from tqdm import trange
 from .. import __version__
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.manifest import Calibration
-from ..linking.probability import DIGITS
+from ..kb.manifest import Calibration, Logistic
+from ..linking.probability import DIGITS, score_probability
 from ..system.reading import file_digest
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
 from .rankers import kb_lookup
@@ -43,21 +42,6 @@ class TopScores(NamedTuple):
     scores: np.ndarray
     right: np.ndarray
     known: np.ndarray
-
-
-@dataclass
-class Logistic:
-    """Score → probability: 1 / (1 + exp(−(slope · score + intercept)))."""
-
-    slope: float
-    intercept: float
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Compute `score_probability` for many scores. Shape: (n,)."""
-        probabilities: np.ndarray = 0.5 + 0.5 * np.tanh(
-            (self.slope * scores + self.intercept) / 2
-        )
-        return probabilities
 
 
 def parse_criterion(text: str) -> tuple[str, float]:
@@ -184,7 +168,7 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
         return float((np.logaddexp(0, logits) - targets * logits).sum())
 
     for _ in range(MAX_STEPS):
-        probabilities = Logistic(*weights)(inputs[:, 0])
+        probabilities = 0.5 + 0.5 * np.tanh(inputs @ weights / 2)
         spread = probabilities * (1 - probabilities)
         hessian = (inputs * spread[:, None]).T @ inputs + 1e-12 * np.eye(2)
         step = np.linalg.solve(hessian, inputs.T @ (probabilities - targets))
@@ -193,7 +177,8 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
         weights = weights - step
         if np.abs(step).max() <= 1e-10:
             break
-    return Logistic(float(weights[0]), float(weights[1] - weights[0] * centre))
+    slope, intercept = weights
+    return Logistic(slope=slope, intercept=intercept - slope * centre)
 
 
 def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
@@ -207,13 +192,17 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
 
 
 def calibrate(
-    top: TopScores, criterion: str, known: Calibration | None = None
+    top: TopScores,
+    files: GoldFiles,
+    criterion: str,
+    known: Calibration | None = None,
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 
+    top (TopScores): The best candidates of the mentions of `files`.
     known (Calibration | None): A calibration to check on other mentions.
-    RETURNS (dict[str, Any]): Threshold, counts, measures at the threshold, `logistic`
-        and `calibration_error`; plain JSON types.
+    RETURNS (dict[str, Any]): The fields of `Calibration`, more counts and measures;
+        plain JSON types.
     RAISES (SapbertError): If the answers are too few, all right or all wrong, or do not
         fit the criterion.
     """
@@ -225,8 +214,11 @@ def calibrate(
         which = "right" if right.all() else "wrong"
         raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
     if known is not None:
-        threshold = known.threshold
-        logistic = Logistic(known.logistic.slope, known.logistic.intercept)
+        criterion, threshold, logistic = (
+            known.criterion,
+            known.threshold,
+            known.logistic,
+        )
     else:
         logistic = fit_logistic(scores, right)
         if scores[0] == scores[-1] or logistic.slope <= 0:
@@ -234,42 +226,24 @@ def calibrate(
         threshold = choose_threshold(top, criterion)
     measures = compute_measures(top, np.array([threshold]))
     values = {name: float(measures[name][0]) for name in MEASURES}
-    values["calibration_error"] = calibration_error(logistic(scores), right)
+    probabilities = score_probability(logistic, scores)
+    values["calibration_error"] = calibration_error(probabilities, right)
+    golds = [(path, gold.doc) for path, golds in files.items() for gold in golds]
     return {
+        "criterion": criterion,
         "threshold": round(threshold, DIGITS),
         "mentions": len(top.scores),
+        "documents": len({(path, doc) for path, doc in golds if doc}),
+        "nil": int((~top.known).sum()),
         "answered": len(scores),
         "right": int(right.sum()),
-        "nil": int((~top.known).sum()),
         "linked": int((scores >= threshold).sum()),
         **{
             name: None if math.isnan(value) else round(value, DIGITS)
             for name, value in values.items()
         },
-        "logistic": asdict(logistic),
-    }
-
-
-def describe_calibration(
-    calibration: Mapping[str, Any],
-    criterion: str,
-    files: GoldFiles,
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return all that `spacy sapbert calibrate --json` prints.
-
-    calibration (Mapping[str, Any]): From `calibrate`.
-    settings (Mapping[str, Any]): How the files were read.
-    """
-    documents = {
-        (path, gold.doc) for path, golds in files.items() for gold in golds if gold.doc
-    }
-    return {
-        "criterion": criterion,
-        "documents": len(documents),
+        "logistic": logistic.model_dump(),
         "files": [{"file": p.name, "sha256": file_digest(p)} for p in files],
-        "settings": dict(settings),
-        **calibration,
         "date": datetime.now(UTC).date().isoformat(),
         "package_version": __version__,
     }

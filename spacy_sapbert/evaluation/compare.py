@@ -10,14 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import Errors, SapbertError
 from ..system.reading import file_digest, read_lines
 from .accuracy import TIES, Answer, combine_parts, list_concepts, score_ranking
-from .gold_mentions import (
-    GoldMention,
-    Lookup,
-    Resolve,
-    check_names,
-    make_resolver,
-)
-from .score_mentions import EvaluationSettings, select_mentions
+from .gold_mentions import GoldMention, Lookup, Resolve, make_resolver
+from .score_mentions import EvaluationSettings
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
@@ -71,21 +65,6 @@ class FileComparison(TypedDict):
     ties: dict[str, Comparison]
 
 
-def read_golds(
-    paths: Sequence[Path], settings: EvaluationSettings
-) -> dict[Place, GoldMention]:
-    """Read the gold mentions to score.
-
-    RAISES (SapbertError): If a file is not usable, or two have the same name.
-    """
-    check_names(paths)
-    return {
-        (path.name, gold.line): gold
-        for path in paths
-        for gold in select_mentions(path, settings)[0]
-    }
-
-
 def parse_prediction(line: str) -> PredictionRow | None:
     """Parse one line of predictions.jsonl; None if it is something else."""
     try:
@@ -116,10 +95,8 @@ def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Predict
                     path=path, line=number, file=row.file, gold_line=row.line
                 )
             )
-        scored = enumerate(zip(row.cuis, row.scores, strict=True))
-        answers = [
-            Answer(n, aliases.get(cui, cui), score) for n, (cui, score) in scored
-        ]
+        pairs = zip(row.cuis, row.scores, strict=True)
+        answers = [Answer(n, aliases.get(c, c), s) for n, (c, s) in enumerate(pairs)]
         predictions[row.file, row.line] = Prediction(number, answers)
     return predictions
 

@@ -31,8 +31,7 @@ CAUSES: dict[str, str] = {
     "the encoder on such pairs, or rerank.",
     "synonym missing": "No gold concept is among the first answers. Add synonyms.",
 }
-# Causes that need no information on concepts.
-PLAIN_CAUSES = ("not covered", "composite", "no answer", "tie")
+STEPS = 3  # the longest distance in the hierarchy
 
 
 class ConceptInfo(NamedTuple):
@@ -69,37 +68,14 @@ def is_short_form(mention: str) -> bool:
     )
 
 
-def count_steps(
-    starts: Collection[str], goals: Collection[str], info: FindInfo, most: int
-) -> int | None:
-    """Count the steps up from some concepts to others.
-
-    RETURNS (int | None): The fewest steps, at least 1; None if more than `most`.
-    """
-    seen, level = set(starts), set(starts)
-    for steps in range(1, most + 1):
-        level = {parent for cui in level for parent in info(cui).parents} - seen
-        if not level.isdisjoint(goals):
-            return steps
-        if not level:
-            break
-        seen |= level
-    return None
-
-
-def find_relation(
-    answer: str, gold: frozenset[str], info: FindInfo, *, steps: int
-) -> str | None:
-    """Find the relation of an answer to the gold concepts in the hierarchy.
-
-    RETURNS (str | None): "too general", "too specific" or None. In a circle the
-        shorter way counts; if both are equal, the way up.
-    """
-    up = count_steps(gold, [answer], info, steps)
-    down = count_steps([answer], gold, info, steps if up is None else up - 1)
-    if down is not None:
-        return "too specific"
-    return None if up is None else "too general"
+def find_ancestors(cuis: Collection[str], info: FindInfo) -> set[str]:
+    """Find the concepts that are up to `STEPS` steps above some concepts."""
+    ancestors: set[str] = set()
+    level = set(cuis)
+    for _ in range(STEPS):
+        level = {parent for cui in level for parent in info(cui).parents} - ancestors
+        ancestors |= level
+    return ancestors
 
 
 def classify_error(
@@ -109,7 +85,6 @@ def classify_error(
     info: FindInfo,
     *,
     k: int = 5,
-    steps: int = 3,
     nearest: frozenset[str] = frozenset(),
 ) -> str | None:
     """Return the cause of a wrong first answer.
@@ -119,7 +94,6 @@ def classify_error(
     parts (Parts): From `combine_parts`.
     ranking (Sequence[Scored]): From `list_concepts`.
     k (int): Answers that make a near miss.
-    steps (int): The longest distance in the hierarchy.
     nearest (frozenset[str]): The concepts of the row that exact search ranks first, if
         its score is above that of the first answer.
     RETURNS (str | None): One of `CAUSES`; None if the answer is right.
@@ -144,8 +118,10 @@ def classify_error(
             return "equal name elsewhere"
         if is_short_form(mention):
             return "abbreviation"
-    if relation := find_relation(answer, gold, info, steps=steps):
-        return relation
+    if answer in find_ancestors(gold, info):
+        return "too general"
+    if not gold.isdisjoint(find_ancestors([answer], info)):
+        return "too specific"
     types = frozenset().union(*(info(cui).types for cui in gold))
     if types and info(answer).types and types.isdisjoint(info(answer).types):
         return "wrong type"

@@ -4,11 +4,12 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +19,13 @@ from ..linking.candidates import Entry
 from ..linking.surface_forms import name_form
 from ..system.writing import write_atomically
 from .accuracy import Answer, combine_parts, list_concepts
-from .error_causes import CAUSES, PLAIN_CAUSES, ConceptInfo, FindInfo, classify_error
+from .error_causes import CAUSES, ConceptInfo, FindInfo, classify_error
 from .gold_mentions import GoldMention, group_aliases, make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
 ENDINGS = (".jsonl", ".html")
 TOLERANCE = 2e-6  # by which rounded scores of one row may differ
-STEPS = 3  # the longest distance in the hierarchy
 NOTICE = (
     "This page has texts of mentions from the corpus and names of the knowledge base. "
     "Store and share it only as you may store and share these."
@@ -39,13 +39,26 @@ th, td { border: 1px solid #c9c9c9; padding: 0.2rem 0.6rem; text-align: left;
 """
 
 
-class LinkingError(NamedTuple):
+@dataclass(frozen=True)
+class ScoredAnswer:
+    """An answer to a mention, with its rank and whether it is right."""
+
+    rank: int
+    cui: str
+    name: str
+    alias: str
+    score: float
+    right: bool
+
+
+@dataclass(frozen=True)
+class LinkingError:
     """A gold mention whose first answer is wrong: one line of errors.jsonl.
 
     gold (list[list[str]]): For each part the ids of its concepts, or else those given.
     gold_names (list[str]): The preferred names of these concepts.
     rank (int | None): Rank of the first right answer.
-    answers (list[dict[str, Any]]): The first k and the first right one.
+    answers (list[ScoredAnswer]): The first k and the first right one.
     """
 
     file: str
@@ -55,7 +68,7 @@ class LinkingError(NamedTuple):
     gold: list[list[str]]
     gold_names: list[str]
     rank: int | None
-    answers: list[dict[str, Any]]
+    answers: list[ScoredAnswer]
 
 
 def info_finder(kb: KnowledgeBase, aliases: dict[str, str]) -> FindInfo:
@@ -125,28 +138,28 @@ def find_errors(
     k = settings.ks[-1]
     info, resolve = info_finder(kb, aliases), make_resolver(kb_lookup(kb), aliases)
 
+    rankings = {text: list_concepts(found) for text, found in answers.items()}
+
     @cache  # corpora repeat mentions
     def classify(mention: str, parts: Any, nearest: frozenset[str]) -> str | None:
-        ranking = list_concepts(answers[mention])
-        return classify_error(
-            mention, parts, ranking, info, k=k, steps=STEPS, nearest=nearest
-        )
+        ranking = rankings[mention]
+        return classify_error(mention, parts, ranking, info, k=k, nearest=nearest)
 
-    wrong: list[tuple[str, GoldMention, Any, str]] = []
+    wrong: list[tuple[str, GoldMention, Any]] = []
     for file, gold in golds:
         parts = tuple(combine_parts(resolve(gold), settings.composite))
-        if cause := classify(gold.mention, parts, frozenset()):
-            wrong.append((file, gold, parts, cause))
-    open_mentions = {gold.mention for _, gold, _, c in wrong if c not in PLAIN_CAUSES}
-    scores = {mention: answers[mention][0].score for mention in sorted(open_mentions)}
+        if classify(gold.mention, parts, frozenset()):
+            wrong.append((file, gold, parts))
+    texts = sorted({gold.mention for _, gold, _ in wrong})
+    scores = {text: answers[text][0].score for text in texts if answers[text]}
     missed = find_missed_concepts(kb, scores, aliases)
     errors: list[LinkingError] = []
-    for file, gold, parts, cause in wrong:
-        if cause not in PLAIN_CAUSES and gold.mention in missed:
-            cause = classify(gold.mention, parts, missed[gold.mention]) or cause
+    for file, gold, parts in wrong:
+        nearest = missed.get(gold.mention, frozenset())
+        cause = classify(gold.mention, parts, nearest) or ""
         right = frozenset().union(*parts)
         listed = describe_answers(kb, answers[gold.mention], right, aliases, k)
-        rank = next((answer["rank"] for answer in listed if answer["right"]), None)
+        rank = next((answer.rank for answer in listed if answer.right), None)
         ids = [
             sorted({c for cui in found for c in info(cui).cuis} or given)
             for found, given in zip(resolve(gold), gold.parts, strict=True)
@@ -163,29 +176,21 @@ def describe_answers(
     right: frozenset[str],
     aliases: dict[str, str],
     k: int,
-) -> list[dict[str, Any]]:
-    """Return the k best concepts and the first right one, as candidates are written."""
-    described: list[dict[str, Any]] = []
+) -> list[ScoredAnswer]:
+    """Return the k best concepts and the first right one."""
     best = {answer.cui: answer for answer in reversed(answers)}
-    missing = True
-    for rank, (_, cui) in enumerate(list_concepts(answers), 1):
-        if rank > k and not (missing and cui in right):
-            continue
-        missing = missing and cui not in right
-        # A row may have several names of a concept; the linker shows the first one.
-        row = best[cui].row
-        entry = min(
-            (
-                entry
-                for entry in kb.entries([row]).get(row, ())
-                if aliases.get(entry.cui, entry.cui) == cui
-            ),
-            key=lambda entry: (not entry.preferred, entry.cui, entry.alias),
-            default=Entry(row, cui, "", "(training mention)", False),
-        )
-        shown = {"cui": entry.cui, "name": entry.name, "alias": entry.alias}
-        score = {"score": best[cui].score, "right": cui in right}
-        described.append({"rank": rank, **shown, **score})
+    ranking = [cui for _, cui in list_concepts(answers)]
+    first = next((rank for rank, cui in enumerate(ranking) if cui in right), 0)
+    described: list[ScoredAnswer] = []
+    for rank in sorted({*range(min(k, len(ranking))), *([first] if ranking else [])}):
+        row, cui, score = best[ranking[rank]]
+        entries = kb.entries([row]).get(row, ())
+        own = [each for each in entries if aliases.get(each.cui, each.cui) == cui]
+        # The linker shows the first one, too, of several names in a row.
+        own.sort(key=lambda each: (not each.preferred, each.cui, each.alias))
+        shown = own[0] if own else Entry(row, cui, "", "(training mention)", False)
+        names = shown.cui, shown.name, shown.alias
+        described.append(ScoredAnswer(rank + 1, *names, score, cui in right))
     return described
 
 
@@ -196,12 +201,11 @@ def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
 
 
 def check_errors_path(path: Path) -> None:
-    """Check that errors can be written to such a file."""
+    """Raise an error if errors cannot be written to such a file."""
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
-        raise SapbertError(
-            Errors.E580.format(option="--errors", known=known, path=path)
-        )
+        what = {"option": "--errors", "known": known, "path": path}
+        raise SapbertError(Errors.E580.format(**what))
 
 
 def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
@@ -209,7 +213,7 @@ def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
     if path.suffix == ".html":
         lines = [format_page(errors)]
     else:
-        rows = (json.dumps(error._asdict(), ensure_ascii=False) for error in errors)
+        rows = (json.dumps(asdict(error), ensure_ascii=False) for error in errors)
         lines = [f"{row}\n" for row in rows]
     with write_atomically(path) as file:
         for line in lines:
@@ -245,8 +249,8 @@ def format_page(errors: Sequence[LinkingError]) -> str:
         groups.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]), one[0])
     ):
         first = found[0].answers[0] if found[0].answers else None
-        answer = f"{first['cui']} {first['name']}" if first else "–"
-        by, score = (first["alias"], f"{first['score']:.4f}") if first else ("–", "–")
+        answer = f"{first.cui} {first.name}" if first else "–"
+        by, score = (first.alias, f"{first.score:.4f}") if first else ("–", "–")
         names = ", ".join(filter(None, found[0].gold_names)) or "(not in the kb)"
         places = ", ".join(f"{error.file}:{error.line}" for error in found[:5])
         more = " …" if len(found) > 5 else ""

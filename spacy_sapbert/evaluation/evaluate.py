@@ -74,18 +74,18 @@ def describe_kb(kb: KnowledgeBase) -> dict[str, Any]:
 
 def measure_recall(
     kb: KnowledgeBase, mentions: Sequence[str], *, ks: Sequence[int] = (1, 10)
-) -> dict[str, Any]:
+) -> dict[str, float | None]:
     """Compare the index with exact search.
 
     A row that the index finds is right if its cosine reaches the k-th highest of all
     rows, so that rows with equal cosines count alike.
 
-    RETURNS (dict[str, Any]): The number of `queries`, and `recall@k` for each k: the
-        share of right rows, None without queries.
+    RETURNS (dict[str, float | None]): The number of `queries`, and `recall@k` for each
+        k: the share of right rows, None without queries.
     """
     _, vectors = embed_mentions(kb, mentions)
     depth = min(max(ks), kb.rows)
-    recall: dict[str, Any] = {"queries": len(vectors)}
+    recall: dict[str, float | None] = {"queries": len(vectors)}
     if not len(vectors):
         return {**recall, **{f"recall@{k}": None for k in ks}}
     _, exact = exact_search(kb, vectors, depth)

@@ -1,17 +1,17 @@
 """Where the expected concept of a mention stands, and what may change that."""
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.related import relate_concepts
 from ..kb.store import Store
-from ..linking.candidates import Candidate, Entry
+from ..linking.candidates import Entry
 from ..linking.filters import Filter
-from ..linking.link import BROADER, Linked
+from ..linking.link import BROADER, Linked, label_filter
 from ..linking.options import LinkOptions
 from ..linking.ranking import SCORE_DIGITS
 from ..pipeline.annotations import NIL
@@ -22,33 +22,46 @@ MAX_K = 1000  # the deepest ranking
 MAX_SUGGESTED_K = 50
 SLACK = 2 * 10**-SCORE_DIGITS  # by which scores of two searches may differ
 
-STATES = {
-    "found": "it is the linked concept",
-    "not_accepted": "it is the first candidate, but it is not accepted",
-    "tied": "it has the same score as the first candidate",
-    "behind": "another concept has a higher score",
-    "missed": "the index does not find it",
-    "filtered": "the filter removes it",
-    "removed": "it was removed from the knowledge base",
-    "unknown": "it is not in the knowledge base",
-    "unreadable": "the encoder cannot read any of its names",
-    "not_searched": "the mention cannot be searched",
-}
-# What may link the mention to the expected concept, by state.
-SUGGESTIONS = {
-    "not_accepted": "The note is {note}: lower the `threshold` {threshold}, or set "
-    '`ambiguous = "link"`. A lower threshold adds wrong links elsewhere.',
-    "tied": "{first} has the name too. Its types are {first_types}, the expected ones "
-    "are {types}: if they differ, set `label_types`. If their sources differ, set "
-    "`source_rank`. If no mention means {first}, remove the name there: {remove}",
-    "behind": "If the mention is a name of it, add the name: {add}",
-    "missed": "Set a larger `k` than {k}, or build the knowledge base with a larger "
-    "`ef` or with `--backend exact`.",
-    "filtered": "Change {fields}: its types are {types}.",
-    "removed": "Add it again with all its names: {add}",
-    "unknown": "Check the id, or add the concept with all its names: {add}",
-    "unreadable": "Add a name that the encoder can read: {add}",
-    "not_searched": "The encoder cannot read the mention. Mark another text.",
+# By state: its meaning, and what may link the mention to the expected concept.
+STATES: dict[str, tuple[str, str]] = {
+    "found": ("it is the linked concept", ""),
+    "not_accepted": (
+        "it is the first candidate, but it is not accepted",
+        "The note is {note}: lower the `threshold` {threshold}, or set `ambiguous = "
+        '"link"`. A lower threshold adds wrong links elsewhere.',
+    ),
+    "tied": (
+        "it has the same score as the first candidate",
+        "{first} has the name too. Its types are {first_types}, the expected ones are "
+        "{types}: if they differ, set `label_types`. If their sources differ, set "
+        "`source_rank`. If no mention means {first}, remove the name there: {remove}",
+    ),
+    "behind": (
+        "another concept has a higher score",
+        "If the mention is a name of it, add the name: {add}",
+    ),
+    "missed": (
+        "the index does not find it",
+        "Set a larger `k` than {k}, or build the knowledge base with a larger `ef` or "
+        "with `--backend exact`.",
+    ),
+    "filtered": ("the filter removes it", "Change {fields}: its types are {types}."),
+    "removed": (
+        "it was removed from the knowledge base",
+        "Add it again with all its names: {add}",
+    ),
+    "unknown": (
+        "it is not in the knowledge base",
+        "Check the id, or add the concept with all its names: {add}",
+    ),
+    "unreadable": (
+        "the encoder cannot read any of its names",
+        "Add a name that the encoder can read: {add}",
+    ),
+    "not_searched": (
+        "the mention cannot be searched",
+        "The encoder cannot read the mention. Mark another text.",
+    ),
 }
 
 
@@ -89,19 +102,24 @@ def rejecting_fields(
     return rejecting
 
 
+def link_in_context(
+    kb: KnowledgeBase, context: MentionContext, options: LinkOptions
+) -> list[Linked]:
+    """Link a mention and the others of its document; the mention is the first."""
+    texts, labels = zip((context.text, context.label), *context.others, strict=True)
+    return kb.link(texts, labels=labels, documents=[0] * len(texts), options=options)
+
+
 def locate_expected(
     kb: KnowledgeBase,
-    given: str,
+    context: MentionContext,
+    options: LinkOptions,
     linked: Linked,
-    vector: np.ndarray | None,
-    filter: Filter,
-    rank_deeper: Callable[[], list[Candidate]],
+    given: str,
 ) -> Expected:
     """Find where the expected concept stands.
 
     given (str): Its id, which may be retired; "NIL" for no concept.
-    vector (np.ndarray | None): Of the mention; None if it cannot be searched.
-    rank_deeper (Callable[[], list[Candidate]]): Returns the first `MAX_K` candidates.
     """
     if given == NIL:
         return Expected(given, "behind" if linked.cui else "found")
@@ -113,17 +131,20 @@ def locate_expected(
         return Expected(given, "removed", old.cui, old.name, old.types)
     expected = Expected(given, "behind", concept.cui, concept.name, concept.types)
     entries = kb.store.entries_of(concept.cui)
-    if vector is None or not entries:
-        expected.state = "unreadable" if vector is not None else "not_searched"
+    if linked.note in ("empty", "no_vector"):
+        expected.state = "not_searched"
+    elif not entries:
+        expected.state = "unreadable"
     else:
-        if filter:
+        if filter := label_filter(context.label, options):
             kept = [e for e in entries if kb.resolve_filter(filter).matches(e)]
             expected.filtered_by = [] if kept else rejecting_fields(kb, filter, entries)
             entries = kept or entries
+        (vector,) = kb.embed([context.text]).vectors
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias
         expected.score = round(float(scores.max()), SCORE_DIGITS)
-        expected.state = rank_expected(expected, linked, rank_deeper)
+        expected.state = rank_expected(kb, context, options, linked, expected)
     if linked.candidates and linked.candidates[0]["cui"] != concept.cui:
         first = linked.candidates[0]["cui"]
         (expected.relation,) = relate_concepts(kb, concept.cui, [first])
@@ -133,14 +154,19 @@ def locate_expected(
 
 
 def rank_expected(
-    expected: Expected, linked: Linked, rank_deeper: Callable[[], list[Candidate]]
+    kb: KnowledgeBase,
+    context: MentionContext,
+    options: LinkOptions,
+    linked: Linked,
+    expected: Expected,
 ) -> str:
     """Find the rank of a concept that can be searched, and return its state."""
     if expected.filtered_by:
         return "filtered"
     candidates = linked.candidates
     if not any(candidate["cui"] == expected.cui for candidate in candidates):
-        candidates = rank_deeper()
+        deep = replace(options, k=MAX_K)
+        candidates = link_in_context(kb, context, deep)[0].candidates
     own = next((one for one in candidates if one["cui"] == expected.cui), None)
     if own is None:
         last = candidates[-1]["score"] if len(candidates) >= MAX_K else -1.0
@@ -189,7 +215,7 @@ def suggest(
         states.insert(0, "tied")  # the mention is a name of another concept
     if expected.state in ("missed", "not_accepted") and expected.score != 1:
         states.append("behind")
-    found = [SUGGESTIONS[state].format(**values) for state in states]
+    found = [STATES[state][1].format(**values) for state in states]
     if context.defined and not context.long_form:
         (linked,) = kb.link([context.defined], labels=[context.label], options=options)
         found.insert(

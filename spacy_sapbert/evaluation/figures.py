@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..kb.manifest import Logistic
+from ..linking.probability import score_probability
 from ..system.writing import write_atomically
-from .calibration import Logistic, TopScores, compute_measures
+from .calibration import TopScores, compute_measures
 
 # SOURCE: Okabe and Ito: colours that people with any colour vision can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -91,7 +93,8 @@ def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
         left.plot(line, measures[name], style, color=colour, label=label)
     left.set(title=f"threshold {threshold:.3f}", xlabel="threshold (score)")
     left.legend(frameon=False, loc="lower left", fontsize=8)
-    probabilities = Logistic(**calibration["logistic"])(line)
+    logistic = Logistic.model_validate(calibration["logistic"])
+    probabilities = score_probability(logistic, line)
     right.plot(line, probabilities, color=COLOURS[0], label="probability")
     groups = np.array_split(np.arange(len(scores)), GROUPS)
     right.plot(

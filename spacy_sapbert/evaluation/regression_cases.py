@@ -132,7 +132,7 @@ def parse_case(path: Path, case: Any) -> Case:
     mention, text, start = place_mention(
         texts.get("mention"),
         texts.get("context"),
-        lambda wanted, got: case_error(path, nodes.get("context", case), wanted, got),
+        lambda what, got: case_error(path, nodes.get("context", case), what, got),
     )
     cuis = tuple(dict.fromkeys(cui.strip() for cui in expected))
     line = case.start_mark.line + 1

@@ -25,7 +25,7 @@ from ..encoder.name_encoder import (
     tokenize_names,
 )
 from ..encoder.openvino_export import export_encoder
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, check_range
 from ..system.reading import check_file, file_digest
 from ..system.writing import write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
@@ -159,10 +159,8 @@ def build_kb(
     check_file(concepts_path)
     if output.exists() and not force:
         raise SapbertError(Errors.E003.format(path=output))
-    if threshold is not None and not -1 <= threshold <= 1:
-        raise SapbertError(
-            Errors.E313.format(setting="threshold", low=-1, high=1, value=threshold)
-        )
+    if threshold is not None:
+        check_range("threshold", threshold, -1, 1)
     model = create_encoder(engine, names_per_pass, precision)
     work = output.with_name(f".{output.name}.build")
     settings = copy_encoder(encoder, work / "encoder", settings)

@@ -72,15 +72,12 @@ class KnowledgeBase:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        manifest: Manifest,
-        *,
-        encoder: "NameModel | None" = None,
+        self, folder: Path, manifest: Manifest, *, encoder: "NameModel | None" = None
     ) -> None:
         self.folder = folder
         self.manifest = manifest
         self.given_encoder = encoder
+        self.overlay_folder = find_overlay(folder, manifest)
         overlay = manifest.overlay
         # An overlay of an older format is only read to write it again.
         current = overlay is not None and overlay.format == OVERLAY_FORMAT
@@ -106,11 +103,6 @@ class KnowledgeBase:
     def __reduce__(self) -> tuple[Any, ...]:
         # The other process opens the same folder; nothing native is copied.
         return load_kb, (self.folder,)
-
-    @property
-    def overlay_folder(self) -> Path | None:
-        """Folder of the overlay, if there is one."""
-        return find_overlay(self.folder, self.manifest)
 
     @property
     def rows(self) -> int:
@@ -152,11 +144,7 @@ class KnowledgeBase:
         return self.loaded_ngrams
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Embed texts; a text with the token ids of a row gets the vector of the row.
-
-        texts (Sequence[str]): Any texts.
-        RETURNS (Embeddings): Their vectors.
-        """
+        """Embed texts; one with the token ids of a row gets the vector of the row."""
         from ..encoder.name_encoder import encode_token_ids, tokenize_names
 
         token_ids, truncated = tokenize_names(self.encoder, texts)
@@ -200,8 +188,7 @@ class KnowledgeBase:
     def resolve_filter(self, filter: Filter) -> FilterResult:
         """Find what a filter leaves; the results of the last filters are cached.
 
-        RAISES (SapbertError): If no concept or name has such a type, source or
-            language.
+        RAISES (SapbertError): If it has an unknown type, source or language.
         """
         cached = self.filter_cache.get_many([filter])
         if filter not in cached:
@@ -228,7 +215,6 @@ class KnowledgeBase:
         labels (Sequence[str] | None): Labels of their entities, for `label_types`.
         documents (Sequence[int] | None): Number of the document of each mention, for
             the evidence "coherence"; None = each mention is alone.
-        options (LinkOptions): The options.
         settings (Any): Options by name, which replace those of `options`.
         RETURNS (list[Linked]): One for each mention.
         RAISES (SapbertError): If an option is not possible.
@@ -255,14 +241,14 @@ class KnowledgeBase:
         return links
 
     def probability(self, score: float, options: LinkOptions) -> float | None:
-        """Return the probability that a first candidate with a score is right.
+        """Return the probability that a first candidate is right.
 
         RETURNS (float | None): None without a calibration, which is for cosines only.
         """
         calibration = self.manifest.calibration
         if calibration is None or options.fusion is not None:
             return None
-        return score_probability(calibration.logistic, score)
+        return float(score_probability(calibration.logistic, score))
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
@@ -286,7 +272,7 @@ class KnowledgeBase:
         return self.concept(cui) is not None
 
     def concepts(self) -> Iterator[Concept]:
-        """Yield all concepts: those built, then those changed or added since."""
+        """Yield all concepts: those built, then those changed or added."""
         return self.store.concepts()
 
     def children(self, cui: str) -> list[str]:
@@ -296,7 +282,7 @@ class KnowledgeBase:
     def related(self, cui: str, k: int = 10) -> list[RelatedConcept]:
         """Find the concepts nearest to a concept by the vectors of their names.
 
-        cui (str): Id of the concept; it may be retired.
+        cui (str): Its id; it may be retired.
         k (int): Number of concepts, 1 to 1000.
         RETURNS (list[RelatedConcept]): The nearest first, equal scores by id; empty if
             the encoder can read no name of the concept.
@@ -306,16 +292,9 @@ class KnowledgeBase:
         return find_related(self, self[cui].cui, k=k)
 
     def cuis(self, source: str, code: str) -> list[str]:
-        """Return the ids of the concepts with a code of a source, sorted.
-
-        source (str): For example "ICD10CM".
-        code (str): For example "E11.9".
-        """
+        """Return the ids of the concepts with a code, e.g. "E11.9" of "ICD10CM"."""
         return self.store.cuis_of_code(source, code)
 
     def codes(self, cui: str, source: str) -> list[str]:
-        """Return the codes of a concept in a source.
-
-        RAISES (SapbertError): If there is no such concept.
-        """
+        """Return the codes of a concept in a source; an unknown id is an error."""
         return list(self[cui].codes.get(source, ()))

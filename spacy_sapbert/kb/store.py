@@ -16,7 +16,7 @@ from ..vocabularies.concepts import Concept
 
 FILE = "concepts.db"
 QUERY_VALUES = 500  # values in one SQL statement
-KINDS = ("language", "source")  # what the origin of a name says
+KINDS = ("language", "source")  # the parts of the origin of a name
 
 OVERLAY_VIEWS = (
     "PRAGMA temp_store = MEMORY;"

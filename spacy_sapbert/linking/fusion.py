@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, check_range
 from .ranking import SORT_DIGITS
 
 FUSIONS = ("weighted", "rrf")
@@ -42,10 +42,7 @@ def fuse_scores(
     """
     if fusion not in FUSIONS:
         raise SapbertError(Errors.E593.format(known=FUSIONS, value=fusion))
-    if not 0 <= weight <= 1:
-        raise SapbertError(
-            Errors.E313.format(setting="ngram_weight", low=0, high=1, value=weight)
-        )
+    check_range("ngram_weight", weight, 0, 1)
     if fusion == "weighted":
         return (1 - weight) * cosines.astype(np.float64) + weight * similarities
     by_similarity = 1 / (rank_offset + compute_ranks(similarities))

@@ -1,7 +1,8 @@
 """The probability that a link is right, from its score."""
 
-import math
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 DIGITS = 6
 
@@ -13,13 +14,13 @@ class Logistic(Protocol):
     intercept: float
 
 
-def score_probability(logistic: Logistic, score: float) -> float:
+def score_probability(logistic: Logistic, scores: Any) -> Any:
     """Return the probability that the best candidate of a mention is right.
 
     logistic (Logistic): The calibrated curve.
-    score (float): Score of the best candidate.
-    RETURNS (float): 0 to 1, rounded to six digits.
+    scores (float | np.ndarray): Score of the best candidate, or many of any shape.
+    RETURNS (float | np.ndarray): 0 to 1, rounded to six digits, as `scores`.
     """
-    logit = logistic.slope * score + logistic.intercept
-    small = math.exp(-abs(logit))  # exp of a large number overflows
-    return round((1 if logit >= 0 else small) / (1 + small), DIGITS)
+    logits = logistic.slope * scores + logistic.intercept
+    # The hyperbolic tangent does not overflow as exp does.
+    return np.round(0.5 + 0.5 * np.tanh(logits / 2), DIGITS)

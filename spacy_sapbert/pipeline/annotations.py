@@ -10,7 +10,7 @@ from ..errors import Errors, SapbertError
 if TYPE_CHECKING:
     from ..linking.link import Linked
 
-NIL = "NIL"  # as spaCy's own entity linker says
+NIL = "NIL"  # the same text as in spaCy's own entity linker
 Attrs = tuple[str, str, str]  # names of the attributes for CUI, candidates and note
 
 

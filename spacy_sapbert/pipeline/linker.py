@@ -1,17 +1,17 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import srsly
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span
-from spacy.training import Example
 from thinc.api import Model
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, check_range
 from ..linking.options import (
     DEFAULT_OPTIONS,
     OPTION_NAMES,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
 MAX_BATCH = 1_000_000
+# A saved config would lose another label, or read it as a different one.
+LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
 
 
 @Language.factory(
@@ -69,12 +71,7 @@ def make_sapbert_linker(
     """Make the component; see `default_config` for its settings."""
     settings = locals()
     for label in label_types:
-        # A saved config would lose such a label, or read another one.
-        if (
-            set(":=\n\r") & {*label}
-            or label != label.strip()
-            or not label[:1].isalnum()
-        ):
+        if not LABEL.fullmatch(label):
             raise SapbertError(Errors.E551.format(label=label))
     return SapbertLinker(
         name,
@@ -115,12 +112,7 @@ class SapbertLinker(Pipe):
         encoder: Model,
         scorer: Callable[..., dict[str, Any]] | None,
     ) -> None:
-        if not 1 <= batch_size <= MAX_BATCH:
-            raise SapbertError(
-                Errors.E313.format(
-                    setting="batch_size", low=1, high=MAX_BATCH, value=batch_size
-                )
-            )
+        check_range("batch_size", batch_size, 1, MAX_BATCH)
         self.name = name
         self.source = kb
         self.options = options
@@ -154,10 +146,7 @@ class SapbertLinker(Pipe):
             self.source, self.opened = kb.folder, kb
 
     def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]] | None = None,
-        *,
-        nlp: Language | None = None,
+        self, get_examples: Callable[..., Any] | None = None, *, nlp: Any = None
     ) -> None:
         """Open the knowledge base, so that errors show before the first text.
 
@@ -256,9 +245,7 @@ class SapbertLinker(Pipe):
         if "kb" not in exclude:
             copy_kb(self.kb, Path(path) / "kb")
 
-    def from_disk(
-        self, path: str | Path, *, exclude: Iterable[str] = ()
-    ) -> "SapbertLinker":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         """Use the knowledge base of a saved component; it is opened when first used.
 
         exclude (Iterable[str]): "kb" to keep the present knowledge base.
@@ -275,9 +262,7 @@ class SapbertLinker(Pipe):
         files = {} if "kb" in exclude else kb_to_files(self.kb)
         return srsly.msgpack_dumps({"kb": files})
 
-    def from_bytes(
-        self, data: bytes, *, exclude: Iterable[str] = ()
-    ) -> "SapbertLinker":
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Unpack a serialised component into a temporary folder of this object.
 
         exclude (Iterable[str]): "kb" to keep the present knowledge base.

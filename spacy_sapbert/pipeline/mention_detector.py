@@ -14,7 +14,7 @@ from spacy.training import Example
 from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
-from ..errors import Errors, SapbertError
+from ..errors import SapbertError, check_range
 from ..linking.surface_forms import list_windows, means_name
 from ..system.forks import ProcessLock
 
@@ -139,19 +139,8 @@ class SapbertMentions(Pipe):
         overwrite: bool = False,
         spans_key: str | None = None,
     ) -> None:
-        for setting, value, high in (
-            ("max_tokens", max_tokens, 50),
-            ("min_length", min_length, 1000),
-        ):
-            if not 1 <= value <= high:
-                raise SapbertError(
-                    Errors.E313.format(
-                        setting=f"components.{name}.{setting}",
-                        low=1,
-                        high=high,
-                        value=value,
-                    )
-                )
+        check_range(f"components.{name}.max_tokens", max_tokens, 1, 50)
+        check_range(f"components.{name}.min_length", min_length, 1, 1000)
         self.name = name
         self.source = kb
         self.label = label

@@ -21,6 +21,7 @@ from benchmarks.gold_docs import (
 from benchmarks.linking import (
     FIGURES,
     check_made,
+    describe_first_cuis,
     format_figures,
     isolate,
     main,
@@ -204,11 +205,20 @@ def test_format_figures_has_the_ratio() -> None:
     theirs, ours = dict.fromkeys(FIGURES, 4.0), dict.fromkeys(FIGURES, 2.0)
     sides = {"scispaCy": {"figures": theirs}, "ours": {"figures": ours}}
     table = {row[0]: row for row in format_figures(sides)}
+    assert table[""][-1] == "Ours, times as good as scispaCy"
     assert table["Imports"] == ("Imports", "4.00 s", "2.00 s", "2.00×")
     assert table["Acc@1, first answer"][-1] == "0.50×"
     assert format_figures({"ours": sides["ours"]})[1] == ("Imports", "2.00 s")
     ours["imports"] = 0.0
     assert format_figures(sides)[1][-1] == "–"
+
+
+def test_describe_first_cuis_counts_other_concepts() -> None:
+    before = [[[["C1", 0.9], ["C2", 0.8]], []], [[["C3", 0.7]]]]
+    ours = [[[["C1", 0.8]], []], [[["C4", 0.7]]]]
+    line = "1 of 3 mentions have another first CUI"
+    assert describe_first_cuis(before, ours) == line
+    assert describe_first_cuis(ours, ours) == "all 3 mentions have the same first CUI"
 
 
 def test_import_timer_is_removed_at_the_end() -> None:
@@ -233,18 +243,20 @@ def test_isolate_hides_the_checkout() -> None:
     assert checkout not in [Path(place) for place in done.stdout.splitlines()]
 
 
-def test_linking_measures_our_side_alone(
+def test_linking_measures_another_checkout_in_turns(
     sample_kb: Path, concepts_file: Path, pubtator_file: Path, tmp_path: Path
 ) -> None:
     out, output = tmp_path / "out", tmp_path / "results.json"
     out.mkdir()
-    (out / "kb").symlink_to(sample_kb)
-    options = ["--out", out, "--encoder", "not used", "--label", "Disease"]
+    options = ["--out", out, "--kb", sample_kb, "--label", "Disease"]
+    options += ["--before", Path(__file__).parents[2]]
     options += ["--rounds", 1, "--threads", 1, "--config", "k=3", "--output", output]
     done = run(app, pubtator_file, concepts_file, *options)
     assert done.exit_code == 0, done.output
     assert "5 of 6 mentions on token boundaries" in done.output
     data = json.loads(output.read_text("utf8"))
+    assert "all 5 mentions have the same first CUI" in done.output
+    assert data["sides"]["before"]["figures"]["answered"] == 0.8
     side = data["sides"]["ours"]
     assert [*side["figures"]] == [*FIGURES]
     assert all(value >= 0 for value in side["figures"].values())

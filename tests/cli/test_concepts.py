@@ -42,7 +42,7 @@ def obo(tmp_path: Path) -> Path:
     return path
 
 
-def test_release_becomes_concepts_and_a_table(tmp_path: Path) -> None:
+def test_concepts_writes_concepts_and_prints_a_table(tmp_path: Path) -> None:
     output = tmp_path / "concepts.jsonl"
     result = run(SAMPLE, "--output", output)
     assert result.exit_code == 0, result.output
@@ -55,7 +55,7 @@ def test_release_becomes_concepts_and_a_table(tmp_path: Path) -> None:
         assert line in result.output
 
 
-def test_options_reach_the_reader(tmp_path: Path) -> None:
+def test_concepts_passes_options_to_the_reader(tmp_path: Path) -> None:
     output = tmp_path / "concepts.jsonl.gz"
     result = run(
         *(SAMPLE, "-o", output, "--languages", "SPA, FRE", "--sources", "SAMPLE"),
@@ -72,14 +72,16 @@ def test_options_reach_the_reader(tmp_path: Path) -> None:
     assert "Asthma" not in names
 
 
-def test_all_is_no_filter(tmp_path: Path) -> None:
+def test_concepts_all_is_no_filter(tmp_path: Path) -> None:
     english, every = tmp_path / "english.jsonl", tmp_path / "every.jsonl"
     assert run(SAMPLE, "-o", english).exit_code == 0
     assert run(SAMPLE, "-o", every, "--languages", "all").exit_code == 0
     assert len(sum(names_in(every), [])) > len(sum(names_in(english), []))
 
 
-def test_options_of_an_ontology_reach_its_reader(tmp_path: Path, obo: Path) -> None:
+def test_concepts_passes_options_to_an_ontology_reader(
+    tmp_path: Path, obo: Path
+) -> None:
     output = tmp_path / "concepts.jsonl"
     options = ("--ids", "xref", "--scopes", "EXACT,RELATED", "--type", "T184")
     result = run(obo, "-o", output, *options)
@@ -90,7 +92,7 @@ def test_options_of_an_ontology_reach_its_reader(tmp_path: Path, obo: Path) -> N
     assert concept == expected
 
 
-def test_several_vocabularies_are_united(tmp_path: Path, obo: Path) -> None:
+def test_concepts_unites_several_vocabularies(tmp_path: Path, obo: Path) -> None:
     mine, output = tmp_path / "mine.jsonl", tmp_path / "concepts.jsonl"
     mine.write_text('{"cui": "X:1", "name": "hot"}\n{"cui": "A", "name": "a"}\n')
     result = run(mine, obo, "-o", output, "--scopes", "EXACT")
@@ -98,7 +100,7 @@ def test_several_vocabularies_are_united(tmp_path: Path, obo: Path) -> None:
     assert names_in(output) == [["a"], ["hot", "fever", "pyrexia"], ["X-ray burn"]]
 
 
-def test_report_is_written_as_json(tmp_path: Path, obo: Path) -> None:
+def test_concepts_writes_the_report_as_json(tmp_path: Path, obo: Path) -> None:
     output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
     assert run(obo, "-o", output, "--report", report).exit_code == 0
     data = json.loads(report.read_text("utf8"))
@@ -111,12 +113,12 @@ def test_report_is_written_as_json(tmp_path: Path, obo: Path) -> None:
     assert each["names"] == 3
 
 
-def test_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
+def test_concepts_quiet_prints_nothing(tmp_path: Path, obo: Path) -> None:
     result = run(obo, "-o", tmp_path / "concepts.jsonl", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_output_is_not_replaced_unless_forced(tmp_path: Path, obo: Path) -> None:
+def test_concepts_replaces_an_output_only_with_force(tmp_path: Path, obo: Path) -> None:
     output = tmp_path / "concepts.jsonl"
     output.write_text("mine")
     result = run(obo, "-o", output)
@@ -138,7 +140,7 @@ def test_output_is_not_replaced_unless_forced(tmp_path: Path, obo: Path) -> None
         (["--format", "jsonl"], "E101"),
     ],
 )
-def test_error_is_told_and_leaves_no_file(
+def test_concepts_error_leaves_no_file(
     tmp_path: Path, obo: Path, options: list[str], code: str
 ) -> None:
     output = tmp_path / "concepts.jsonl"
@@ -149,7 +151,7 @@ def test_error_is_told_and_leaves_no_file(
     assert sorted(tmp_path.iterdir()) == [obo]
 
 
-def test_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> None:
+def test_concepts_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> None:
     output = tmp_path / "concepts.jsonl"
     output.write_text("old")
     with open(obo, "a") as file:
@@ -160,7 +162,7 @@ def test_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> None:
     assert run(obo, "-o", output, "--force", "--on-error", "skip").exit_code == 0
 
 
-def test_command_hangs_on_spacy_and_exits_with_1(tmp_path: Path) -> None:
+def test_concepts_is_a_command_of_spacy_and_exits_with_1(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "spacy", "sapbert", "concepts", "nothing.obo"]
     command += ["-o", str(tmp_path / "x.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -169,7 +171,7 @@ def test_command_hangs_on_spacy_and_exits_with_1(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_help_shows_examples() -> None:
+def test_concepts_help_shows_examples() -> None:
     result = run("--help")
     assert "Example: spacy sapbert concepts" in result.output
 
@@ -181,15 +183,15 @@ def test_help_shows_examples() -> None:
     ("text", "values"),
     [(None, None), ("all", []), ("", []), ("ENG", ["ENG"]), ("A, B,", ["A", "B"])],
 )
-def test_values_are_split_at_commas(text: str, values: list[str]) -> None:
+def test_concepts_values_are_split_at_commas(text: str, values: list[str]) -> None:
     assert split_values(text) == values
 
 
-def test_options_not_given_are_left_to_the_readers() -> None:
+def test_concepts_has_the_defaults_of_the_readers() -> None:
     assert choose_options(a=None, b=[], c="x") == {"b": [], "c": "x"}
 
 
-def test_progress_is_shown_by_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_concepts_shows_progress_by_file(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress(False) as progress:
         assert progress is None
     with show_progress(True) as progress:
@@ -202,7 +204,7 @@ def test_progress_is_shown_by_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert "MRCONSO.RRF: 1.51k rows" in capsys.readouterr().err
 
 
-def test_report_leaves_out_what_did_not_occur() -> None:
+def test_concepts_report_has_only_what_occurred() -> None:
     report = Report(names=1234, concepts=5)
     report.dropped["suppressed rows"] += 0
     report.dropped["repeated names"] += 2

@@ -1,6 +1,9 @@
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.explain import parse_settings
@@ -8,32 +11,29 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 
 
-def run(*arguments):
+def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["explain", *map(str, arguments)])
 
 
-def facts(output):
+def facts(output: str) -> dict[str, str]:
     lines = (line for line in output.splitlines() if line[:1].isalpha())
     return {line[:11].strip(): line[13:] for line in lines}
 
 
-def test_explain_prints_the_link(sample_kb):
+def test_explain_prints_the_link(sample_kb: Path) -> None:
     result = run("pyrexia", "--kb", sample_kb, "--expected", "C0000004")
     assert result.exit_code == 0, result.output
     lines = facts(result.stdout)
     assert lines["concept"] == "C0000004 Fever"
-    assert lines["by its name"] == "Pyrexia"
-    assert lines["score"] == "1.0000"
-    assert lines["index"] == "0 concepts missed"
+    assert "1.0000   C0000004" in result.stdout
     assert lines["expected"] == "C0000004: it is the linked concept"
     assert "1. " not in result.stdout
 
 
-def test_explain_prints_suggestions_and_exits_with_3(sample_kb):
+def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
     result = run("MI", "--kb", sample_kb, "--expected", "C0000002")
     assert result.exit_code == 3, result.output
     lines = facts(result.stdout)
-    assert lines["tie"] == "broken by the order of the ids, no evidence"
     assert lines["expected"] == "C0000002: it has the same score as the first candidate"
     assert f"kb remove {sample_kb} C0000001 --alias MI" in result.stdout
 
@@ -51,17 +51,18 @@ def test_explain_prints_suggestions_and_exits_with_3(sample_kb):
         (("MI", "--setting", "ambiguous=nil", "--setting", "tie_evidence=[]"), 3),
     ],
 )
-def test_explain_exit_codes(sample_kb, arguments, code):
+def test_explain_exits_with_a_code_for_the_result(
+    sample_kb: Path, arguments: tuple[str, ...], code: Any
+) -> None:
     result = run(*arguments, "--kb", sample_kb)
     assert result.exit_code == code, result.output
     assert run(*arguments, "--kb", sample_kb, "--json").exit_code == code
 
 
-def test_explain_has_the_filters_of_search(sample_kb):
-    result = run("fever", "--kb", sample_kb, "--types", "T047", "-k", 3, "--no-exact")
+def test_explain_has_the_filters_of_search(sample_kb: Path) -> None:
+    result = run("fever", "--kb", sample_kb, "--types", "T047", "-k", 3)
     assert result.exit_code == 0, result.output
     assert "filtered\n" in result.stdout
-    assert "index " not in result.stdout
     data = json.loads(
         run("fever", "--kb", sample_kb, "--types", "T047", "-k", 3, "--json").stdout
     )
@@ -69,7 +70,9 @@ def test_explain_has_the_filters_of_search(sample_kb):
     assert data["filtered"][0]["cui"] == "C0000004"
 
 
-def test_explain_runs_the_pipeline_on_the_context(sample_kb, tmp_path):
+def test_explain_runs_the_pipeline_on_the_context(
+    sample_kb: Path, tmp_path: Path
+) -> None:
     import spacy
 
     nlp = spacy.blank("en")
@@ -86,7 +89,7 @@ def test_explain_runs_the_pipeline_on_the_context(sample_kb, tmp_path):
     assert facts(result.stdout)["long form"] == "heart attack, not used"
 
 
-def test_explain_uses_label_and_settings(cold_kb):
+def test_explain_uses_label_and_settings(cold_kb: Path) -> None:
     setting = 'label_types={"SIGN": ["T070"]}'
     options = ("--kb", cold_kb, "--label", "SIGN", "--setting", setting)
     assert facts(run("cold", *options).stdout)["concept"] == "C1 Cold temperature"
@@ -104,7 +107,9 @@ def test_explain_uses_label_and_settings(cold_kb):
         (("fever", "--types", "T999"), "E332"),
     ],
 )
-def test_explain_refuses_bad_input_in_one_line(sample_kb, arguments, code):
+def test_explain_refuses_bad_input_in_one_line(
+    sample_kb: Path, arguments: tuple[str, ...], code: Any
+) -> None:
     result = run(*arguments, "--kb", sample_kb)
     assert result.exit_code == 1, result.output
     assert code in result.output
@@ -112,12 +117,12 @@ def test_explain_refuses_bad_input_in_one_line(sample_kb, arguments, code):
     assert "Traceback" not in result.output
 
 
-def test_explain_prints_no_control_characters(sample_kb):
+def test_explain_prints_no_control_characters(sample_kb: Path) -> None:
     result = run("fever\x1b[31m", "--kb", sample_kb, "--expected", "C0000001")
     assert "\x1b[31m" not in result.output
 
 
-def test_parse_settings_reads_json_or_text():
+def test_parse_settings_reads_json_or_text() -> None:
     assert parse_settings(["fusion=rrf", "k=3", "source_rank=[]", "a=b=c"]) == {
         "fusion": "rrf",
         "k": 3,
@@ -129,7 +134,7 @@ def test_parse_settings_reads_json_or_text():
             parse_settings([wrong])
 
 
-def test_explain_prints_a_broader_concept(cold_kb):
+def test_explain_prints_a_broader_concept(cold_kb: Path) -> None:
     settings = ("--setting", "broader=true", "--threshold", 1)
     result = run("asthmatic", "--kb", cold_kb, *settings)
     assert result.exit_code == 0, result.output

@@ -12,7 +12,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["kb", *(str(argument) for argument in arguments)])
 
 
-def test_build_writes_a_kb_and_says_what_it_holds(
+def test_kb_build_writes_a_kb_and_prints_its_counts(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     kb = tmp_path / "kb"
@@ -32,7 +32,7 @@ def test_build_writes_a_kb_and_says_what_it_holds(
     assert manifest.sources == ["made up 1.0"]
 
 
-def test_build_quiet_prints_nothing(
+def test_kb_build_quiet_prints_nothing(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     arguments = (concepts_file, tmp_path / "kb", "--encoder", tiny_encoder, "--quiet")
@@ -52,7 +52,7 @@ def test_build_quiet_prints_nothing(
         (("--threshold", "2"), "threshold"),
     ],
 )
-def test_build_with_a_wrong_option_says_which(
+def test_kb_build_invalid_option_is_an_error_with_its_name(
     concepts_file: Path,
     tiny_encoder: Path,
     tmp_path: Path,
@@ -66,7 +66,7 @@ def test_build_with_a_wrong_option_says_which(
     assert not kb.exists()
 
 
-def test_build_does_not_replace_a_folder_unless_forced(
+def test_kb_build_replaces_a_folder_only_with_force(
     concepts_file: Path, own_kb: Path
 ) -> None:
     arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "encoder")
@@ -76,7 +76,7 @@ def test_build_does_not_replace_a_folder_unless_forced(
     assert run(*arguments, "--force").exit_code == 0
 
 
-def test_info_prints_a_table_and_json(sample_kb: Path) -> None:
+def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:
     table = run("info", sample_kb)
     assert table.exit_code == 0
     assert "Distinct names in the index" in table.output
@@ -84,7 +84,7 @@ def test_info_prints_a_table_and_json(sample_kb: Path) -> None:
     assert data["counts"]["concepts"] == 8
 
 
-def test_verify_tells_whole_from_damaged(own_kb: Path) -> None:
+def test_kb_verify_finds_damage(own_kb: Path) -> None:
     whole = run("verify", own_kb)
     assert whole.exit_code == 0, whole.output
     assert "100.0%" in whole.output
@@ -94,14 +94,18 @@ def test_verify_tells_whole_from_damaged(own_kb: Path) -> None:
     assert "concepts.db" in damaged.output
 
 
-def test_verify_without_a_kb_says_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
     result = run("verify")
     assert result.exit_code == 1
-    assert "Do one of three" in " ".join(result.output.split())
+    output = " ".join(result.output.split())
+    for fix in ("Name a folder", "pip install", "spacy sapbert kb build"):
+        assert fix in output
 
 
-def test_the_commands_hang_on_spacy_s_own_command_line(sample_kb: Path) -> None:
+def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
     import subprocess
     import sys
 
@@ -116,7 +120,7 @@ def test_the_commands_hang_on_spacy_s_own_command_line(sample_kb: Path) -> None:
         assert "Distinct names" in done.stdout
 
 
-def test_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
+def test_kb_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
     result = run("export", own_kb)
     assert result.exit_code == 0, result.output
@@ -126,7 +130,7 @@ def test_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
     assert run("export", own_kb, "--quiet").output == ""
 
 
-def test_export_without_a_kb_is_an_error(tmp_path: Path) -> None:
+def test_kb_export_without_a_kb_is_an_error(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
     result = run("export", tmp_path)
     assert result.exit_code == 1

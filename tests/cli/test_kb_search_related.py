@@ -10,7 +10,7 @@ def run(*arguments):
     return CliRunner().invoke(app, ["kb", "related", *map(str, arguments)])
 
 
-def test_related_shows_neighbours_with_their_relations(cold_kb):
+def test_related_prints_neighbours_with_their_relations(cold_kb):
     result = run("C4", "C9", "--kb", cold_kb, "-k", 5)
     assert result.exit_code == 0, result.output
     first, second = result.output.split("\n\nC9 Lung disease\n")
@@ -23,7 +23,7 @@ def test_related_shows_neighbours_with_their_relations(cold_kb):
     assert (words["C3"], words["C4"]) == ("child", "child")
 
 
-def test_related_json_is_what_python_gives(cold_kb):
+def test_related_json_equals_the_python_result(cold_kb):
     result = run("C4", "--kb", cold_kb, "--json")
     assert result.exit_code == 0, result.output
     found = [one._asdict() for one in load_kb(cold_kb).related("C4")]
@@ -38,7 +38,7 @@ def test_related_to_an_unknown_concept_is_an_error(cold_kb):
     assert "E336" in result.output
 
 
-def test_related_of_a_lonely_concept_exits_with_3(tiny_encoder, tmp_path):
+def test_related_without_neighbours_exits_with_3(tiny_encoder, tmp_path):
     from spacy_sapbert.kb.build import build_kb
     from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 

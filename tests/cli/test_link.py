@@ -35,7 +35,7 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text("utf8").splitlines()]
 
 
-def test_link_without_pipeline_finds_and_links_names(note, sample_kb, tmp_path):
+def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     result = run(note, "--kb", sample_kb, "--output", output, "--k", 2)
     assert result.exit_code == 0, result.output
@@ -52,7 +52,7 @@ def test_link_without_pipeline_finds_and_links_names(note, sample_kb, tmp_path):
     assert result.stdout == ""
 
 
-def test_link_shows_a_table_without_output(note, sample_kb):
+def test_link_without_output_prints_a_table(note, sample_kb):
     result = run(note, "--kb", sample_kb, "--quiet")
     assert result.exit_code == 0, result.output
     assert "note.txt" in result.stdout
@@ -60,7 +60,7 @@ def test_link_shows_a_table_without_output(note, sample_kb):
     assert result.stderr == ""
 
 
-def test_link_no_text_leaves_no_text_behind(note, sample_kb, tmp_path):
+def test_link_no_text_writes_no_text(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     result = run(note, "--kb", sample_kb, "--output", output, "--no-text")
     assert result.exit_code == 0, result.output
@@ -69,7 +69,7 @@ def test_link_no_text_leaves_no_text_behind(note, sample_kb, tmp_path):
     assert SENTINEL not in result.output
 
 
-def test_link_many_inputs_keep_their_order_for_any_batch(note, sample_kb, tmp_path):
+def test_link_keeps_the_order_of_inputs_for_any_batch_size(note, sample_kb, tmp_path):
     lines = tmp_path / "notes.jsonl.gz"
     texts = ["fever", "", "DM", "aspirin\0", "頭痛"]
     with gzip.open(lines, "wt", encoding="utf8") as file:
@@ -87,7 +87,7 @@ def test_link_many_inputs_keep_their_order_for_any_batch(note, sample_kb, tmp_pa
     assert found[0] == found[1] == found[2]
 
 
-def test_link_threshold_makes_nil_with_the_reason(note, sample_kb, tmp_path):
+def test_link_below_the_threshold_is_nil_with_a_note(note, sample_kb, tmp_path):
     pipeline = spacy.blank("en")
     ruler = pipeline.add_pipe("entity_ruler")
     ruler.add_patterns([{"label": "X", "pattern": word} for word in (SENTINEL, "and")])
@@ -106,7 +106,7 @@ def test_link_threshold_makes_nil_with_the_reason(note, sample_kb, tmp_path):
     assert all(entity["candidates"] for entity in data["entities"])
 
 
-def test_link_counts_what_is_linked_to_a_broader_concept(note, sample_kb, tmp_path):
+def test_link_counts_broader_concepts(note, sample_kb, tmp_path):
     pipeline = spacy.blank("en")
     ruler = pipeline.add_pipe("entity_ruler")
     ruler.add_patterns([{"label": "X", "pattern": word} for word in (SENTINEL, "and")])
@@ -167,7 +167,7 @@ def test_link_pipeline_without_entities_is_an_error_with_the_fix(note, tmp_path)
         (["missing.txt"], "E001"),
     ],
 )
-def test_link_wrong_options_are_told_in_a_line(note, arguments, code):
+def test_link_invalid_options_are_errors_of_one_line(note, arguments, code):
     result = run(note, *arguments)
     assert result.exit_code == 1
     assert code in result.output
@@ -175,7 +175,7 @@ def test_link_wrong_options_are_told_in_a_line(note, arguments, code):
     assert SENTINEL not in result.output
 
 
-def test_link_output_that_exists_is_kept_unless_forced(note, sample_kb, tmp_path):
+def test_link_replaces_an_output_only_with_force(note, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     output.write_text("work of a day")
     result = run(note, "--kb", sample_kb, "--output", output)
@@ -186,7 +186,7 @@ def test_link_output_that_exists_is_kept_unless_forced(note, sample_kb, tmp_path
     assert read_lines(output)
 
 
-def test_link_bad_line_leaves_no_output(sample_kb, tmp_path):
+def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
     lines = tmp_path / "notes.jsonl"
     lines.write_text(f'{{"text": "fever {SENTINEL}"}}\n{{"text": "{SENTINEL}"\n')
     output = tmp_path / "out" / "linked.jsonl"
@@ -208,7 +208,7 @@ def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
     assert not output.exists()
 
 
-def test_link_summary_sorts_the_reasons():
+def test_link_summary_sorts_the_notes():
     counts = Counter(documents=2, entities=9, linked=6)
     counts.update({"NIL: punctuation": 1, "NIL: blank": 2})
     line = summary_line(counts)
@@ -228,7 +228,7 @@ def test_link_reads_the_standard_input(sample_kb):
     assert [entity["text"] for entity in data["entities"]] == ["fever", "aspirin"]
 
 
-def test_link_spacy_files_need_no_detection(sample_kb, tmp_path):
+def test_link_spacy_files_without_detection(sample_kb, tmp_path):
     nlp = spacy.blank("en")
     doc = nlp("fever and aspirin")
     doc.ents = [doc.char_span(10, 17, label="DRUG")]
@@ -246,7 +246,7 @@ def test_link_spacy_files_need_no_detection(sample_kb, tmp_path):
         ]
 
 
-def test_link_failing_document_is_told_by_its_id(note, sample_kb, tmp_path):
+def test_link_failing_document_is_an_error_with_its_id(note, sample_kb, tmp_path):
     pipeline = tmp_path / "pipeline"
     nlp = spacy.blank("en")
     nlp.add_pipe("test_link_failing")
@@ -275,7 +275,7 @@ def test_link_interrupted_exits_with_130_and_leaves_no_file(
     assert not (tmp_path / "linked.jsonl").exists()
 
 
-def test_link_filters_what_is_found(note, sample_kb, tmp_path):
+def test_link_filters_candidates(note, sample_kb, tmp_path):
     (tmp_path / "deny.txt").write_text("# not that one\nC0000001\tInfarction\n")
     heart, fever, head = "C0000001", "C0000004", "C0000007"
     for options, expected in (
@@ -292,7 +292,7 @@ def test_link_filters_what_is_found(note, sample_kb, tmp_path):
         assert found - {None} == expected
 
 
-def test_link_with_another_engine_finds_the_same(note, exported_kb, tmp_path):
+def test_link_with_another_engine_returns_the_same(note, exported_kb, tmp_path):
     outputs = []
     for engine in ("torch", "openvino"):
         output = tmp_path / f"{engine}.jsonl"
@@ -314,7 +314,9 @@ def test_link_with_another_engine_finds_the_same(note, exported_kb, tmp_path):
         ("--engine", "openvino", "E222"),
     ],
 )
-def test_link_with_an_engine_that_is_not_there(note, sample_kb, option, value, code):
+def test_link_with_an_unavailable_engine_is_an_error(
+    note, sample_kb, option, value, code
+):
     result = run(note, "--kb", sample_kb, option, value)
     assert result.exit_code == 1
     assert code in result.output

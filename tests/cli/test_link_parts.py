@@ -82,7 +82,7 @@ def whole(lines, sample_kb, tmp_path):
     return contents(tmp_path / "whole")
 
 
-def test_parts_hold_what_one_file_holds(lines, sample_kb, tmp_path, whole):
+def test_link_parts_equal_one_file(lines, sample_kb, tmp_path, whole):
     single = tmp_path / "single.jsonl"
     options = ("--kb", sample_kb, "--output", single)
     result = CliRunner().invoke(app, ["link", str(lines), *map(str, options)])
@@ -93,7 +93,7 @@ def test_parts_hold_what_one_file_holds(lines, sample_kb, tmp_path, whole):
     assert SENTINEL.encode() not in whole["_state.json"]
 
 
-def test_parts_the_same_command_again_finds_all_done(lines, sample_kb, tmp_path, whole):
+def test_link_parts_run_twice_writes_nothing(lines, sample_kb, tmp_path, whole):
     result = run(lines, sample_kb, tmp_path / "whole")
     assert result.exit_code == 0, result.output
     assert "7 documents, 6 entities, 6 linked, 0 NIL; 4 parts in" in result.stderr
@@ -107,7 +107,7 @@ MOMENTS = {1: 0, 4: 0, 6: 0, 13: 1, 26: 4}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_parts_killed_at_any_moment_go_on_to_the_same_bytes(
+def test_link_parts_killed_at_any_moment_resume_to_the_same_bytes(
     lines, sample_kb, tmp_path, whole
 ):
     command = [sys.executable, "-c", DYING, ",".join(map(str, MOMENTS))]
@@ -132,7 +132,9 @@ def test_parts_killed_at_any_moment_go_on_to_the_same_bytes(
         assert contents(output) == whole, moment
 
 
-def test_parts_full_disk_is_an_error_and_goes_on(lines, sample_kb, tmp_path, whole):
+def test_link_parts_full_disk_is_an_error_and_resumes(
+    lines, sample_kb, tmp_path, whole
+):
     pytest.importorskip("resource", reason="this system has no such limits")
     output = tmp_path / "out"
     sizes = [len(data) for name, data in sorted(whole.items()) if "part" in name]
@@ -156,7 +158,7 @@ def test_parts_full_disk_is_an_error_and_goes_on(lines, sample_kb, tmp_path, who
     assert contents(output) == whole
 
 
-def test_parts_interrupted_say_so_and_go_on(lines, sample_kb, tmp_path):
+def test_link_parts_interrupted_print_it_and_resume(lines, sample_kb, tmp_path):
     """The standard input stays open, so that the run waits when Ctrl-C comes."""
     data = lines.read_bytes()
     expected = tmp_path / "expected"
@@ -197,7 +199,7 @@ def test_parts_interrupted_say_so_and_go_on(lines, sample_kb, tmp_path):
         (("--types", "T047"), "`filter`"),
     ],
 )
-def test_parts_of_another_command_are_an_error(
+def test_link_parts_of_other_settings_are_an_error(
     lines, sample_kb, tmp_path, whole, more, setting
 ):
     result = run(lines, sample_kb, tmp_path / "whole", *more)
@@ -207,7 +209,7 @@ def test_parts_of_another_command_are_an_error(
     assert contents(tmp_path / "whole") == whole
 
 
-def test_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
+def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
     meta = own_kb / "meta.json"
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "threshold": 0.1}))
     result = run(lines, own_kb, tmp_path / "whole")
@@ -215,11 +217,11 @@ def test_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
     assert "`kb`" in result.output
 
 
-def test_parts_of_a_kb_that_moved_go_on(lines, own_kb, tmp_path, whole):
+def test_link_parts_of_a_moved_kb_resume(lines, own_kb, tmp_path, whole):
     assert run(lines, own_kb, tmp_path / "whole").exit_code == 0
 
 
-def test_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole):
+def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole):
     lines.write_text(lines.read_text() + '{"text": "more"}\n')
     result = run(lines, sample_kb, tmp_path / "whole")
     assert "`input`" in result.output
@@ -228,7 +230,7 @@ def test_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole
     assert "8 documents" in result.stderr
 
 
-def test_parts_need_a_folder(lines, sample_kb, tmp_path):
+def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
     options = ("--kb", str(sample_kb), "--shard-size", "2")
     result = CliRunner().invoke(app, ["link", str(lines), *options])
     assert result.exit_code == 1
@@ -239,7 +241,7 @@ def test_parts_need_a_folder(lines, sample_kb, tmp_path):
     assert "E515" in result.output
 
 
-def test_parts_a_bad_line_keeps_the_parts_before_it(lines, sample_kb, tmp_path, whole):
+def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):
     good = lines.read_text()
     rows = good.splitlines(keepends=True)
     lines.write_text(

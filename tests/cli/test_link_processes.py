@@ -115,9 +115,7 @@ def contents(folder: Path):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_processes_write_the_same_bytes_also_for_docs_with_entities(
-    lines, sample_kb, tmp_path
-):
+def test_link_processes_write_the_same_bytes(lines, sample_kb, tmp_path):
     nlp = spacy.blank("en")
     docs = [nlp("fever and aspirin"), nlp("fever"), nlp("")]
     docs[0].ents = [docs[0].char_span(10, 17, label="DRUG")]
@@ -135,9 +133,7 @@ def test_processes_write_the_same_bytes_also_for_docs_with_entities(
     assert multiprocessing.active_children() == []
 
 
-def test_processes_write_the_same_parts_and_go_on_with_those_of_one(
-    lines, sample_kb, tmp_path
-):
+def test_link_processes_resume_parts_of_one_process(lines, sample_kb, tmp_path):
     size = ("--shard-size", 3)
     assert run(lines, sample_kb, tmp_path / "one", *size).exit_code == 0
     for name in ("one", "two"):
@@ -148,20 +144,20 @@ def test_processes_write_the_same_parts_and_go_on_with_those_of_one(
 
 
 @pytest.mark.parametrize("number", [0, -1, "many"])
-def test_processes_must_be_a_number_above_zero(lines, sample_kb, tmp_path, number):
+def test_link_processes_must_be_positive(lines, sample_kb, tmp_path, number):
     result = run(lines, sample_kb, tmp_path / "out.jsonl", "--n-process", number)
     assert result.exit_code == 2
     assert "--n-process" in result.output
 
 
-def test_processes_a_wrong_kb_is_the_error_of_one_process(lines, tmp_path):
+def test_link_processes_wrong_kb_is_the_same_error(lines, tmp_path):
     result = run(lines, "not_there", tmp_path / "out.jsonl", "--n-process", 2)
     assert result.exit_code == 1
     assert "E310" in result.output
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_processes_a_failing_component_is_the_error_of_one_process(
+def test_link_processes_failing_component_is_the_same_error(
     script, lines, sample_kb, tmp_path, make_pipeline
 ):
     pipeline = make_pipeline("test_processes_failing")
@@ -181,7 +177,7 @@ def test_processes_a_failing_component_is_the_error_of_one_process(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
-def test_processes_a_killed_worker_is_replaced_and_nothing_is_lost(
+def test_link_processes_replace_a_killed_worker(
     script, lines, sample_kb, tmp_path, make_pipeline
 ):
     pipeline = make_pipeline("test_processes_dying")
@@ -197,7 +193,7 @@ def test_processes_a_killed_worker_is_replaced_and_nothing_is_lost(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no signals")
-def test_processes_that_die_again_and_again_are_an_error_with_the_ids(
+def test_link_processes_that_always_die_are_an_error_with_the_ids(
     script, lines, sample_kb, tmp_path, make_pipeline
 ):
     pipeline = make_pipeline("test_processes_dying")
@@ -215,7 +211,7 @@ def test_processes_that_die_again_and_again_are_an_error_with_the_ids(
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
-def test_processes_end_with_ctrl_c_and_leave_nobody_behind(
+def test_link_processes_end_with_ctrl_c(
     script, lines, sample_kb, tmp_path, make_pipeline
 ):
     pipeline = make_pipeline("test_processes_waiting")

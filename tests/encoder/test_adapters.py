@@ -88,7 +88,7 @@ def save_apart(base: Path, folder: Path) -> np.ndarray:
 @pytest.mark.parametrize(
     ("reduction", "parameters"), [(1, 14_470_272), (16, 1_190_592)]
 )
-def test_the_papers_numbers_of_trained_parameters(
+def test_adapter_parameters_equal_those_of_the_paper(
     reduction: int, parameters: int
 ) -> None:
     with torch.device("meta"):
@@ -97,7 +97,7 @@ def test_the_papers_numbers_of_trained_parameters(
     assert count_trainable(model) == parameters
 
 
-def test_a_new_adapter_hardly_changes_the_vectors(tiny_encoder: Path) -> None:
+def test_add_adapter_hardly_changes_the_vectors(tiny_encoder: Path) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
     add_adapter(model, AdapterSettings(1))
     with torch.no_grad():
@@ -108,7 +108,7 @@ def test_a_new_adapter_hardly_changes_the_vectors(tiny_encoder: Path) -> None:
 
 
 @torch.no_grad()
-def test_the_forward_pass_is_the_one_of_pfeiffer(tiny_encoder: Path) -> None:
+def test_adapter_forward_equals_pfeiffer(tiny_encoder: Path) -> None:
     _, model, _ = adapted(tiny_encoder)
     _, base = load_encoder(str(tiny_encoder))
     ids = torch.arange(5, 15).view(2, 5)
@@ -131,7 +131,7 @@ def test_the_forward_pass_is_the_one_of_pfeiffer(tiny_encoder: Path) -> None:
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_a_step_moves_all_of_the_adapter_and_nothing_else(
+def test_adapter_training_changes_the_adapter_only(
     tiny_encoder: Path, fast: bool
 ) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
@@ -157,7 +157,7 @@ def test_a_step_moves_all_of_the_adapter_and_nothing_else(
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_every_supported_architecture_takes_an_adapter(
+def test_add_adapter_works_for_every_supported_architecture(
     architecture: str, tmp_path: Path
 ) -> None:
     config = AutoConfig.for_model(
@@ -184,7 +184,7 @@ def test_every_supported_architecture_takes_an_adapter(
     assert torch.equal(copy(torch.arange(5, 15).view(2, 5)).last_hidden_state, states)
 
 
-def test_an_encoder_saved_whole_holds_everything(
+def test_save_encoder_with_adapter_saves_everything(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
@@ -195,7 +195,7 @@ def test_an_encoder_saved_whole_holds_everything(
     assert str(tmp_path) not in (tmp_path / "whole" / "adapter.json").read_text("utf8")
 
 
-def test_an_adapter_saved_apart_is_small_and_finds_its_base(
+def test_save_adapter_is_small_and_names_its_base(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     vectors = save_apart(tiny_encoder, tmp_path / "apart")
@@ -204,7 +204,7 @@ def test_an_adapter_saved_apart_is_small_and_finds_its_base(
     assert np.allclose(linker_vectors_of(tmp_path / "apart"), vectors, atol=1e-6)
 
 
-def test_an_adapter_alone_takes_tokenizer_and_settings_of_its_base(
+def test_load_adapter_uses_tokenizer_and_settings_of_its_base(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     _, model, vectors = adapted(tiny_encoder)
@@ -218,7 +218,7 @@ def test_an_adapter_alone_takes_tokenizer_and_settings_of_its_base(
     assert np.allclose(linker_vectors_of(tmp_path), vectors, atol=1e-6)
 
 
-def test_the_tokenizer_of_the_adapters_folder_comes_first(
+def test_load_adapter_prefers_the_tokenizer_of_its_folder(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_apart(tiny_encoder, tmp_path / "apart")
@@ -232,7 +232,7 @@ def test_the_tokenizer_of_the_adapters_folder_comes_first(
     assert pieces.encode("fever").ids == tokenizer("fever").input_ids
 
 
-def test_plain_hugging_face_reads_the_base_of_an_encoder_saved_whole(
+def test_save_encoder_with_adapter_can_be_loaded_by_transformers(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "whole")
@@ -244,7 +244,7 @@ def test_plain_hugging_face_reads_the_base_of_an_encoder_saved_whole(
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_an_encoder_saved_over_one_with_an_adapter_has_none(
+def test_save_encoder_over_one_with_an_adapter_removes_it(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "whole")
@@ -253,7 +253,7 @@ def test_an_encoder_saved_over_one_with_an_adapter_has_none(
     assert np.array_equal(vectors_of(tmp_path / "whole"), vectors_of(tiny_encoder))
 
 
-def test_an_adapter_saved_over_itself_stays_the_same(
+def test_save_adapter_over_itself_changes_nothing(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     vectors = save_whole(tiny_encoder, tmp_path / "whole")
@@ -265,7 +265,7 @@ def test_an_adapter_saved_over_itself_stays_the_same(
 
 
 @pytest.mark.parametrize("save", [save_whole, save_apart])
-def test_a_kb_of_an_encoder_with_an_adapter_links_and_moves(
+def test_build_kb_with_an_adapter_links_and_can_be_moved(
     save: Any, concepts_file: Path, sample_kb: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
@@ -286,7 +286,7 @@ def test_a_kb_of_an_encoder_with_an_adapter_links_and_moves(
         assert best["score"] > 0.999
 
 
-def test_a_kb_with_a_changed_adapter_is_refused(
+def test_load_kb_changed_adapter_is_an_error(
     concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "encoder")
@@ -302,7 +302,7 @@ def test_a_kb_with_a_changed_adapter_is_refused(
 @pytest.mark.parametrize("save", [save_whole, save_apart])
 @pytest.mark.parametrize("file", ["adapter.json", "adapter.safetensors"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "other"])
-def test_an_adapter_that_is_not_whole_is_an_error(
+def test_load_adapter_incomplete_is_an_error(
     save: Any, file: str, damage: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save(tiny_encoder, tmp_path / "encoder")
@@ -327,7 +327,7 @@ def test_an_adapter_that_is_not_whole_is_an_error(
         {"scale": 2},
     ],
 )
-def test_a_description_that_says_something_else_is_an_error(
+def test_load_adapter_invalid_description_is_an_error(
     change: dict, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "whole")
@@ -337,7 +337,7 @@ def test_a_description_that_says_something_else_is_an_error(
         load_encoder(str(tmp_path / "whole"))
 
 
-def test_an_adapter_of_another_size_is_an_error(
+def test_load_adapter_of_another_size_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "whole")
@@ -347,7 +347,7 @@ def test_an_adapter_of_another_size_is_an_error(
         load_encoder(str(tmp_path / "whole"))
 
 
-def test_a_base_that_cannot_be_used_is_an_error(
+def test_load_adapter_unusable_base_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
@@ -368,7 +368,7 @@ def test_a_base_that_cannot_be_used_is_an_error(
         load_encoder(folder)
 
 
-def test_an_adapter_folder_that_asks_for_code_is_refused(
+def test_load_adapter_with_custom_code_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     save_apart(tiny_encoder, tmp_path / "apart")
@@ -379,7 +379,7 @@ def test_an_adapter_folder_that_asks_for_code_is_refused(
         load_encoder(str(tmp_path / "apart"))
 
 
-def test_another_architecture_is_an_error() -> None:
+def test_add_adapter_other_architecture_is_an_error() -> None:
     with torch.device("meta"):
         model = DistilBertModel(DistilBertConfig(n_layers=1))
     with pytest.raises(SapbertError, match=r"bert, .*xlm-roberta.* got distilbert"):
@@ -387,7 +387,7 @@ def test_another_architecture_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("reduction", [0, 33])
-def test_a_reduction_that_leaves_nothing_is_an_error(
+def test_add_adapter_reduction_to_nothing_is_an_error(
     reduction: int, tiny_encoder: Path
 ) -> None:
     _, model = load_encoder(str(tiny_encoder))
@@ -395,7 +395,7 @@ def test_a_reduction_that_leaves_nothing_is_an_error(
         add_adapter(model, AdapterSettings(reduction))
 
 
-def test_a_second_adapter_is_an_error(tiny_encoder: Path) -> None:
+def test_add_adapter_twice_is_an_error(tiny_encoder: Path) -> None:
     _, model, _ = adapted(tiny_encoder)
     with pytest.raises(SapbertError, match="without an adapter"):
         add_adapter(model, AdapterSettings(4))

@@ -43,7 +43,7 @@ def plain_vectors(folder: Path, pooling: str, max_length: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
-def test_encoder_equals_plain_hugging_face(tiny_encoder: Path, pooling: str) -> None:
+def test_encoder_equals_transformers(tiny_encoder: Path, pooling: str) -> None:
     model = create_transformer_encoder(names_per_pass=4)
     open_encoder(model, tiny_encoder, settings=EncoderSettings(pooling, 25, True))
     vectors = model.predict(NAMES)
@@ -51,14 +51,14 @@ def test_encoder_equals_plain_hugging_face(tiny_encoder: Path, pooling: str) -> 
     assert np.allclose(vectors, plain_vectors(tiny_encoder, pooling, 25), atol=1e-5)
 
 
-def test_encoder_settings_come_from_the_folder(tiny_encoder: Path) -> None:
+def test_encoder_reads_settings_from_the_folder(tiny_encoder: Path) -> None:
     model = create_transformer_encoder()
     open_encoder(model, tiny_encoder)
     assert model.attrs["settings"] == EncoderSettings("mean", 25, True)
 
 
 @pytest.mark.parametrize("names_per_pass", [1, 3, 64])
-def test_encoder_gives_the_same_for_any_batch(
+def test_encoder_does_not_depend_on_the_batch(
     tiny_encoder: Path, names_per_pass: int
 ) -> None:
     model = create_transformer_encoder(names_per_pass)
@@ -67,7 +67,7 @@ def test_encoder_gives_the_same_for_any_batch(
     assert np.allclose(model.predict(NAMES), alone, atol=1e-6)
 
 
-def test_encoder_in_bfloat16_is_near(tiny_encoder: Path) -> None:
+def test_encoder_bfloat16_is_close_to_float32(tiny_encoder: Path) -> None:
     exact, fast = create_transformer_encoder(), create_transformer_encoder(64, "bf16")
     open_encoder(exact, tiny_encoder)
     open_encoder(fast, tiny_encoder)
@@ -75,13 +75,13 @@ def test_encoder_in_bfloat16_is_near(tiny_encoder: Path) -> None:
     assert cosines.min() > 0.99
 
 
-def test_encoder_of_nothing_is_nothing(tiny_encoder: Path) -> None:
+def test_encoder_without_names_is_empty(tiny_encoder: Path) -> None:
     model = create_transformer_encoder()
     open_encoder(model, tiny_encoder)
     assert model.predict([]).shape == (0, 32)
 
 
-def test_unreadable_names_have_no_wordpieces_and_the_zero_vector(
+def test_encoder_unreadable_names_have_the_zero_vector(
     tiny_encoder: Path,
 ) -> None:
     model = create_transformer_encoder()
@@ -93,7 +93,7 @@ def test_unreadable_names_have_no_wordpieces_and_the_zero_vector(
     assert not model.predict(["頭痛"]).any()
 
 
-def test_long_names_are_cut_and_flagged_and_keep_their_last_piece(
+def test_encoder_truncates_and_flags_long_names(
     tiny_encoder: Path,
 ) -> None:
     model = create_transformer_encoder()
@@ -106,14 +106,16 @@ def test_long_names_are_cut_and_flagged_and_keep_their_last_piece(
     assert pieces[0][-1] == pieces[1][-1] == separator
 
 
-def test_pickled_weights_are_not_opened(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_load_encoder_pickled_weights_are_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(tiny_encoder, tmp_path / "pickled"))
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(SapbertError, match="safetensors"):
         open_encoder(create_transformer_encoder(), folder)
 
 
-def test_an_encoder_that_asks_for_code_is_refused(
+def test_load_encoder_with_custom_code_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(tiny_encoder, tmp_path / "foreign"))
@@ -126,7 +128,7 @@ def test_an_encoder_that_asks_for_code_is_refused(
         open_encoder(create_transformer_encoder(), folder)
 
 
-def test_a_misspelt_folder_is_an_error_that_asks_no_network(
+def test_load_encoder_missing_folder_is_an_error_without_network(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*args: object) -> None:
@@ -140,12 +142,12 @@ def test_a_misspelt_folder_is_an_error_that_asks_no_network(
             load_encoder(name)
 
 
-def test_a_folder_without_weights_is_an_error(tmp_path: Path) -> None:
+def test_load_encoder_folder_without_weights_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="safetensors"):
         open_encoder(create_transformer_encoder(), tmp_path)
 
 
-def test_an_unknown_precision_is_an_error() -> None:
+def test_create_encoder_unknown_precision_is_an_error() -> None:
     with pytest.raises(SapbertError, match="float32"):
         create_transformer_encoder(precision="int8")
 
@@ -161,6 +163,6 @@ def test_an_unknown_precision_is_an_error() -> None:
         {"pooling": "cls", "max_length": True, "lowercase": True},
     ],
 )
-def test_settings_that_say_something_else_are_an_error(data: object) -> None:
+def test_read_settings_invalid_values_are_an_error(data: object) -> None:
     with pytest.raises(SapbertError, match="pooling"):
         check_settings(data)

@@ -71,7 +71,9 @@ OPENVINO = {"encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}}
 
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
-def test_vectors_equal_those_of_torch(exported_encoder: Path, pooling: str) -> None:
+def test_openvino_vectors_equal_those_of_torch(
+    exported_encoder: Path, pooling: str
+) -> None:
     settings = EncoderSettings(pooling, 12, True)
     found = []
     for engine in ("torch", "openvino"):
@@ -84,7 +86,7 @@ def test_vectors_equal_those_of_torch(exported_encoder: Path, pooling: str) -> N
     assert ours.dtype == theirs.dtype == np.float32
 
 
-def test_bfloat16_is_near(exported_encoder: Path) -> None:
+def test_openvino_bfloat16_is_close_to_float32(exported_encoder: Path) -> None:
     exact, fast = create_encoder("openvino"), create_encoder("openvino", 64, "bf16")
     open_encoder(exact, exported_encoder)
     open_encoder(fast, exported_encoder)
@@ -92,7 +94,7 @@ def test_bfloat16_is_near(exported_encoder: Path) -> None:
     assert cosines.min() > 0.99
 
 
-def test_an_adapter_is_in_the_graph(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_openvino_export_has_the_adapter(tiny_encoder: Path, tmp_path: Path) -> None:
     import torch
 
     from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter
@@ -114,7 +116,7 @@ def test_an_adapter_is_in_the_graph(tiny_encoder: Path, tmp_path: Path) -> None:
     assert not np.allclose(plain.predict(["pain"]), adapted.predict(["pain"]), atol=0.1)
 
 
-def test_the_linker_finds_the_same(exported_kb: Path) -> None:
+def test_openvino_links_the_same(exported_kb: Path) -> None:
     texts = ["heart atack", "Fever", "infarctions", "head aches", "?"]
     ours, theirs = link(exported_kb, texts, **OPENVINO), link(exported_kb, texts)
     for mine, other in zip(ours, theirs, strict=True):
@@ -124,19 +126,19 @@ def test_the_linker_finds_the_same(exported_kb: Path) -> None:
             assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
-def test_a_kb_without_the_export_says_what_to_run(sample_kb: Path) -> None:
+def test_openvino_without_an_export_is_an_error_with_the_command(
+    sample_kb: Path,
+) -> None:
     with pytest.raises(SapbertError, match="kb export"):
         link(sample_kb, ["fever"], **OPENVINO)
 
 
-def test_an_unknown_engine_is_an_error() -> None:
+def test_create_encoder_unknown_engine_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E220"):
         create_encoder("onnx")
 
 
-def test_a_kb_stays_whole_and_can_be_exported_again(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
     before = read_manifest(folder)
     # What an export leaves that was killed before meta.json was written.
@@ -157,12 +159,12 @@ def test_a_kb_stays_whole_and_can_be_exported_again(
         load_kb(folder)
 
 
-def test_a_copy_brings_the_export(exported_kb: Path, tmp_path: Path) -> None:
+def test_copy_kb_copies_the_export(exported_kb: Path, tmp_path: Path) -> None:
     copy_kb(load_kb(exported_kb), tmp_path / "copy")
     assert load_kb(tmp_path / "copy").manifest.engines == ["torch", "openvino"]
 
 
-def test_a_build_with_openvino_is_like_one_with_torch(
+def test_build_kb_with_openvino_is_close_to_torch(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), engine="openvino")
@@ -183,7 +185,7 @@ def test_a_build_with_openvino_is_like_one_with_torch(
         ("../tokenizer.json", "{"),
     ],
 )
-def test_a_damaged_export_is_an_error(
+def test_openvino_damaged_export_is_an_error(
     exported_encoder: Path, tmp_path: Path, file: str, text: str
 ) -> None:
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
@@ -192,7 +194,7 @@ def test_a_damaged_export_is_an_error(
         open_encoder(create_encoder("openvino"), folder)
 
 
-def test_exporting_and_running_tells_nobody(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_openvino_opens_no_socket(tiny_encoder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
     (folder / "openvino").mkdir()
     home = tmp_path / "home"
@@ -229,7 +231,7 @@ assert not [*Path({str(home)!r}).iterdir()]
     assert done.returncode == 0, done.stderr
 
 
-def test_opening_an_export_needs_no_transformers(exported_encoder: Path) -> None:
+def test_openvino_import_needs_no_transformers(exported_encoder: Path) -> None:
     code = f"""
 import sys
 from spacy_sapbert.encoder.name_encoder import create_encoder, open_encoder

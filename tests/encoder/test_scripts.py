@@ -167,7 +167,7 @@ def link(nlp: Language, doc: Doc, span: Span | None) -> Any:
 
 
 @pytest.mark.parametrize(("lang", "text", "mention", "cui"), IN_TEXT)
-def test_an_entity_is_linked_in_its_language(
+def test_link_works_in_each_language(
     lang: str, text: str, mention: str, cui: str, kb: Path
 ) -> None:
     nlp = make_nlp(lang, kb)
@@ -182,7 +182,7 @@ def test_an_entity_is_linked_in_its_language(
     ("text", "mention", "cui"),
     [case[1:] for case in IN_TEXT if case[0] in ("ja", "th")],
 )
-def test_an_entity_is_linked_where_each_character_is_a_token(
+def test_link_works_with_a_token_for_each_character(
     text: str, mention: str, cui: str, kb: Path
 ) -> None:
     nlp = make_nlp("xx", kb)
@@ -204,12 +204,14 @@ def find_alias(kb: Path, mention: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("written", "name"), FORMS, ids=ascii)
-def test_another_form_of_a_name_is_that_name(written: str, name: str, kb: Path) -> None:
+def test_link_finds_other_unicode_forms_of_a_name(
+    written: str, name: str, kb: Path
+) -> None:
     assert find_alias(kb, written) == [name, 1]
 
 
 @pytest.mark.parametrize(("written", "name"), COMPATIBLE, ids=ascii)
-def test_full_and_half_width_forms_are_what_the_tokenizer_says(
+def test_link_width_forms_depend_on_the_tokenizer(
     written: str, name: str, kb: Path
 ) -> None:
     if kb.parent.name.startswith("nfkc"):
@@ -220,7 +222,7 @@ def test_full_and_half_width_forms_are_what_the_tokenizer_says(
 
 
 @pytest.mark.parametrize(("written", "name"), [("אבן", "אֶבֶן"), ("Meniere", "Ménière")])
-def test_marks_and_accents_are_what_the_tokenizer_says(
+def test_link_accents_depend_on_the_tokenizer(
     written: str, name: str, kb: Path
 ) -> None:
     alias, score = find_alias(kb, written)
@@ -230,7 +232,7 @@ def test_marks_and_accents_are_what_the_tokenizer_says(
         assert score < 1
 
 
-def test_a_cased_xlm_roberta_links_and_keeps_case(
+def test_link_with_cased_xlm_roberta_keeps_case(
     names_file: Path, tmp_path: Path
 ) -> None:
     encoder = make_xlm_roberta(tmp_path / "encoder")

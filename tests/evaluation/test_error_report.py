@@ -162,7 +162,7 @@ def test_find_errors_compares_the_index_where_it_matters(
     causes = ["tie", "index miss", "wrong type", "not covered", "no answer"]
     assert [error.cause for error in found] == causes * 2
     assert [error.line for error in found[:5]] == [3, 4, 5, 6, 7]
-    assert searched == [{"missed": 0.9, "far": 0.9}]
+    assert searched == [{"far": 0.9, "missed": 0.9, "tied": 0.9}]
     assert found[3].gold == [["C7777777"]]
 
 

@@ -31,16 +31,12 @@ def explain(
     kb: KnowledgeBase,
     context: str | MentionContext,
     expected: str | None = None,
-    *,
-    exact: bool = True,
     **settings: Any,
 ) -> Explanation:
     if isinstance(context, str):
         context = MentionContext(context)
     options = change_options(DEFAULT_OPTIONS, settings)
-    found = explain_mention(
-        kb, context, options=options, expected=expected, exact=exact
-    )
+    found = explain_mention(kb, context, options=options, expected=expected)
     assert json.loads(json.dumps(asdict(found))) == asdict(found)
     return found
 
@@ -116,15 +112,6 @@ def incomplete_kb(sample_kb: Path) -> KnowledgeBase:
     rows = [entry.row for entry in kb.store.entries_of(FEVER)]
     kb.loaded_index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore[assignment]
     return kb
-
-
-def test_explain_mention_compares_the_index_with_exact_search(
-    kb: KnowledgeBase, incomplete_kb: KnowledgeBase
-) -> None:
-    assert explain(kb, "pyrexia").missed == []
-    (missed,) = explain(incomplete_kb, "pyrexia", k=1).missed or []
-    assert (missed.cui, missed.alias, missed.score) == (FEVER, "Pyrexia", 1.0)
-    assert explain(incomplete_kb, "pyrexia", exact=False).missed is None
 
 
 @pytest.mark.parametrize(

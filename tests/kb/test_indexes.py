@@ -34,7 +34,7 @@ def brute_force(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_backend_finds_what_brute_force_finds(backend: str, tmp_path: Path) -> None:
+def test_index_search_equals_brute_force(backend: str, tmp_path: Path) -> None:
     vectors, queries = unit_rows(3000, 24, 1), unit_rows(50, 24, 2)
     index = make(tmp_path, backend, vectors)
     rows, scores = index.search(queries, 10)
@@ -50,7 +50,7 @@ def test_backend_finds_what_brute_force_finds(backend: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_backend_gives_its_vectors_back(backend: str, tmp_path: Path) -> None:
+def test_index_vectors_returns_its_vectors(backend: str, tmp_path: Path) -> None:
     vectors = unit_rows(20, 8, 3)
     index = make(tmp_path, backend, vectors)
     assert np.allclose(index.vectors(np.array([7, 0, 19])), vectors[[7, 0, 19]])
@@ -58,7 +58,7 @@ def test_backend_gives_its_vectors_back(backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
 @pytest.mark.parametrize("rows", [1, 2, 5])
-def test_backend_with_fewer_rows_than_asked_for(
+def test_index_search_with_fewer_rows_than_k(
     backend: str, rows: int, tmp_path: Path
 ) -> None:
     index = make(tmp_path, backend, unit_rows(rows, 8, 4))
@@ -68,28 +68,30 @@ def test_backend_with_fewer_rows_than_asked_for(
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_backend_orders_equal_vectors_by_row(backend: str, tmp_path: Path) -> None:
+def test_index_search_orders_equal_vectors_by_row(backend: str, tmp_path: Path) -> None:
     vectors = np.repeat(unit_rows(1, 8, 6), 6, axis=0)
     rows, _ = make(tmp_path, backend, vectors).search(vectors[:1], 6)
     assert rows.tolist() == [[0, 1, 2, 3, 4, 5]]
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_backend_refuses_queries_of_another_width(backend: str, tmp_path: Path) -> None:
+def test_index_search_of_another_width_is_an_error(
+    backend: str, tmp_path: Path
+) -> None:
     index = make(tmp_path, backend, unit_rows(5, 8, 7))
     with pytest.raises(SapbertError, match="width 8"):
         index.search(unit_rows(1, 9, 7), 1)
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_backend_answers_no_query_with_nothing(backend: str, tmp_path: Path) -> None:
+def test_index_search_without_queries_is_empty(backend: str, tmp_path: Path) -> None:
     index = make(tmp_path, backend, unit_rows(5, 8, 8))
     rows, scores = index.search(np.empty((0, 8), dtype=np.float32), 3)
     assert len(rows) == len(scores) == 0
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_backend_built_twice_has_the_same_bytes(backend: str, tmp_path: Path) -> None:
+def test_build_index_twice_writes_the_same_bytes(backend: str, tmp_path: Path) -> None:
     vectors = unit_rows(300, 8, 9)
     contents = []
     for name in ("one", "two"):
@@ -99,7 +101,7 @@ def test_backend_built_twice_has_the_same_bytes(backend: str, tmp_path: Path) ->
     assert contents[0] == contents[1]
 
 
-def test_hnsw_remembers_ef_after_loading(tmp_path: Path) -> None:
+def test_hnsw_keeps_ef_after_loading(tmp_path: Path) -> None:
     vectors, queries = unit_rows(4000, 32, 10), unit_rows(100, 32, 11)
     recalls: dict[int, float] = {}
     expected = brute_force(vectors, queries, 1)
@@ -113,7 +115,7 @@ def test_hnsw_remembers_ef_after_loading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "threads"), [("1", 1), ("3", 3), ("0", 1)])
-def test_hnsw_works_with_as_many_threads_as_the_environment_says(
+def test_hnsw_uses_the_threads_of_the_environment(
     said: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
@@ -121,12 +123,12 @@ def test_hnsw_works_with_as_many_threads_as_the_environment_says(
     assert index.graph.num_threads == threads  # type: ignore[attr-defined]
 
 
-def test_an_unknown_backend_is_an_error() -> None:
+def test_build_index_unknown_backend_is_an_error() -> None:
     with pytest.raises(SapbertError, match="'exact', 'hnsw'"):
         load_backend("faiss")
 
 
-def test_an_unknown_setting_is_an_error(tmp_path: Path) -> None:
+def test_build_index_unknown_setting_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="'efSearch'"):
         make(tmp_path, "hnsw", unit_rows(5, 8, 12), efSearch=3)
 
@@ -140,7 +142,7 @@ def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_hnsw_vectors_from_the_file_are_those_that_the_library_gives(
+def test_hnsw_map_vectors_equal_those_of_the_library(
     tmp_path: Path, threads: int
 ) -> None:
     vectors = unit_rows(700, 24, 4)

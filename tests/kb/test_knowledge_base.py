@@ -19,14 +19,14 @@ from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.installed import find_kb
-from spacy_sapbert.kb.knowledge_base import Embeddings, load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.row_vectors import write_shard
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
 
 
-def test_kb_says_what_it_holds(sample_kb: Path) -> None:
+def test_knowledge_base_has_counts_and_settings(sample_kb: Path) -> None:
     manifest = load_kb(sample_kb).manifest
     # FEVER and Fever are one row, both MI are one row, and 頭痛 cannot be read.
     assert manifest.counts.model_dump() == {
@@ -39,7 +39,7 @@ def test_kb_says_what_it_holds(sample_kb: Path) -> None:
     assert ("Concepts", "8") in describe_manifest(manifest)
 
 
-def test_kb_finds_every_name_that_it_holds(
+def test_link_finds_every_name_of_the_kb(
     sample_kb: Path, few_concepts: list[Concept]
 ) -> None:
     kb = load_kb(sample_kb)
@@ -53,7 +53,7 @@ def test_kb_finds_every_name_that_it_holds(
             assert concept.cui in best
 
 
-def test_kb_gives_candidates_of_distinct_concepts_in_order(sample_kb: Path) -> None:
+def test_link_returns_distinct_concepts_in_order(sample_kb: Path) -> None:
     candidates, note, cui = load_kb(sample_kb).link(["MI"], k=8)[0]
     assert (note, cui) == (None, "C0000001")
     assert len({candidate["cui"] for candidate in candidates}) == 8
@@ -76,7 +76,7 @@ def test_kb_gives_candidates_of_distinct_concepts_in_order(sample_kb: Path) -> N
     assert scores == sorted(scores, reverse=True)
 
 
-def test_kb_ranks_like_exact_search_over_plain_vectors(
+def test_link_equals_exact_search_over_plain_vectors(
     sample_kb: Path, few_concepts: list[Concept], tiny_encoder: Path
 ) -> None:
     model = create_transformer_encoder()
@@ -90,13 +90,13 @@ def test_kb_ranks_like_exact_search_over_plain_vectors(
     assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=6e-5)
 
 
-def test_kb_answers_the_same_alone_and_together(sample_kb: Path) -> None:
+def test_link_does_not_depend_on_the_batch(sample_kb: Path) -> None:
     mentions = ["heart atack", "MI", "", "fevers", "MI", "...", "x" * 500, "diabetic"]
     together = load_kb(sample_kb).link(mentions, k=3)
     assert together == [load_kb(sample_kb).link([m], k=3)[0] for m in mentions]
 
 
-def test_kb_answers_the_same_without_the_shortcut(
+def test_link_does_not_depend_on_vectors_from_the_index(
     sample_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mentions = ["MI", "Pyrexia", "heart atack"]
@@ -106,7 +106,7 @@ def test_kb_answers_the_same_without_the_shortcut(
     assert kb.link(mentions) == with_it
 
 
-def test_kb_encodes_no_name_that_it_holds(
+def test_link_encodes_no_name_of_the_kb(
     sample_kb: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[int] = []
@@ -122,13 +122,13 @@ def test_kb_encodes_no_name_that_it_holds(
     ("mention", "note"),
     [("", "empty"), (" ", "empty"), ("?!", "empty"), ("頭", "empty")],
 )
-def test_kb_says_why_there_is_no_concept(
+def test_link_notes_why_there_is_no_concept(
     sample_kb: Path, mention: str, note: str
 ) -> None:
     assert load_kb(sample_kb).link([mention]) == [([], note, None)]
 
 
-def test_kb_below_the_threshold_keeps_candidates_and_says_so(sample_kb: Path) -> None:
+def test_link_below_the_threshold_keeps_candidates_with_a_note(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     linked = kb.link(["fever", "qqq"], threshold=0.999)
     assert linked[0].note is None
@@ -136,17 +136,7 @@ def test_kb_below_the_threshold_keeps_candidates_and_says_so(sample_kb: Path) ->
     assert linked[1].candidates
 
 
-def test_kb_gives_no_concept_for_a_vector_that_is_no_number(
-    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kb = load_kb(sample_kb)
-    bad = np.full((2, 32), np.nan, dtype=np.float32)
-    no, yes = np.zeros(2, dtype=bool), np.ones(2, dtype=bool)
-    monkeypatch.setattr(kb, "embed", lambda texts: Embeddings(bad, no, yes))
-    assert kb.link(["one", "two"]) == [([], "no_vector", None)] * 2
-
-
-def test_kb_moved_elsewhere_gives_identical_output_in_a_new_process(
+def test_load_kb_from_another_folder_links_the_same_in_a_new_process(
     sample_kb: Path, tmp_path: Path
 ) -> None:
     moved = Path(shutil.copytree(sample_kb, tmp_path / "with a blank and é" / "kb"))
@@ -189,7 +179,7 @@ def garble(path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", [truncate, flip_bit, garble, Path.unlink])
-def test_a_damaged_kb_is_a_named_error(
+def test_load_kb_damaged_file_is_an_error(
     own_kb: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     damage(own_kb / name)
@@ -197,7 +187,7 @@ def test_a_damaged_kb_is_a_named_error(
         load_kb(own_kb)
 
 
-def test_an_index_of_another_kb_is_refused(own_kb: Path, tmp_path: Path) -> None:
+def test_load_kb_index_of_another_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
     concepts = tmp_path / "concepts.jsonl"
     write_concepts(concepts, [Concept("C1", ["a", "b"])])
     build_kb(concepts, tmp_path / "other", str(own_kb / "encoder"))
@@ -206,7 +196,7 @@ def test_an_index_of_another_kb_is_refused(own_kb: Path, tmp_path: Path) -> None
         load_kb(own_kb)
 
 
-def test_another_encoder_is_refused(own_kb: Path) -> None:
+def test_load_kb_other_encoder_is_an_error(own_kb: Path) -> None:
     import torch
 
     tokenizer, model = load_encoder(str(own_kb / "encoder"))
@@ -217,7 +207,7 @@ def test_another_encoder_is_refused(own_kb: Path) -> None:
         load_kb(own_kb)
 
 
-def test_a_file_slipped_into_the_encoder_is_refused(own_kb: Path) -> None:
+def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb: Path) -> None:
     (own_kb / "encoder" / "adapter_config.json").write_text("{}", "utf8")
     with pytest.raises(SapbertError, match="was not there then"):
         load_kb(own_kb)
@@ -233,7 +223,7 @@ def test_a_file_slipped_into_the_encoder_is_refused(own_kb: Path) -> None:
         ({"files": {"/evil": {"size": 1, "sha256": "x"}}}, "outside"),
     ],
 )
-def test_a_meta_that_says_something_else_is_refused(
+def test_load_kb_invalid_meta_json_is_an_error(
     own_kb: Path, change: dict, message: str
 ) -> None:
     path = own_kb / "meta.json"
@@ -242,9 +232,11 @@ def test_a_meta_that_says_something_else_is_refused(
         load_kb(own_kb)
 
 
-def test_kb_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_kb_missing_folder_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
-    with pytest.raises(SapbertError, match="Do one of three"):
+    with pytest.raises(SapbertError, match="none is installed"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")
@@ -257,7 +249,7 @@ def test_kb_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         find_kb()
 
 
-def test_build_does_not_replace_a_folder_unless_told(
+def test_build_kb_replaces_a_folder_only_with_force(
     concepts_file: Path, own_kb: Path
 ) -> None:
     encoder = str(own_kb / "encoder")
@@ -268,7 +260,7 @@ def test_build_does_not_replace_a_folder_unless_told(
     assert not (own_kb / "index.hnsw").exists()
 
 
-def test_build_twice_gives_the_same_bytes(
+def test_build_kb_twice_writes_the_same_bytes(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), threads=1)
@@ -278,7 +270,7 @@ def test_build_twice_gives_the_same_bytes(
             assert path.read_bytes() == again.read_bytes(), path.name
 
 
-def test_both_backends_answer_alike(
+def test_link_is_equal_for_both_backends(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), backend="exact")
@@ -289,7 +281,7 @@ def test_both_backends_answer_alike(
     ]
 
 
-def test_build_stopped_goes_on_with_the_shards_that_are_there(
+def test_build_kb_resumes_with_complete_shards(
     concepts_file: Path,
     tiny_encoder: Path,
     sample_kb: Path,
@@ -316,7 +308,7 @@ def test_build_stopped_goes_on_with_the_shards_that_are_there(
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
 
 
-def test_build_of_names_that_the_encoder_cannot_read_is_an_error(
+def test_build_kb_without_readable_names_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     concepts = tmp_path / "concepts.jsonl"
@@ -326,6 +318,8 @@ def test_build_of_names_that_the_encoder_cannot_read_is_an_error(
     assert not (tmp_path / "kb").exists()
 
 
-def test_build_without_concepts_is_an_error(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_build_kb_without_concepts_is_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
     with pytest.raises(SapbertError, match="found none"):
         build_kb(tmp_path / "no.jsonl", tmp_path / "kb", str(tiny_encoder))

@@ -66,7 +66,7 @@ def all_cosines(index: NgramIndex, text: str, rows: int) -> np.ndarray:
         ("x" * 2000, "x" * 1000),
     ],
 )
-def test_fold_name(text: str, folded: str) -> None:
+def test_fold_name_by_hand(text: str, folded: str) -> None:
     assert fold_name(text) == folded
     assert fold_name(folded) == folded
 
@@ -77,12 +77,12 @@ def test_extract_ngrams_pads_each_word() -> None:
     assert owners.tolist() == [0, 0, 0, 2, 2]
 
 
-def test_extract_ngrams_of_nothing() -> None:
+def test_extract_ngrams_of_an_empty_text_is_empty() -> None:
     for texts in ([], [""], ["", " "]):
         assert [len(array) for array in extract_ngrams(texts)] == [0, 0]
 
 
-def test_search_has_the_cosine_that_one_computes_by_hand(make_index: Make) -> None:
+def test_search_has_the_cosine_by_hand(make_index: Make) -> None:
     # 3-grams: " ab", "ab " of both names; " c " of the second alone
     index = make_index(["ab", "ab c"])
     rare = np.log(3 / 2) + 1  # of two names one has it; what both have weighs 1
@@ -91,7 +91,7 @@ def test_search_has_the_cosine_that_one_computes_by_hand(make_index: Make) -> No
     assert scores[0] == pytest.approx([1, np.sqrt(2 / (2 + rare**2))], abs=1e-6)
 
 
-def test_search_gives_what_scikit_learn_gives(make_index: Make) -> None:
+def test_search_equals_scikit_learn(make_index: Make) -> None:
     text = pytest.importorskip("sklearn.feature_extraction.text")
     vectorizer = text.TfidfVectorizer(
         analyzer="char_wb", ngram_range=(3, 3), strip_accents="unicode"
@@ -126,7 +126,7 @@ def test_search_orders_equal_names_by_row(make_index: Make) -> None:
     assert len(set(scores[0].tolist())) == 1
 
 
-def test_search_ignores_3_grams_that_no_name_has(make_index: Make) -> None:
+def test_search_ignores_unknown_3_grams(make_index: Make) -> None:
     index = make_index(["fever", "pain"])
     rows, scores = index.search(["fever qqqq", "qqqq", "", "..."], 2)
     assert rows.tolist() == [[0, -1], [-1, -1], [-1, -1], [-1, -1]]
@@ -134,7 +134,7 @@ def test_search_ignores_3_grams_that_no_name_has(make_index: Make) -> None:
     assert not scores[1:].any()
 
 
-def test_search_keeps_to_the_rows_that_are_allowed(make_index: Make) -> None:
+def test_search_returns_allowed_rows_only(make_index: Make) -> None:
     index = make_index(NAMES)
     allowed = np.zeros(len(NAMES), dtype=bool)
     allowed[[0, 6, 8]] = True
@@ -145,18 +145,18 @@ def test_search_keeps_to_the_rows_that_are_allowed(make_index: Make) -> None:
 
 
 @pytest.mark.parametrize("mask", [np.ones(2, dtype=bool), np.ones(3, dtype=int)])
-def test_search_refuses_another_mask(make_index: Make, mask: np.ndarray) -> None:
+def test_search_invalid_mask_is_an_error(make_index: Make, mask: np.ndarray) -> None:
     with pytest.raises(SapbertError, match="E592.*3 rows"):
         make_index(["a", "b", "c"]).search(["a"], 1, allowed=mask)
 
 
-def test_search_without_names_or_mentions(make_index: Make) -> None:
+def test_search_without_names_or_mentions_is_empty(make_index: Make) -> None:
     assert [part.shape for part in make_index([]).search(["fever"], 5)] == [(1, 0)] * 2
     assert [part.shape for part in make_index(["", "-"]).search([], 1)] == [(0, 1)] * 2
     assert make_index(["", " "]).search(["a"], 9)[0].tolist() == [[-1, -1]]
 
 
-def test_similarity_takes_rows_in_any_order(make_index: Make) -> None:
+def test_similarity_accepts_rows_in_any_order(make_index: Make) -> None:
     index = make_index(NAMES)
     every = all_cosines(index, "heart of brca1", len(NAMES))
     wanted = np.array([5, 1, 1, 8, 4])
@@ -172,7 +172,7 @@ def test_similarity_takes_rows_in_any_order(make_index: Make) -> None:
     k=st.integers(1, 25),
     seed=st.integers(0, 9),
 )
-def test_search_is_a_sort_of_all_that_is_allowed(
+def test_search_equals_sorting_all_allowed_rows(
     tmp_path_factory: pytest.TempPathFactory,
     names: list[str],
     mention: str,
@@ -204,12 +204,12 @@ def test_load_ngrams_maps_the_files(make_index: Make) -> None:
         assert not array.flags.writeable
 
 
-def test_load_ngrams_says_that_there_are_none(tmp_path: Path) -> None:
+def test_load_ngrams_missing_files_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E590.*--ngrams"):
         load_ngrams(tmp_path / "ngrams", rows=1)
 
 
-def test_load_ngrams_refuses_those_of_other_rows(
+def test_load_ngrams_of_other_rows_is_an_error(
     make_index: Make, tmp_path: Path
 ) -> None:
     make_index(NAMES)
@@ -234,7 +234,7 @@ def test_load_ngrams_refuses_those_of_other_rows(
         lambda path: np.save(path, np.array([{}]), allow_pickle=True),
     ],
 )
-def test_load_ngrams_names_a_damaged_file(
+def test_load_ngrams_damaged_file_is_an_error(
     make_index: Make, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     make_index(NAMES)
@@ -245,7 +245,7 @@ def test_load_ngrams_names_a_damaged_file(
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_load_ngrams_survives_a_garbled_header(
+def test_load_ngrams_any_header_is_read_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("ngrams")

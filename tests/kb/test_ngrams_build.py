@@ -48,13 +48,13 @@ def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
 
 
 @pytest.mark.parametrize("names", [[], [""], ["", "   "]])
-def test_build_ngrams_of_nothing(tmp_path: Path, names: list[str]) -> None:
+def test_build_ngrams_without_names_is_empty(tmp_path: Path, names: list[str]) -> None:
     counts = build_ngrams(names, tmp_path)
     assert counts == {"names": len(names), "distinct": 0, "ngrams": 0}
     assert load_ngrams(tmp_path, rows=len(names)).scales.tolist() == [0] * len(names)
 
 
-def test_build_ngrams_holds_a_block_and_not_all_names(
+def test_build_ngrams_needs_memory_for_one_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 10)
@@ -70,7 +70,7 @@ def test_build_ngrams_holds_a_block_and_not_all_names(
     assert sizes == [10, 10, 5]
 
 
-def test_iter_names_gives_one_alias_of_each_row(
+def test_iter_names_returns_one_alias_of_each_row(
     sample_kb: Path, few_concepts: list[Concept], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = load_kb(sample_kb)

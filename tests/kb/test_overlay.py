@@ -150,7 +150,7 @@ def test_add_concepts_name_without_tokens_is_an_error(own_kb: Path) -> None:
 def test_add_concepts_of_an_outdated_kb_is_an_error(own_kb: Path) -> None:
     one, other = load_kb(own_kb), load_kb(own_kb)
     add_concepts(one, [NEW])
-    with pytest.raises(SapbertError, match="somebody has changed it"):
+    with pytest.raises(SapbertError, match="another process has changed it"):
         add_concepts(other, [Concept("L2", ["other"])])
     assert "L0000001" in load_kb(own_kb)
 

@@ -57,7 +57,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         assert found[0]["cui"] == "L1"
 
 
-def test_package_kb_installed_is_found_by_its_name(
+def test_find_kb_finds_an_installed_package_by_name(
     wheel: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]

@@ -101,11 +101,11 @@ def check_all(kb: KnowledgeBase) -> None:
         assert kb.related(cui, k=3) == found[:3]
 
 
-def test_related_is_what_a_comparison_of_all_names_gives(kb: KnowledgeBase) -> None:
+def test_related_equals_comparing_all_names(kb: KnowledgeBase) -> None:
     check_all(kb)
 
 
-def test_related_knows_what_was_added_and_removed(changed: KnowledgeBase) -> None:
+def test_related_has_added_and_no_removed_concepts(changed: KnowledgeBase) -> None:
     check_all(changed)
     kinds = {one.cui: one.relation for one in changed.related("L1", k=1000)}
     assert {kinds["T3"], kinds["L2"], kinds["B31"]} == {"parent", "child", "sibling"}
@@ -113,7 +113,7 @@ def test_related_knows_what_was_added_and_removed(changed: KnowledgeBase) -> Non
     assert {"T4", "B45"}.isdisjoint(kinds)
 
 
-def test_related_concepts_that_share_a_name_come_first(kb: KnowledgeBase) -> None:
+def test_related_concepts_with_an_equal_name_come_first(kb: KnowledgeBase) -> None:
     names: dict[str, list[str]] = {"B03": ["S1"], "S1": ["B03"]}
     for cui, others in names.items():
         first = kb.related(cui, k=1)
@@ -125,7 +125,7 @@ def test_related_concepts_that_share_a_name_come_first(kb: KnowledgeBase) -> Non
     assert kinds["S2"] == "sibling"
 
 
-def test_related_takes_retired_ids_and_encodes_nothing(
+def test_related_accepts_retired_ids_and_encodes_nothing(
     kb: KnowledgeBase, encoded: list[int]
 ) -> None:
     with pytest.warns(UserWarning, match="W001.*OLD.*S1"):
@@ -133,11 +133,11 @@ def test_related_takes_retired_ids_and_encodes_nothing(
     assert encoded == []
 
 
-def test_related_to_what_the_encoder_cannot_read_is_nothing(kb: KnowledgeBase) -> None:
+def test_related_to_an_unreadable_concept_is_empty(kb: KnowledgeBase) -> None:
     assert kb.related("U") == []
 
 
-def test_related_needs_a_concept_and_a_possible_number(kb: KnowledgeBase) -> None:
+def test_related_invalid_concept_or_k_is_an_error(kb: KnowledgeBase) -> None:
     with pytest.raises(SapbertError, match="E336.*'gone'"):
         kb.related("gone")
     for k in (0, 1001, True):

@@ -21,13 +21,11 @@ def store(few_concepts: list[Concept], tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def test_store_gives_every_concept_back_whole(
-    store: Store, few_concepts: list[Concept]
-) -> None:
+def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) -> None:
     assert list(store.concepts()) == few_concepts
 
 
-def test_store_finds_a_concept_by_its_id_and_by_a_retired_one(
+def test_store_concept_by_id_and_retired_id(
     store: Store, few_concepts: list[Concept]
 ) -> None:
     assert store.concept("C0000001") == few_concepts[0]
@@ -49,7 +47,7 @@ def test_store_finds_entries_keys_types_and_spellings(store: Store) -> None:
     }
 
 
-def test_store_crosses_codes_and_hierarchy_both_ways(store: Store) -> None:
+def test_store_finds_codes_and_hierarchy_in_both_directions(store: Store) -> None:
     assert store.codes(["C0000001", "C0000002"]) == {"C0000001": {"ICD10CM": ["I21"]}}
     assert store.cuis_of_code("ICD10CM", "I21") == ["C0000001"]
     assert store.cuis_of_code("ICD10", "I21") == []
@@ -57,11 +55,11 @@ def test_store_crosses_codes_and_hierarchy_both_ways(store: Store) -> None:
     assert store.children("C0000003") == ["C0000001"]
 
 
-def test_store_answers_more_values_than_one_statement_takes(store: Store) -> None:
+def test_store_handles_more_values_than_one_statement(store: Store) -> None:
     assert len(store.entries(range(5000))) == 24
 
 
-def test_store_answers_from_several_threads(store: Store) -> None:
+def test_store_works_in_several_threads(store: Store) -> None:
     found: list[object] = []
 
     def ask() -> None:
@@ -76,7 +74,7 @@ def test_store_answers_from_several_threads(store: Store) -> None:
     assert None not in found
 
 
-def test_store_refuses_a_concept_that_comes_twice(
+def test_build_store_repeated_concept_is_an_error(
     few_concepts: list[Concept], tmp_path: Path
 ) -> None:
     with create_store(tmp_path / FILE) as writer:
@@ -85,7 +83,7 @@ def test_store_refuses_a_concept_that_comes_twice(
             writer.add(few_concepts[0], [0, 1, 2, 3])
 
 
-def test_store_that_the_system_refuses_is_a_named_error(tmp_path: Path) -> None:
+def test_store_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with (
         pytest.raises(SapbertError, match=r"E004.*missing"),
         create_store(tmp_path / "missing" / FILE),
@@ -93,6 +91,6 @@ def test_store_that_the_system_refuses_is_a_named_error(tmp_path: Path) -> None:
         pass
 
 
-def test_store_cannot_be_written_to(store: Store) -> None:
+def test_store_is_read_only(store: Store) -> None:
     with pytest.raises(Exception, match="readonly"):
         store.query("DELETE FROM concepts")

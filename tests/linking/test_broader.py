@@ -55,13 +55,13 @@ BROADER: Any = {"broader": True, "threshold": 1}
         ({}, []),
     ],
 )
-def test_the_parent_with_the_most_weight_comes_first(
+def test_rank_parents_orders_by_weight(
     scores: dict[str, float], ranked: list[str]
 ) -> None:
     assert rank_parents(scores, ABOVE) == ranked
 
 
-def test_equal_weights_go_to_the_nearer_child_then_the_nearer_candidate() -> None:
+def test_rank_parents_equal_weights_go_to_the_nearer_child() -> None:
     # a alone weighs what b and c weigh together: 1 = 2 · exp(−0.0693147 / 0.1).
     behind = 0.9 - 0.0693147180559945
     assert 2 * exp((behind - 0.9) / 0.1) == pytest.approx(1)
@@ -91,7 +91,7 @@ def only(*cuis: str, **fields: Any) -> dict[str, Any]:
     return {**BROADER, "filter": {"allow": [*cuis], **fields}}
 
 
-def test_a_mention_under_the_threshold_has_a_parent_of_its_candidates(
+def test_broader_links_a_mention_below_the_threshold_to_a_parent(
     kb: KnowledgeBase,
 ) -> None:
     settings = only("F", "F1", "F2", "H")
@@ -104,7 +104,7 @@ def test_a_mention_under_the_threshold_has_a_parent_of_its_candidates(
     assert kb[linked.cui].name == "fever"
 
 
-def test_nothing_changes_for_mentions_that_have_a_concept_or_nothing_above(
+def test_broader_changes_no_other_mention(
     kb: KnowledgeBase,
 ) -> None:
     mentions = ["acute fever", "...", "feverish", ""]
@@ -125,7 +125,7 @@ def test_nothing_changes_for_mentions_that_have_a_concept_or_nothing_above(
     assert kb.link(["fever"], **only("F1", "T"))[0].note == "filtered"
 
 
-def test_what_may_not_be_found_is_no_broader_concept_either(kb: KnowledgeBase) -> None:
+def test_broader_respects_the_filter(kb: KnowledgeBase) -> None:
     def broader(**filter: Any) -> Any:
         return kb.link(["feverish"], k=8, **BROADER, filter=filter)[0].cui
 
@@ -144,14 +144,12 @@ def test_what_may_not_be_found_is_no_broader_concept_either(kb: KnowledgeBase) -
     assert kb.link(["feverish"], **BROADER, **labels)[0].note == "below_threshold"
 
 
-def test_retired_parents_are_those_that_replaced_them(kb: KnowledgeBase) -> None:
+def test_broader_maps_retired_parents(kb: KnowledgeBase) -> None:
     assert kb.link(["feverish"], **only("O", "T"))[0].cui == "T"
     assert kb.link(["feverish"], **only("O", "OLD"))[0].cui == "T"
 
 
-def test_what_was_added_is_above_and_what_was_removed_is_not(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_broader_uses_the_overlay(folder: Path, tmp_path: Path) -> None:
     import shutil
 
     kb = load_kb(shutil.copytree(folder, tmp_path / "kb"))
@@ -183,7 +181,7 @@ def nlp(folder: Path) -> Language:
     return nlp
 
 
-def test_the_linker_writes_the_broader_concept_and_keeps_the_candidates(
+def test_broader_linker_keeps_the_candidates(
     nlp: Language,
 ) -> None:
     one, other = nlp(make_doc(nlp)).ents
@@ -194,7 +192,7 @@ def test_the_linker_writes_the_broader_concept_and_keeps_the_candidates(
     assert other._.kb_ents[0] == ("H", 1.0)
 
 
-def test_a_call_can_turn_it_on_and_off(nlp: Language) -> None:
+def test_broader_can_be_set_for_one_call(nlp: Language) -> None:
     off = {"sapbert_linker": {"broader": False}}
     assert nlp(make_doc(nlp), component_cfg=off).ents[0].kb_id_ == "NIL"
     linker = nlp.get_pipe("sapbert_linker")
@@ -208,7 +206,7 @@ def test_a_call_can_turn_it_on_and_off(nlp: Language) -> None:
         linker.options = replace(linker.options, broader=True)
 
 
-def test_a_span_group_has_it_in_its_lists(folder: Path) -> None:
+def test_broader_concept_is_in_the_span_group(folder: Path) -> None:
     nlp = spacy.blank("en")
     config = {"kb": str(folder), "threshold": 1.0, "broader": True, "spans_key": "sc"}
     deny: Any = {"deny": ["T"]}
@@ -220,9 +218,7 @@ def test_a_span_group_has_it_in_its_lists(folder: Path) -> None:
     assert attrs["cui"] == ["H", "F"]
 
 
-def test_jsonl_has_the_note_and_gives_the_concept_back(
-    nlp: Language, tmp_path: Path
-) -> None:
+def test_broader_note_round_trips_in_jsonl(nlp: Language, tmp_path: Path) -> None:
     file = io.BytesIO()
     load_writer("jsonl")([("d", nlp(make_doc(nlp)))], file)
     entity = json.loads(file.getvalue())["entities"][0]
@@ -236,7 +232,7 @@ def test_jsonl_has_the_note_and_gives_the_concept_back(
 
 
 @pytest.mark.parametrize("value", ["yes", 1, None])
-def test_another_value_is_an_error(kb: KnowledgeBase, value: Any) -> None:
+def test_broader_other_value_is_an_error(kb: KnowledgeBase, value: Any) -> None:
     with pytest.raises(SapbertError, match="E335.*`broader`"):
         kb.link(["fever"], broader=value)
 

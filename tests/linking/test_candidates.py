@@ -29,7 +29,7 @@ def test_order_entries_puts_preferred_names_first_then_smaller_ids() -> None:
     assert [hit.entry.cui for hit in ranked] == ["C9", "C2", "C3", "C4"]
 
 
-def test_rank_concepts_takes_each_concept_once_by_its_best_alias() -> None:
+def test_rank_concepts_has_each_concept_once_by_its_best_alias() -> None:
     ranked = rank_concepts(order_entries([0, 1, 2], [0.8, 0.7, 0.9], ENTRIES))
     assert [(hit.entry.cui, hit.entry.alias, hit.score) for hit in ranked] == [
         ("C2", "Mitral insufficiency", 0.9),
@@ -50,7 +50,7 @@ def test_order_entries_of_a_row_without_aliases_is_empty() -> None:
     assert list(order_entries([9], [1.0], ENTRIES)) == []
 
 
-def test_order_entries_can_order_by_something_else_than_the_score() -> None:
+def test_order_entries_accepts_other_orders() -> None:
     ranked = order_entries([0, 2], [0.8, 0.9], ENTRIES, orders=[0.5, 0.25])
     assert [(hit.entry.alias, hit.score) for hit in ranked] == [
         ("MI", 0.8),
@@ -84,7 +84,7 @@ LAST_DIGIT: Evidence = [("digit", lambda entry: -int(entry.cui[-1]))]
         ),
     ],
 )
-def test_break_ties_orders_by_evidence_and_says_which(
+def test_break_ties_orders_by_evidence_and_returns_it(
     evidence: Evidence, expected: list
 ) -> None:
     hits = [
@@ -110,5 +110,5 @@ def test_break_ties_orders_by_evidence_and_says_which(
         ("-a-", True),
     ],
 )
-def test_has_text(text: str, expected: bool) -> None:
+def test_has_text_by_hand(text: str, expected: bool) -> None:
     assert has_text(text) == expected

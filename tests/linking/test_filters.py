@@ -100,7 +100,7 @@ FILTERS = [
 
 @pytest.mark.parametrize("wanted", FILTERS)
 @pytest.mark.parametrize("exact_rows", [0, 10**6], ids=["index", "rows"])
-def test_filtered_search_is_a_search_of_what_is_left(
+def test_filter_search_equals_a_search_of_the_remaining_rows(
     kb: KnowledgeBase, wanted: Filter, exact_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "EXACT_ROWS", exact_rows)
@@ -126,7 +126,7 @@ def test_filtered_search_is_a_search_of_what_is_left(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_any_filter_finds_only_what_it_allows(
+def test_filter_of_any_kind_returns_allowed_concepts_only(
     kb: KnowledgeBase, types: set, sources: set, deny: set, text: str
 ) -> None:
     data = {"types": [*types], "sources": [*sources], "deny": [*deny]}
@@ -146,13 +146,13 @@ def test_any_filter_finds_only_what_it_allows(
         assert {candidate["cui"] for candidate in found} == left
 
 
-def test_a_filter_that_leaves_little_finds_it_all(kb: KnowledgeBase) -> None:
+def test_filter_with_few_concepts_finds_all_of_them(kb: KnowledgeBase) -> None:
     found = kb.link(["fever"], k=10, filter={"allow": ["C0000059"]})[0]
     assert [candidate["cui"] for candidate in found.candidates] == ["C0000059"]
     assert found.note is None
 
 
-def test_filtered_is_the_reason_where_the_concept_is_filtered_out(
+def test_filter_that_removes_the_concept_sets_the_note(
     kb: KnowledgeBase,
 ) -> None:
     wanted = {"types": ["T184"], "languages": ["FIN"]}
@@ -164,7 +164,7 @@ def test_filtered_is_the_reason_where_the_concept_is_filtered_out(
     assert nothing == ([], "filtered", None)
 
 
-def test_labels_choose_the_types_that_an_entity_finds(kb: KnowledgeBase) -> None:
+def test_label_types_filter_candidates_by_label(kb: KnowledgeBase) -> None:
     types = {"DISEASE": ["T047"], "DRUG": ["CHEM"]}
     labels = ["DISEASE", "DRUG", "OTHER"]
     linked = kb.link(["fever"] * 3, labels=labels, label_types=types, k=60)
@@ -177,7 +177,7 @@ def test_labels_choose_the_types_that_an_entity_finds(kb: KnowledgeBase) -> None
     assert both == [([], "filtered", None)]
 
 
-def test_labels_as_evidence_order_ties_only(kb: KnowledgeBase) -> None:
+def test_label_types_as_evidence_order_ties_only(kb: KnowledgeBase) -> None:
     free = kb.link(["fever"], k=3)[0].candidates
     assert (free[0]["types"], free[0]["tie"]) == (["T184"], "id")
     found = kb.link(
@@ -193,14 +193,14 @@ def test_labels_as_evidence_order_ties_only(kb: KnowledgeBase) -> None:
     assert {t for c in found for t in c["types"]} == {*TYPES}
 
 
-def test_groups_are_those_of_umls() -> None:
+def test_semantic_groups_equal_those_of_umls() -> None:
     types = [kind for kinds in GROUPS.values() for kind in kinds.split(" ")]
     assert len(types) == len({*types})
     assert len(GROUPS) == 15
     assert expand_types(["GEOG", "X"]) == {"GEOG", "T083", "X"}
 
 
-def test_types_of_other_vocabularies_may_have_blanks_or_names_of_groups(
+def test_filter_types_may_have_blanks_or_names_of_groups(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     concepts = [
@@ -216,7 +216,7 @@ def test_types_of_other_vocabularies_may_have_blanks_or_names_of_groups(
         assert [candidate["cui"] for candidate in found] == [cui]
 
 
-def test_untyped_allows_concepts_of_which_nobody_said_a_type(sample_kb: Path) -> None:
+def test_filter_untyped_allows_concepts_without_types(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
 
     def found(*types: str, **settings: Any) -> set:
@@ -245,7 +245,7 @@ def test_untyped_allows_concepts_of_which_nobody_said_a_type(sample_kb: Path) ->
         (Filter(types="T047"), "E331"),  # type: ignore[arg-type]
     ],
 )
-def test_make_filter_names_what_is_wrong(data: Any, message: str) -> None:
+def test_make_filter_invalid_value_is_an_error(data: Any, message: str) -> None:
     with pytest.raises(SapbertError, match=message):
         make_filter(data)
 
@@ -253,20 +253,23 @@ def test_make_filter_names_what_is_wrong(data: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"types": ["T48"]}, r"no 'T48'; near are: T184"),
+        ({"types": ["T48"]}, r"no 'T48'; similar values are: T184"),
         ({"types": ["GEOG"]}, r"no 'GEOG'"),
-        ({"sources": ["SNOMED"]}, r"near are: SNOMEDCT_US\. Correct `filter.sources`"),
-        ({"languages": ["en"]}, r"near are: ENG"),
+        (
+            {"sources": ["SNOMED"]},
+            r"similar values are: SNOMEDCT_US\. Correct `filter.sources`",
+        ),
+        ({"languages": ["en"]}, r"similar values are: ENG"),
     ],
 )
-def test_a_filter_of_what_is_not_there_is_an_error_with_suggestions(
+def test_filter_unknown_value_is_an_error_with_suggestions(
     kb: KnowledgeBase, data: dict, message: str
 ) -> None:
     with pytest.raises(SapbertError, match=message):
         kb.link(["fever"], filter=data)
 
 
-def test_make_filter_makes_equal_filters_equal() -> None:
+def test_make_filter_returns_equal_filters_for_equal_values() -> None:
     one = make_filter({"types": ["T2", "T1", "T2"]})
     assert one == make_filter({"types": ("T1", "T2")}) == make_filter(one)
     by_hand: Any = Filter(types=["T2", "T1"])  # type: ignore[arg-type]

@@ -43,14 +43,14 @@ def fuse(cosines: np.ndarray, similarities: np.ndarray, **options: Any) -> np.nd
     return np.lexsort((-cosines, -np.round(fused, 12)))
 
 
-def test_fuse_scores_weighted_is_the_mean_that_one_computes_by_hand() -> None:
+def test_fuse_scores_weighted_by_hand() -> None:
     fused = fuse_scores(floats(0.9, 0.5), floats(0.1, 0.9), weight=0.25)
     assert fused == pytest.approx([0.7, 0.6], abs=1e-6)
     assert fuse(floats(0.9, 0.5), floats(0.1, 0.9), weight=0.25).tolist() == [0, 1]
     assert fuse(floats(0.9, 0.5), floats(0.1, 0.9), weight=0.5).tolist() == [1, 0]
 
 
-def test_fuse_scores_rrf_is_the_sum_that_one_computes_by_hand() -> None:
+def test_fuse_scores_rrf_by_hand() -> None:
     cosines, similarities = floats(0.9, 0.8, 0.7), floats(0, 0.2, 0.6)
     fused = fuse_scores(cosines, similarities, fusion="rrf")
     assert fused == pytest.approx([1 / 61, 1 / 62 + 1 / 62, 1 / 63 + 1 / 61])
@@ -58,7 +58,7 @@ def test_fuse_scores_rrf_is_the_sum_that_one_computes_by_hand() -> None:
     assert fuse_scores(cosines, similarities, fusion="rrf", rank_offset=0)[0] == 1
 
 
-def test_fuse_leaves_no_tie_to_chance() -> None:
+def test_fuse_is_deterministic_for_ties() -> None:
     cosines, similarities = floats(0.5, 0.6, 0.5), floats(0.6, 0.5, 0.6)
     assert fuse(cosines, similarities, weight=0.5).tolist() == [1, 0, 2]
     assert fuse(cosines[:0], similarities[:0], fusion="rrf").tolist() == []
@@ -86,7 +86,7 @@ def test_fuse_does_not_depend_on_the_order_of_rows(
 
 @given(pairs=PAIRS, weight=st.floats(0, 1))
 @pytest.mark.parametrize("fusion", FUSIONS)
-def test_fuse_puts_a_row_that_is_better_in_both_before_the_other(
+def test_fuse_ranks_a_row_that_is_better_in_both_first(
     fusion: str, pairs: list[tuple], weight: float
 ) -> None:
     better = floats(0.75), floats(0.5)
@@ -106,7 +106,7 @@ def test_fuse_puts_a_row_that_is_better_in_both_before_the_other(
         ("weighted", float("nan"), "E313"),
     ],
 )
-def test_fuse_scores_refuses_other_settings(
+def test_fuse_scores_invalid_setting_is_an_error(
     fusion: str, weight: float, code: str
 ) -> None:
     with pytest.raises(SapbertError, match=code):
@@ -114,7 +114,7 @@ def test_fuse_scores_refuses_other_settings(
 
 
 @pytest.mark.parametrize("k", [1, 3, 100])
-def test_unite_searches_gives_both_scores_of_what_either_found(
+def test_unite_searches_has_both_scores_of_every_row(
     kb: KnowledgeBase, ngrams: NgramIndex, k: int
 ) -> None:
     total = kb.manifest.counts.rows
@@ -131,7 +131,7 @@ def test_unite_searches_gives_both_scores_of_what_either_found(
         assert similarities.tolist() == of_text.tolist()
 
 
-def test_unite_searches_keeps_to_the_rows_that_are_allowed(
+def test_unite_searches_returns_allowed_rows_only(
     kb: KnowledgeBase, ngrams: NgramIndex
 ) -> None:
     allowed = np.zeros(kb.manifest.counts.rows, dtype=bool)
@@ -145,13 +145,15 @@ def test_unite_searches_keeps_to_the_rows_that_are_allowed(
     assert all(allowed[each.rows].all() for each in found)
 
 
-def test_unite_searches_without_mentions(kb: KnowledgeBase, ngrams: NgramIndex) -> None:
+def test_unite_searches_without_mentions_is_empty(
+    kb: KnowledgeBase, ngrams: NgramIndex
+) -> None:
     vectors = kb.embed(MENTIONS).vectors[:0]
     near = kb.search(vectors, 3)
     assert unite_searches([], vectors, near, kb.index, ngrams, k=3) == []
 
 
-def test_unite_searches_gives_the_same_for_any_batch(
+def test_unite_searches_does_not_depend_on_the_batch(
     kb: KnowledgeBase, ngrams: NgramIndex
 ) -> None:
     vectors = kb.embed(MENTIONS).vectors

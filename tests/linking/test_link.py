@@ -48,7 +48,7 @@ def order(kb: KnowledgeBase, **settings: Any) -> list[Any]:
     return [(candidate["cui"], candidate["tie"]) for candidate in found]
 
 
-def test_ties_are_settled_by_the_evidence_in_its_order(kb: KnowledgeBase) -> None:
+def test_tie_evidence_orders_ties_in_its_order(kb: KnowledgeBase) -> None:
     assert order(kb, tie_evidence=[]) == [
         ("C1", "id"),
         ("C2", "id"),
@@ -75,7 +75,7 @@ def test_ties_are_settled_by_the_evidence_in_its_order(kb: KnowledgeBase) -> Non
     ]
 
 
-def test_coherence_prefers_what_is_close_to_the_rest_of_the_document(
+def test_coherence_prefers_concepts_close_to_the_document(
     kb: KnowledgeBase,
 ) -> None:
     mentions = ["cold", "asthma", "cold", "snow", "cold"]
@@ -98,7 +98,7 @@ def test_coherence_prefers_what_is_close_to_the_rest_of_the_document(
     assert [one.candidates[0]["cui"] for one in alone] == ["C6", "C4", "C6", "C5", "C6"]
 
 
-def test_ambiguous_mentions_have_no_concept_if_asked(kb: KnowledgeBase) -> None:
+def test_ambiguous_nil_leaves_tied_mentions_without_concept(kb: KnowledgeBase) -> None:
     settings: Any = {"tie_evidence": [], "ambiguous": "nil"}
     linked = kb.link(["cold", "asthma"], **settings)
     assert [one.note for one in linked] == ["ambiguous", None]
@@ -107,9 +107,7 @@ def test_ambiguous_mentions_have_no_concept_if_asked(kb: KnowledgeBase) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["weighted", "rrf"])
-def test_fusion_finds_a_misspelled_name_that_the_vectors_miss(
-    kb: KnowledgeBase, fusion: str
-) -> None:
+def test_fusion_finds_a_misspelled_name(kb: KnowledgeBase, fusion: str) -> None:
     settings: Any = {"fusion": fusion, "ngram_weight": 0.9, "k": 3}
     found = kb.link(["astma"], **settings)[0].candidates
     assert "C4" in [candidate["cui"] for candidate in found]
@@ -123,7 +121,7 @@ def test_fusion_finds_a_misspelled_name_that_the_vectors_miss(
     assert {t for candidate in left for t in candidate["types"]} == {"T070"}
 
 
-def test_fusion_sees_local_concepts(folder: Path, tmp_path: Path) -> None:
+def test_fusion_finds_concepts_of_the_overlay(folder: Path, tmp_path: Path) -> None:
     import shutil
 
     kb = load_kb(shutil.copytree(folder, tmp_path / "kb"))
@@ -133,7 +131,7 @@ def test_fusion_sees_local_concepts(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["weighted", "rrf"])
-def test_filtered_is_no_reason_where_the_filter_takes_nothing_away(
+def test_link_note_is_not_filtered_if_the_filter_removes_nothing(
     kb: KnowledgeBase, fusion: str
 ) -> None:
     # By characters "asthma" is first, though others have a higher cosine.
@@ -154,7 +152,7 @@ def test_filtered_is_no_reason_where_the_filter_takes_nothing_away(
     pytest.fail("no mention whose best concept has not the highest cosine")
 
 
-def test_equal_fused_scores_are_a_tie_only_with_equal_cosines() -> None:
+def test_fusion_ties_need_equal_cosines() -> None:
     entries = {
         row: [Entry(row, cui, cui, cui, preferred)]
         for row, cui, preferred in ((0, "A", True), (1, "B", False), (2, "C", False))
@@ -170,12 +168,12 @@ def test_equal_fused_scores_are_a_tie_only_with_equal_cosines() -> None:
     ]
 
 
-def test_fusion_without_ngrams_is_an_error_that_says_how(sample_kb: Path) -> None:
+def test_fusion_without_ngrams_is_an_error(sample_kb: Path) -> None:
     with pytest.raises(SapbertError, match=r"E340.*--ngrams"):
         load_kb(sample_kb).link(["fever"], fusion="rrf")
 
 
-def test_a_retired_id_is_mapped_with_a_notice(kb: KnowledgeBase) -> None:
+def test_filter_retired_id_is_mapped_with_a_warning(kb: KnowledgeBase) -> None:
     with pytest.warns(UserWarning, match="C0 was retired; the concept is now C9"):
         assert kb["C0"].name == "Lung disease"
     with warnings.catch_warnings():
@@ -188,7 +186,7 @@ def test_a_retired_id_is_mapped_with_a_notice(kb: KnowledgeBase) -> None:
         kb["C7"]
 
 
-def test_codes_cross_to_concepts_and_back(sample_kb: Path) -> None:
+def test_codes_map_to_concepts_and_back(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     assert kb.codes("C0000001", "ICD10CM") == ["I21"]
     assert kb.codes("C0000001", "MSH") == []
@@ -218,7 +216,7 @@ def test_codes_cross_to_concepts_and_back(sample_kb: Path) -> None:
         ({"label_types": {"X": "T047"}}, r"`label_types.X` to be a list"),
     ],
 )
-def test_settings_that_are_not_possible_are_named(settings: dict, message: str) -> None:
+def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None:
     with pytest.raises(SapbertError, match=message):
         change_options(LinkOptions(), settings)
 
@@ -229,7 +227,7 @@ def make_doc(nlp: Any, *words: str, label: str = "X") -> Doc:
     return doc
 
 
-def test_settings_of_a_call_hold_for_that_call(folder: Path) -> None:
+def test_link_settings_apply_to_one_call(folder: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
     own = {"sapbert_linker": {"k": 1, "filter": {"types": ["T070"]}}}
@@ -242,9 +240,7 @@ def test_settings_of_a_call_hold_for_that_call(folder: Path) -> None:
         nlp(make_doc(nlp, "cold"), component_cfg={"sapbert_linker": {"kk": 1}})
 
 
-def test_settings_of_the_config_reach_the_search_and_a_saved_pipeline(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_linker_config_applies_and_is_saved(folder: Path, tmp_path: Path) -> None:
     config = {
         "kb": str(folder),
         "filter": {"deny": ["C6"]},
@@ -266,12 +262,12 @@ def test_settings_of_the_config_reach_the_search_and_a_saved_pipeline(
         assert nil.ents[0]._.kb_ents == []
 
 
-def test_a_filter_of_another_name_is_an_error_of_the_config() -> None:
+def test_linker_config_unknown_filter_is_an_error() -> None:
     with pytest.raises(SapbertError, match=r"E330.*'tuis'"):
         spacy.blank("en").add_pipe("sapbert_linker", config={"filter": {"tuis": []}})
 
 
-def test_the_long_form_is_looked_up_in_place_of_the_short_one(folder: Path) -> None:
+def test_linker_links_the_long_form_of_a_short_one(folder: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
     text = "Chronic lung disease (CLD) is bad. CLD is no cold."

@@ -138,7 +138,7 @@ FILTERS: list[dict[str, list[str]]] = [
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=str)
 @pytest.mark.parametrize("limits", [(20_000, 4096), (0, 4096), (0, 8), (20_000, 8)])
-def test_search_of_both_layers_finds_what_is_left(
+def test_search_with_an_overlay_equals_plain_search(
     kb: KnowledgeBase,
     wanted: dict[str, list[str]],
     limits: Any,
@@ -157,7 +157,7 @@ def test_search_of_both_layers_finds_what_is_left(
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_search_is_the_same_on_both_sides_of_exact_rows(
+def test_search_does_not_depend_on_exact_rows(
     kb: KnowledgeBase, more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = {"languages": ["FIN", "ENG"]}
@@ -167,7 +167,7 @@ def test_search_is_the_same_on_both_sides_of_exact_rows(
     check(kb, "acute pain", wanted, 1000)
 
 
-def test_search_for_more_concepts_than_there_are_finds_all(kb: KnowledgeBase) -> None:
+def test_search_for_more_concepts_than_there_are_returns_all(kb: KnowledgeBase) -> None:
     for fusion in (None, "weighted", "rrf"):
         linked = kb.link(["fever", "..."], k=1000, fusion=fusion)
         found = [candidate["cui"] for candidate in linked[0].candidates]
@@ -175,7 +175,7 @@ def test_search_for_more_concepts_than_there_are_finds_all(kb: KnowledgeBase) ->
         assert linked[1] == ([], "empty", None)
 
 
-def test_ties_across_layers_are_found_whole(kb: KnowledgeBase) -> None:
+def test_search_finds_ties_of_base_and_overlay(kb: KnowledgeBase) -> None:
     bearers = sorted(c.cui for c in kb.concepts() if "fever" in c.aliases)
     assert "L1" in bearers
     found = kb.link(["fever"], k=1, tie_evidence=[])[0].candidates
@@ -188,7 +188,7 @@ def test_ties_across_layers_are_found_whole(kb: KnowledgeBase) -> None:
     assert ranked[0].candidates[0]["cui"] == bearers[0]
 
 
-def test_the_reason_is_the_threshold_where_the_filter_makes_no_difference(
+def test_link_note_is_below_threshold_if_the_filter_removes_nothing(
     kb: KnowledgeBase,
 ) -> None:
     wanted: Any = {"deny": ["C01"]}
@@ -230,7 +230,7 @@ def test_the_reason_is_the_threshold_where_the_filter_makes_no_difference(
     k=st.integers(1, 60),
     exact=st.sampled_from([0, 5, 20_000]),
 )
-def test_any_filter_of_both_layers_finds_what_is_left(
+def test_search_with_overlay_and_any_filter_equals_plain_search(
     kb: KnowledgeBase, mention: str, k: int, exact: int, **fields: Any
 ) -> None:
     wanted = {name: sorted(values) for name, values in fields.items()}

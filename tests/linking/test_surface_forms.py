@@ -31,22 +31,22 @@ TEXTS = st.text(st.characters(codec=None), max_size=60)  # lone surrogates too
         ("ΑΣ", "ας"),
     ],
 )
-def test_forms_name_form(name, form):
+def test_name_form_by_hand(name, form):
     assert name_form(name) == form
 
 
-def test_forms_composed_and_decomposed_accents_are_one_form():
+def test_name_form_of_composed_and_decomposed_accents_is_equal():
     assert unicodedata.normalize("NFD", "Sjögren") != "Sjögren"
     assert name_form(unicodedata.normalize("NFD", "Sjögren")) == name_form("Sjögren")
 
 
 @given(TEXTS)
-def test_forms_every_form_can_be_stored(text):
+def test_name_form_of_any_text_can_be_stored(text):
     name_form(text).encode("utf8")
 
 
 @given(TEXTS)
-def test_forms_pieces_lie_where_they_say(text):
+def test_split_pieces_have_right_offsets(text):
     last = 0
     for piece, start, end in split_name(text):
         assert piece
@@ -58,18 +58,18 @@ def test_forms_pieces_lie_where_they_say(text):
 
 
 @pytest.mark.parametrize("name", ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"])
-def test_forms_capitals_make_an_abbreviation(name):
+def test_is_abbreviation_accepts_capitals(name):
     assert is_abbreviation(name)
 
 
 @pytest.mark.parametrize(
     "name", ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
 )
-def test_forms_other_names_are_no_abbreviation(name):
+def test_is_abbreviation_refuses_other_names(name):
     assert not is_abbreviation(name)
 
 
-def test_forms_windows_start_and_end_with_words():
+def test_iter_windows_start_and_end_with_words():
     text = "(a heart-attack)"
     found = {text[start:end]: form for form, start, end in list_windows(text, 8)}
     assert found == {
@@ -81,23 +81,23 @@ def test_forms_windows_start_and_end_with_words():
     }
 
 
-def test_forms_windows_have_a_letter_and_two_characters():
+def test_iter_windows_have_a_letter_and_two_characters():
     assert [form for form, _, _ in list_windows("4.5 12 x y1", 1)] == ["y1"]
 
 
-def test_forms_windows_keep_to_their_length():
+def test_iter_windows_have_a_maximal_length():
     forms = [form for form, _, _ in list_windows("one two three", 2)]
     assert forms == ["one", "one two", "two", "two three", "three"]
 
 
-def test_forms_windows_cross_a_line_but_no_blank_line():
+def test_iter_windows_cross_a_line_but_no_blank_line():
     forms = {form for form, _, _ in list_windows("heart\nattack\n \nright away", 4)}
     assert {"heart attack", "right away"} < forms
     assert "attack right" not in forms
 
 
 @given(TEXTS, st.integers(1, 9))
-def test_forms_windows_equal_the_form_of_their_text(text, most):
+def test_iter_windows_have_the_form_of_their_text(text, most):
     for form, start, end in list_windows(text, most):
         assert name_form(text[start:end]) == form
         assert len(form.split(" ")) <= most
@@ -120,5 +120,5 @@ def test_forms_windows_equal_the_form_of_their_text(text, most):
         ("none", [], False),
     ],
 )
-def test_forms_abbreviations_count_in_their_case_only(mention, spellings, expected):
+def test_iter_windows_abbreviations_keep_their_case(mention, spellings, expected):
     assert means_name(mention, spellings, min_length=3) is expected

@@ -1,6 +1,5 @@
 """Any Doc is linked, whatever its text, its spans and the settings."""
 
-import gc
 import json
 import logging
 import socket
@@ -248,7 +247,7 @@ def check_doc(doc: Doc, options: Any) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(recipe=ANY, options=OPTIONS)
-def test_any_doc_is_linked_with_any_settings(
+def test_linker_links_any_doc_with_any_settings(
     nlp: Language, recipe: Any, options: Any
 ) -> None:
     own = {"sapbert_linker": options}
@@ -285,7 +284,7 @@ def alike(one: Any, other: Any) -> bool:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(recipes=st.lists(ANY, max_size=6), options=OPTIONS)
-def test_batches_of_any_size_give_the_same(
+def test_linker_links_the_same_for_any_batch_size(
     nlp: Language, recipes: list[Any], options: Any
 ) -> None:
     own = {"sapbert_linker": options}
@@ -310,7 +309,7 @@ def test_batches_of_any_size_give_the_same(
     "value",
     ["heart attack", "  heart\n attack ", "", " ", "...", 7, b"MI", ["MI"], {}, None],
 )
-def test_any_long_form_is_survived(nlp: Language, value: Any) -> None:
+def test_linker_accepts_any_long_form(nlp: Language, value: Any) -> None:
     doc = Doc(nlp.vocab, words=["MI", "fever"])
     doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
     doc.ents[0]._.long_form = value
@@ -323,7 +322,7 @@ def test_any_long_form_is_survived(nlp: Language, value: Any) -> None:
     assert best[1][0]["alias"] == "Fever"
 
 
-def test_a_long_form_may_be_a_span_of_any_doc(nlp: Language) -> None:
+def test_linker_accepts_a_span_of_any_doc_as_long_form(nlp: Language) -> None:
     doc = Doc(nlp.vocab, words=["MI"])
     doc.ents = [Span(doc, 0, 1, "X")]
     doc.ents[0]._.long_form = Doc(nlp.vocab, words=["a", "heart", "attack"])[1:3]
@@ -331,7 +330,7 @@ def test_a_long_form_may_be_a_span_of_any_doc(nlp: Language) -> None:
 
 
 @pytest.mark.parametrize("attr", [None, "nobody_has_registered_this"])
-def test_a_pipeline_without_long_forms_links_what_is_there(
+def test_linker_without_long_forms_links_the_mentions(
     folder: Path, attr: str | None
 ) -> None:
     nlp = spacy.blank("en")
@@ -345,9 +344,7 @@ def test_a_pipeline_without_long_forms_links_what_is_there(
 
 
 @pytest.mark.parametrize("mention", ["\ud800", "heart \udfff attack", "\ud83d\ude00"])
-def test_half_characters_that_spacy_refuses_are_survived(
-    folder: Path, mention: str
-) -> None:
+def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
     for fusion in (None, "weighted"):
         linked = load_kb(folder).link([mention, "fever"], fusion=fusion)
         assert linked[1].candidates[0]["cui"] == "C0000004"
@@ -355,7 +352,7 @@ def test_half_characters_that_spacy_refuses_are_survived(
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
-def test_a_vector_that_is_no_number_makes_its_mention_nil(
+def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = nlp.get_pipe("sapbert_linker").kb
@@ -377,7 +374,7 @@ def test_a_vector_that_is_no_number_makes_its_mention_nil(
         assert linked.ents[2].kb_id_ == "NIL"
 
 
-def test_threads_with_settings_of_their_own_do_not_mix(nlp: Language) -> None:
+def test_linker_threads_with_other_settings_do_not_mix(nlp: Language) -> None:
     each: list[Any] = [
         {},
         {"k": 1},
@@ -414,42 +411,10 @@ def test_threads_with_settings_of_their_own_do_not_mix(nlp: Language) -> None:
     assert found == [[one] * 5 for one in expected]
 
 
-def resident_bytes() -> int:
-    gc.collect()
-    pages = Path("/proc/self/statm").read_text("ascii").split()[1]
-    return int(pages) * 4096
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="needs Linux")
-def test_memory_stays_flat_over_a_long_stream(nlp: Language) -> None:
-    names = ["fevers", "hart attack", "MI", "...", "colds", "ward"]
-
-    def stream(count: int) -> Any:
-        for number in range(count):
-            words = [names[number % 6], names[number // 6 % 6], str(number % 50)]
-            recipe = {
-                "words": words,
-                "ents": [(place, 1, "X") for place in range(3)],
-                "a": [(0, 2, "X"), (0, 3, "Y")],
-                "b": None,
-                "kb_id": "",
-            }
-            yield make_doc(nlp, recipe)
-
-    def run(count: int) -> int:
-        for doc in nlp.pipe(stream(count), batch_size=100):
-            assert len(doc.ents) == 3
-        return resident_bytes()
-
-    before = run(500)
-    # What the linkers write into a Doc takes 10 kB and more.
-    assert run(3_000) - before < 8_000_000
-
-
 SENTINEL = "Zzpatient"
 
 
-def test_nothing_of_a_text_is_printed_and_nothing_is_fetched(
+def test_linker_prints_no_text_and_opens_no_socket(
     folder: Path,
     capfd: pytest.CaptureFixture,
     caplog: pytest.LogCaptureFixture,

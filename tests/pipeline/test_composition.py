@@ -1,6 +1,5 @@
 """The linker beside components of others, and the programs of docs/recipes.md."""
 
-import importlib
 import re
 import subprocess
 import sys
@@ -93,7 +92,7 @@ def negated(doc: Doc, attr: str = "test_negated") -> dict[str, bool]:
 
 @pytest.mark.parametrize("linker", ["first", "last"])
 @pytest.mark.parametrize("other", ["test_negation", "test_negation_handing_on"])
-def test_linker_and_negation_leave_each_other_alone(
+def test_linker_and_negation_are_independent(
     sample_kb: Path, other: str, linker: str
 ) -> None:
     doc = make_pipeline(sample_kb, other, linker=linker)(TEXT)
@@ -103,7 +102,7 @@ def test_linker_and_negation_leave_each_other_alone(
 
 
 @pytest.mark.parametrize("linker", ["first", "last"])
-def test_links_survive_entities_made_anew(sample_kb: Path, linker: str) -> None:
+def test_links_of_rewritten_entities_are_kept(sample_kb: Path, linker: str) -> None:
     doc = make_pipeline(sample_kb, "test_negation_anew", linker=linker)(TEXT)
     assert links(doc) == links(make_pipeline(sample_kb)(TEXT))
     assert negated(doc) == NEGATED
@@ -112,20 +111,20 @@ def test_links_survive_entities_made_anew(sample_kb: Path, linker: str) -> None:
 
 
 @pytest.mark.parametrize("linker", ["first", "last"])
-def test_links_survive_entities_dropped(sample_kb: Path, linker: str) -> None:
+def test_links_of_other_entities_are_kept(sample_kb: Path, linker: str) -> None:
     doc = make_pipeline(sample_kb, "test_negation_dropping", linker=linker)(TEXT)
     assert links(doc) == links(make_pipeline(sample_kb)(TEXT))[-1:]
     assert kb_ids(doc) == {"heart attack": LINKS["heart attack"]}
 
 
-def test_links_and_negation_survive_bytes(sample_kb: Path) -> None:
+def test_links_and_negation_round_trip_in_bytes(sample_kb: Path) -> None:
     nlp = make_pipeline(sample_kb, "test_negation")
     doc = nlp(TEXT)
     copy = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert (links(copy), negated(copy), kb_ids(copy)) == (links(doc), NEGATED, LINKS)
 
 
-def test_abbreviations_linker_and_negation_in_one_stream(sample_kb: Path) -> None:
+def test_linker_with_abbreviations_and_negation_links_a_stream(sample_kb: Path) -> None:
     nlp = make_pipeline(sample_kb, "sapbert_abbreviations", "test_negation")
     text = "She denies a heart attack. No fever (F), no head ache (HA)."
     for doc in nlp.pipe([text] * 3, batch_size=2):
@@ -143,7 +142,7 @@ def test_abbreviations_linker_and_negation_in_one_stream(sample_kb: Path) -> Non
     ],
     ids=["negspacy", "medspacy"],
 )
-def test_linker_and_a_library_s_negation_leave_each_other_alone(
+def test_linker_and_negspacy_are_independent(
     sample_kb: Path, module: str, other: str, attr: str, linker: str
 ) -> None:
     pytest.importorskip(module, exc_type=ImportError)
@@ -156,13 +155,13 @@ def test_linker_and_a_library_s_negation_leave_each_other_alone(
 # --- the recipes ---
 
 
-def test_every_recipe_has_a_program_and_its_output() -> None:
+def test_recipes_have_a_program_and_its_output() -> None:
     programs = PROGRAM.findall(RECIPES)
     assert len(programs) == RECIPES.count("```python") == RECIPES.count("```text") > 0
 
 
 @pytest.mark.parametrize(("code", "output"), PROGRAM.findall(RECIPES))
-def test_recipe_prints_what_it_says(demo_folder: Path, code: str, output: str) -> None:
+def test_recipe_prints_its_output(demo_folder: Path, code: str, output: str) -> None:
     for module in re.findall(r"^(?:import|from) (\S+)", code, re.MULTILINE):
         pytest.importorskip(module, exc_type=ImportError)
     done = subprocess.run(
@@ -173,9 +172,3 @@ def test_recipe_prints_what_it_says(demo_folder: Path, code: str, output: str) -
         check=False,
     )
     assert done.stdout == output, done.stderr
-
-
-@pytest.mark.parametrize("name", re.findall(r"`(spacy_sapbert\.[\w.]+)`", RECIPES))
-def test_recipes_name_what_is_there(name: str) -> None:
-    module, _, attr = name.rpartition(".")
-    assert hasattr(importlib.import_module(module), attr)

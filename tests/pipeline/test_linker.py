@@ -1,17 +1,14 @@
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Config
 
@@ -54,35 +51,7 @@ def test_linker_sets_cui_candidates_and_kb_id_together(nlp: Language) -> None:
     assert [len(entry[4]) for entry in found] == [3, 3, 0]
 
 
-def test_linker_pipe_equals_calls_in_any_batch(nlp: Language, sample_kb: Path) -> None:
-    expected = results(nlp(make_doc(nlp)))
-    for batch_size in (1, 2, 64):
-        other = spacy.blank("en")
-        config = {"kb": str(sample_kb), "k": 3, "batch_size": batch_size}
-        other.add_pipe("sapbert_linker", config=config)
-        docs = [make_doc(other), other.make_doc(""), make_doc(other)]
-        found = list(other.pipe(docs, batch_size=2))
-        assert results(found[0]) == results(found[2]) == expected
-        assert results(found[1]) == []
-
-
-def test_linker_answers_the_same_in_threads(nlp: Language) -> None:
-    expected = results(nlp(make_doc(nlp)))
-    found: list[Any] = []
-
-    def work() -> None:
-        for _ in range(5):
-            found.append(results(nlp(make_doc(nlp))))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 20
-
-
-def test_linker_saved_moved_and_loaded_gives_the_same(
+def test_linker_saved_and_moved_links_the_same(
     nlp: Language, own_kb: Path, tmp_path: Path
 ) -> None:
     own = spacy.blank("en")
@@ -98,7 +67,7 @@ def test_linker_saved_moved_and_loaded_gives_the_same(
     assert results(again(make_doc(again))) == expected
 
 
-def test_linker_through_bytes_and_pickle_gives_the_same(nlp: Language) -> None:
+def test_linker_from_bytes_and_pickle_links_the_same(nlp: Language) -> None:
     expected = results(nlp(make_doc(nlp)))
     other = spacy.blank("en")
     other.add_pipe("sapbert_linker", config={"k": 3})
@@ -108,7 +77,7 @@ def test_linker_through_bytes_and_pickle_gives_the_same(nlp: Language) -> None:
     assert results(pipe(make_doc(nlp))) == expected
 
 
-def test_linker_through_damaged_bytes_is_an_error(nlp: Language) -> None:
+def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
     other = spacy.blank("en")
     linker = other.add_pipe("sapbert_linker")
     data = bytearray(nlp.get_pipe("sapbert_linker").to_bytes())
@@ -117,18 +86,6 @@ def test_linker_through_damaged_bytes_is_an_error(nlp: Language) -> None:
     linker.from_bytes(bytes(data))
     with pytest.raises(SapbertError, match="concepts.db"):
         other(make_doc(other))
-
-
-def test_linked_docs_survive_bytes_and_docbin(nlp: Language) -> None:
-    doc = nlp(make_doc(nlp))
-    expected = results(doc)
-    assert results(Doc(nlp.vocab).from_bytes(doc.to_bytes())) == expected
-    for store_user_data in (True, False):
-        packed = DocBin(store_user_data=store_user_data, docs=[doc])
-        data = DocBin().from_bytes(packed.to_bytes())
-        restored = next(iter(data.get_docs(nlp.vocab)))
-        assert [ent.kb_id_ for ent in restored.ents] == [entry[1] for entry in expected]
-        assert results(nlp(restored)) == expected
 
 
 def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
@@ -149,7 +106,7 @@ def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
     assert "found" not in nlp(without).spans
 
 
-def test_two_linkers_live_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
+def test_linker_twice_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:
     both = spacy.blank("en")
     both.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "k": 3})
     second = {
@@ -166,7 +123,7 @@ def test_two_linkers_live_in_one_pipeline(nlp: Language, sample_kb: Path) -> Non
     assert doc.ents[0]._.second_cui == "C0000001"
 
 
-def test_linker_writes_over_an_older_kb_id(nlp: Language) -> None:
+def test_linker_replaces_an_older_kb_id(nlp: Language) -> None:
     doc = Doc(nlp.vocab, words=["MI", "..."])
     doc.ents = [Span(doc, 0, 1, "X", kb_id="Q1"), Span(doc, 1, 2, "X", kb_id="Q2")]
     assert [ent.kb_id_ for ent in nlp(doc).ents] == ["C0000001", "NIL"]
@@ -183,31 +140,13 @@ def test_linker_writes_over_an_older_kb_id(nlp: Language) -> None:
         ("頭痛", "empty"),
     ],
 )
-def test_linker_survives_strange_entities(nlp: Language, text: str, note: str) -> None:
+def test_linker_accepts_strange_entities(nlp: Language, text: str, note: str) -> None:
     doc = Doc(nlp.vocab, words=[text])
     doc.ents = [Span(doc, 0, 1, "X")]
     assert nlp(doc).ents[0]._.link_note == note
 
 
-@settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
-def test_linker_survives_any_entities(nlp: Language, words: list[str]) -> None:
-    try:
-        doc = Doc(nlp.vocab, words=words)
-    except (ValueError, UnicodeEncodeError):
-        return  # spaCy itself refuses it
-    doc.ents = [Span(doc, i, i + 1, "X") for i in range(len(words)) if words[i].strip()]
-    for ent in nlp(doc).ents:
-        assert (ent._.cui is None) == (ent.kb_id_ == "NIL")
-        assert (ent._.cui is None) == (not ent._.candidates)
-        assert ent._.cui is not None or ent._.link_note is not None
-
-
-def test_linker_scores_links_without_counting_nothing_as_a_hit(nlp: Language) -> None:
+def test_linker_score_counts_no_missing_link_as_a_hit(nlp: Language) -> None:
     predicted, gold = nlp(make_doc(nlp)), make_doc(nlp)
     gold[3].ent_kb_id_ = gold[4].ent_kb_id_ = "C0000001"
     gold[6].ent_kb_id_ = "C0000002"
@@ -216,14 +155,14 @@ def test_linker_scores_links_without_counting_nothing_as_a_hit(nlp: Language) ->
     assert nlp.evaluate([Example(make_doc(nlp), gold)])["nel_micro_f"] == 0.5
 
 
-def test_linker_needs_a_kb_only_when_it_is_used(
+def test_linker_needs_a_kb_only_to_link(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     nlp("no entities, no knowledge base needed")
-    with pytest.raises(SapbertError, match="Do one of three"):
+    with pytest.raises(SapbertError, match="none is installed"):
         nlp.initialize()
     linker.source = tmp_path / "missing"
     with pytest.raises(SapbertError, match="missing"):
@@ -232,7 +171,7 @@ def test_linker_needs_a_kb_only_when_it_is_used(
         nlp.to_disk(tmp_path / "saved")
 
 
-def test_linker_opens_its_kb_in_initialize(sample_kb: Path) -> None:
+def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
     nlp.initialize()
@@ -255,12 +194,14 @@ def test_linker_opens_its_kb_in_initialize(sample_kb: Path) -> None:
         ({"kb_ents_attr": "cui"}, "E552.*cui` is named twice"),
     ],
 )
-def test_wrong_settings_are_errors_that_name_them(config: dict, message: str) -> None:
+def test_linker_invalid_setting_is_an_error_with_its_name(
+    config: dict, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         spacy.blank("en").add_pipe("sapbert_linker", config=config)
 
 
-def test_an_attribute_that_somebody_computes_is_an_error() -> None:
+def test_linker_attribute_with_a_getter_is_an_error() -> None:
     Span.set_extension("computed", getter=len)
     try:
         with pytest.raises(SapbertError, match="E552.*computed` is computed"):
@@ -301,7 +242,7 @@ def described(linker: Any) -> list[Any]:
     return [state, linker.encoder.attrs["run"]]
 
 
-def test_all_settings_survive_the_config_and_a_saved_pipeline(
+def test_linker_settings_round_trip_in_config_and_pipeline(
     own_kb: Path, tmp_path: Path
 ) -> None:
     assert {*OTHER_SETTINGS, "factory", "kb", "scorer"} == {*DEFAULTS}
@@ -317,7 +258,7 @@ def test_all_settings_survive_the_config_and_a_saved_pipeline(
         assert other.config["components"] == nlp.config["components"]
 
 
-def test_a_pickled_linker_has_the_options_that_were_changed(nlp: Language) -> None:
+def test_linker_pickle_has_changed_options(nlp: Language) -> None:
     linker = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
     changes: Any = {
         "k": 1,
@@ -332,7 +273,7 @@ def test_a_pickled_linker_has_the_options_that_were_changed(nlp: Language) -> No
     assert [len(entry[4]) for entry in found] == [1, 1, 0]
 
 
-def test_threshold_makes_mentions_nil(sample_kb: Path) -> None:
+def test_linker_threshold_makes_mentions_nil(sample_kb: Path) -> None:
     nlp = spacy.blank("en")
     config = {"kb": str(sample_kb), "threshold": 1.0}
     nlp.add_pipe("sapbert_linker", config=config)
@@ -344,14 +285,14 @@ def test_threshold_makes_mentions_nil(sample_kb: Path) -> None:
     assert doc.ents[0]._.candidates
 
 
-def test_default_config_can_be_pasted_and_is_the_factory_s() -> None:
+def test_linker_default_config_equals_that_of_the_factory() -> None:
     pasted = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker")
     assert nlp.config["components"]["sapbert_linker"] == pasted
 
 
-def test_linker_asks_an_error_handler(nlp: Language) -> None:
+def test_linker_uses_the_error_handler(nlp: Language) -> None:
     linker = nlp.get_pipe("sapbert_linker")
     failed: list[str] = []
 
@@ -369,7 +310,7 @@ def test_linker_asks_an_error_handler(nlp: Language) -> None:
     assert failed == ["sapbert_linker"]
 
 
-def test_importing_the_component_is_light() -> None:
+def test_linker_import_is_light() -> None:
     code = (
         "import sys, spacy_sapbert.pipeline.linker, spacy_sapbert.encoder.name_encoder;"
         "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
@@ -379,20 +320,3 @@ def test_importing_the_component_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_no_text_of_a_mention_in_errors_or_output(
-    nlp: Language, capfd: pytest.CaptureFixture, own_kb: Path
-) -> None:
-    other = spacy.blank("en")
-    other.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
-    doc = Doc(other.vocab, words=["SENTINEL", "heart"])
-    doc.ents = [Span(doc, 0, 2, "X")]
-    other(doc)
-    (own_kb / "concepts.db").unlink()
-    fresh = spacy.blank("en")
-    fresh.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
-    with pytest.raises(SapbertError) as caught:
-        fresh(doc)
-    printed = capfd.readouterr()
-    assert "SENTINEL" not in str(caught.value) + printed.out + printed.err

@@ -32,18 +32,18 @@ def found(text, words=None):
 # --- where short forms are ---
 
 
-def test_short_forms_are_found_before_and_after_the_definition():
+def test_find_short_forms_before_and_after_the_definition():
     assert found("AT, ataxia telangiectasia (AT), at last AT.") == [
         (start, "AT", "ataxia telangiectasia") for start in (0, 27, 40)
     ]
 
 
-def test_short_forms_of_several_tokens_are_found_whole():
+def test_find_short_forms_of_several_tokens():
     text = "ataxia-telangiectasia (A-T), hexosaminidase A (Hex A). Hex\nA or A-T"
     assert [short for _, short, _ in found(text)] == ["A-T", "Hex A", "Hex\nA", "A-T"]
 
 
-def test_short_forms_are_found_longest_first():
+def test_find_short_forms_longest_first():
     text = "The 5-HT transporter (5-HTT) takes up 5-hydroxytryptamine (5-HT)."
     assert [short for _, short, _ in found(text)] == ["5-HT", "5-HTT", "5-HT"]
 
@@ -55,37 +55,37 @@ def test_short_forms_are_found_longest_first():
         "renal cell carcinoma (RCC), two RCCs, an RCC",
     ],
 )
-def test_short_forms_are_found_with_and_without_s(text):
+def test_find_short_forms_with_and_without_s(text):
     assert len(found(text)) == 3
 
 
-def test_short_forms_have_two_characters_without_s():
+def test_find_short_forms_have_two_characters_without_s():
     assert [short for _, short, _ in found("arsenic (As), A to Z, As")] == ["As"] * 2
 
 
-def test_short_forms_keep_their_case():
+def test_find_short_forms_respects_case():
     assert [start for start, _, _ in found(DEFINITION + "at At AT")] == [23, 42]
 
 
-def test_short_forms_that_do_not_fit_the_tokens_are_left_out():
+def test_find_short_forms_skips_parts_of_tokens():
     words = ["ataxia", "telangiectasia", "(AT)", "is", "AT", "or", "AT-gene"]
     assert [start for start, _, _ in found("", words=words)] == [30]
 
 
-def test_short_forms_end_without_white_space():
+def test_find_short_forms_end_without_white_space():
     doc = NLP.make_doc(DEFINITION + "AT \n\n of AT\t")
     spans = [span for span, _ in find_short_forms(doc, find_long_forms(doc.text))]
     assert [span.text for span in spans] == ["AT"] * 3
 
 
-def test_long_forms_have_single_blanks():
+def test_find_short_forms_long_forms_have_single_blanks():
     assert found("ataxia\n  telangiectasia (AT)") == [
         (25, "AT", "ataxia telangiectasia")
     ]
 
 
 @given(DENSE_TEXT | ANY_TEXT)
-def test_short_forms_are_where_their_offsets_point(text):
+def test_find_short_forms_have_right_offsets(text):
     doc = NLP.make_doc(text)
     long_forms = find_long_forms(text)
     last = 0
@@ -98,7 +98,7 @@ def test_short_forms_are_where_their_offsets_point(text):
 
 
 @given(ANY_TEXT, st.lists(st.text(max_size=3), max_size=9))
-def test_short_forms_in_any_tokens_give_no_error(text, words):
+def test_find_short_forms_works_for_any_tokens(text, words):
     doc = Doc(NLP.vocab, words=[word for word in words if word])
     for span, _ in find_short_forms(doc, {"AT": "ataxia", "Hex A": "hexosaminidase"}):
         assert " ".join(span.text.split()).rstrip("s") in ("AT", "Hex A")
@@ -135,7 +135,7 @@ def test_long_form_text_without_the_attribute_is_none(attr):
     assert long_form_text(span_with("ataxia"), attr) is None
 
 
-def test_long_form_text_reads_what_a_getter_gives():
+def test_long_form_text_reads_a_getter():
     Span.set_extension("test_got", getter=str, force=True)
     assert long_form_text(span_with(None), "test_got") == "AT"
 
@@ -143,7 +143,7 @@ def test_long_form_text_reads_what_a_getter_gives():
 # --- the attribute of Docs ---
 
 
-def test_abbreviations_are_the_spans_with_a_long_form():
+def test_doc_abbreviations_are_the_spans_with_a_long_form():
     set_extensions("test_long", "test_list")
     set_extensions("test_long", "test_list")
     set_extensions("test_other", "test_list")
@@ -160,13 +160,13 @@ def test_abbreviations_are_the_spans_with_a_long_form():
 
 
 @pytest.mark.parametrize("how", [{"default": []}, {"getter": len}])
-def test_attribute_of_another_component_is_an_error(how):
+def test_set_extension_of_another_component_is_an_error(how):
     Doc.set_extension("test_taken", force=True, **how)
     with pytest.raises(SapbertError, match="E570.*test_taken.*abbreviations_attr"):
         set_extensions("test_long", "test_taken")
 
 
-def test_importing_long_forms_is_light():
+def test_long_forms_import_is_light():
     code = (
         "import sys, spacy_sapbert.pipeline.long_forms\n"
         "heavy = {'transformers', 'hnswlib', 'spacy_sapbert.kb'}\n"

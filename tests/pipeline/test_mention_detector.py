@@ -102,7 +102,7 @@ def texts(doc):
         ("heartattack", []),
     ],
 )
-def test_mentions_finds_longest_names(text, expected):
+def test_detector_finds_the_longest_names(text, expected):
     doc = NLP(text)
     if "\0" in text:  # spaCy keeps it in the token
         expected = [ent for ent in expected if ent in {t.text for t in doc}]
@@ -110,17 +110,17 @@ def test_mentions_finds_longest_names(text, expected):
     assert {ent.label_ for ent in doc.ents} <= {"CONCEPT"}
 
 
-def test_mentions_must_fit_the_tokens():
+def test_detector_skips_names_inside_tokens():
     doc = Doc(NLP.vocab, words=["heart", "attacks", "fever-free"])
     assert texts(make_mentions()(doc)) == ["heart"]
 
 
-def test_mentions_label_and_length_are_settings():
+def test_detector_has_settings_for_label_and_length():
     doc = make_pipeline(label="X", max_tokens=1, min_length=5)("heart attack, gout, MI")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("heart", "X"), ("MI", "X")]
 
 
-def test_mentions_stop_words_are_those_of_the_pipeline():
+def test_detector_uses_the_stop_words_of_the_pipeline():
     nlp = make_pipeline()
     nlp.vocab["gout"].is_stop = True
     assert texts(nlp("gout or fever")) == ["fever"]
@@ -132,7 +132,7 @@ def make_doc_with_entity():
     return doc
 
 
-def test_mentions_existing_entities_stay():
+def test_detector_keeps_existing_entities():
     doc = make_mentions()(make_doc_with_entity())
     assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [
         ("heart", "ORGAN", "C1"),
@@ -140,7 +140,7 @@ def test_mentions_existing_entities_stay():
     ]
 
 
-def test_mentions_overwrite_replaces_what_overlaps():
+def test_detector_overwrite_replaces_overlapping_entities():
     doc = make_mentions(overwrite=True)(make_doc_with_entity())
     assert texts(doc) == ["heart attack", "fever"]
     doc.ents = [Span(doc, 0, 1, label="A")]
@@ -148,7 +148,7 @@ def test_mentions_overwrite_replaces_what_overlaps():
     assert texts(doc) == ["a", "heart attack", "fever"]
 
 
-def test_mentions_span_group():
+def test_detector_writes_a_span_group():
     doc = make_doc_with_entity()
     make_mentions(spans_key="sc")(doc)
     assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
@@ -158,23 +158,23 @@ def test_mentions_span_group():
 
 
 @pytest.mark.parametrize("setting", ["max_tokens", "min_length"])
-def test_mentions_numbers_out_of_range_are_errors(setting):
+def test_detector_number_out_of_range_is_an_error(setting):
     with pytest.raises(SapbertError, match=f"E313.*{setting}"):
         SapbertMentions(None, **{setting: 0})
 
 
-def test_mentions_unknown_setting_is_an_error():
+def test_detector_unknown_setting_is_an_error():
     with pytest.raises(ValueError, match="unexpected argument: 'min_len'"):
         spacy.blank("en").add_pipe("sapbert_mentions", config={"min_len": 3})
 
 
-def test_mentions_pipe_equals_call():
+def test_detector_pipe_equals_call():
     lines = ["heart attack", "", "gout and MI", "nothing"] * 20
     expected = [texts(NLP(line)) for line in lines]
     assert [texts(doc) for doc in NLP.pipe(lines, batch_size=3)] == expected
 
 
-def test_mentions_long_doc_is_asked_for_in_parts(monkeypatch):
+def test_detector_searches_a_long_doc_in_parts(monkeypatch):
     monkeypatch.setattr("spacy_sapbert.pipeline.mention_detector.FORMS_AT_ONCE", 100)
     mentions = make_mentions()
     doc = NLP.make_doc("a heart attack or gout " * 450)
@@ -189,7 +189,7 @@ PARTS = st.sampled_from([*NAMES, " ", "\n\n"]) | st.text(
 
 
 @given(st.lists(PARTS, max_size=30).map("".join))
-def test_mentions_any_text_gives_distinct_spans_without_stop_words(text):
+def test_detector_of_any_text_returns_distinct_spans_without_stop_words(text):
     doc = NLP(text)
     assert doc.text == text
     assert filter_spans(doc.ents) == list(doc.ents)
@@ -213,7 +213,7 @@ def make_lending_pipeline(names=NAMES):
     return nlp, mentions
 
 
-def test_mentions_borrows_from_the_linker():
+def test_detector_uses_the_kb_of_the_linker():
     nlp, mentions = make_lending_pipeline()
     assert mentions.kb is nlp.get_pipe("sapbert_linker").kb
     assert mentions.opened is None
@@ -222,13 +222,13 @@ def test_mentions_borrows_from_the_linker():
     assert mentions.kb is other
 
 
-def test_mentions_borrows_from_a_disabled_linker():
+def test_detector_uses_the_kb_of_a_disabled_linker():
     nlp, mentions = make_lending_pipeline()
     with nlp.select_pipes(disable=["sapbert_linker"]):
         assert texts(nlp("heart attack")) == ["heart attack"]
 
 
-def test_mentions_does_not_keep_its_pipeline_alive():
+def test_detector_holds_no_reference_to_its_pipeline():
     nlp, mentions = make_lending_pipeline()
     pipeline = mentions.pipeline
     del nlp
@@ -236,14 +236,14 @@ def test_mentions_does_not_keep_its_pipeline_alive():
     assert pipeline() is None
 
 
-def test_mentions_initialize_learns_the_new_pipeline():
+def test_detector_initialize_sets_the_pipeline():
     nlp, mentions = make_lending_pipeline()
     other, _ = make_lending_pipeline()
     mentions.initialize(nlp=other)
     assert mentions.kb is other.get_pipe("sapbert_linker").kb
 
 
-def test_mentions_without_any_kb_is_an_error_with_the_fix(monkeypatch):
+def test_detector_without_a_kb_is_an_error(monkeypatch):
     pytest.importorskip("spacy_sapbert.kb")
     monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
     nlp = spacy.blank("en")
@@ -253,14 +253,14 @@ def test_mentions_without_any_kb_is_an_error_with_the_fix(monkeypatch):
     assert "SENTINELTEXT" not in str(caught.value)
 
 
-def test_mentions_pickled_alone_takes_its_linker_along():
+def test_detector_pickled_alone_includes_its_linker():
     nlp, mentions = make_lending_pipeline()
     copy = pickle.loads(pickle.dumps(mentions))
     assert copy.pipeline is None
     assert texts(copy(nlp.make_doc("heart attack"))) == ["heart attack"]
 
 
-def test_mentions_pickled_with_its_linker_shares_one_kb():
+def test_detector_pickled_with_its_linker_shares_one_kb():
     nlp, mentions = make_lending_pipeline()
     data = pickle.dumps([mentions, nlp.get_pipe("sapbert_linker")])
     mentions, linker = pickle.loads(data)
@@ -278,21 +278,21 @@ SETTINGS = {
 }
 
 
-def test_mentions_to_bytes_carries_the_settings():
+def test_detector_to_bytes_has_the_settings():
     source = make_mentions(kb="models/kb", **SETTINGS)
     copy = make_mentions().from_bytes(source.to_bytes())
     assert copy.settings() == {"kb": "models/kb", **SETTINGS}
     assert copy.opened is None
 
 
-def test_mentions_pipeline_round_trips_on_disk(tmp_path):
+def test_detector_round_trips_on_disk(tmp_path):
     nlp = make_pipeline(**SETTINGS)
     nlp.to_disk(tmp_path)
     copy = spacy.load(tmp_path).get_pipe("sapbert_mentions")
     assert copy.settings() == nlp.get_pipe("sapbert_mentions").settings()
 
 
-def test_mentions_import_is_light():
+def test_detector_import_is_light():
     code = (
         "import sys, spacy_sapbert.pipeline.mention_detector\n"
         "heavy = {'transformers', 'hnswlib', 'spacy_transformers'}\n"
@@ -304,7 +304,7 @@ def test_mentions_import_is_light():
 # --- with a real knowledge base ---
 
 
-def test_mentions_of_a_real_kb(sample_kb):
+def test_detector_finds_names_of_a_real_kb(sample_kb):
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions", config={"kb": str(sample_kb)})
     doc = nlp("MI (mi) is a HEART ATTACK; febrile, head pain; 頭痛 asa\0")
@@ -323,7 +323,9 @@ def links(doc):
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_mentions_saved_pipeline_moves_with_one_kb(sample_kb, tmp_path, named):
+def test_detector_saved_pipeline_has_one_kb_and_can_be_moved(
+    sample_kb, tmp_path, named
+):
     config = {"kb": str(sample_kb)} if named else {}
     nlp = make_linking_pipeline(sample_kb, **config)
     expected = links(nlp("heart attack and fever"))
@@ -337,14 +339,14 @@ def test_mentions_saved_pipeline_moves_with_one_kb(sample_kb, tmp_path, named):
     assert moved.get_pipe("sapbert_mentions").kb.folder == folder
 
 
-def test_mentions_pipeline_from_bytes_borrows_again(sample_kb):
+def test_detector_from_bytes_uses_the_kb_of_the_linker(sample_kb):
     nlp = make_linking_pipeline(sample_kb)
     copy = make_linking_pipeline("not-there").from_bytes(nlp.to_bytes())
     assert links(copy("heart attack")) == links(nlp("heart attack"))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_mentions_and_links_n_process_gives_the_same(sample_kb, method, monkeypatch):
+def test_detector_with_two_processes_equals_one(sample_kb, method, monkeypatch):
     monkeypatch.setattr("spacy.language.mp", multiprocessing.get_context(method))
     nlp = make_linking_pipeline(sample_kb)
     lines = ["heart attack", "", "fever and MI"]

@@ -38,7 +38,7 @@ def test_link_documents_encodes_a_mention_once_in_all_batches(
     assert len({str(doc.ents[0]._.candidates) for doc in linked}) == 1
 
 
-def test_pipelines_mentions_names_adds_the_detector_before_the_linker():
+def test_complete_pipeline_adds_the_detector_before_the_linker():
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"spans_key": "sc"})
     complete_pipeline(nlp, mentions="names", k=3, threshold=0.5)
@@ -63,7 +63,7 @@ def test_pipelines_mentions_names_adds_the_detector_before_the_linker():
         ("sapbert_linker", False),
     ],
 )
-def test_pipelines_knows_what_detects_entities(component, expected):
+def test_complete_pipeline_finds_components_that_detect_entities(component, expected):
     nlp = spacy.blank("en")
     nlp.add_pipe(component)
     assert (list_detectors(nlp, "doc.ents") == nlp.pipe_names) is expected
@@ -112,7 +112,9 @@ def cuis(pairs):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
-def test_pipelines_a_failing_document_is_named_without_its_text(sample_kb, batch_size):
+def test_link_documents_failing_document_is_an_error_without_text(
+    sample_kb, batch_size
+):
     nlp = make_linking(sample_kb, "test_pipelines_failing")
     texts = ["fever", "fine", f"bad {SENTINEL}", f"bad too {SENTINEL}"]
     documents = [Document(f"n{i}", text) for i, text in enumerate(texts)]
@@ -123,7 +125,7 @@ def test_pipelines_a_failing_document_is_named_without_its_text(sample_kb, batch
     assert caught.value.__cause__ is None
 
 
-def test_pipelines_a_failing_document_is_named_also_if_the_pipeline_would_go_on(
+def test_link_documents_failing_document_is_an_error_with_any_handler(
     sample_kb,
 ):
     nlp = make_linking(sample_kb, "test_pipelines_failing")
@@ -133,14 +135,14 @@ def test_pipelines_a_failing_document_is_named_also_if_the_pipeline_would_go_on(
         list(link_documents(nlp, documents, batch_size=3))
 
 
-def test_pipelines_a_batch_that_fails_goes_one_document_at_a_time(sample_kb):
+def test_link_documents_repeats_a_failing_batch_one_by_one(sample_kb):
     nlp = make_linking(sample_kb, "test_pipelines_together")
     documents = [Document(1, "fever"), Document(2, "aspirin")]
     found = cuis(link_documents(nlp, documents, batch_size=2))
     assert found == [(1, ["C0000004"]), (2, ["C0000006"])]
 
 
-def test_pipelines_documents_with_entities_are_linked_as_they_are(sample_kb):
+def test_link_documents_keeps_existing_entities(sample_kb):
     nlp = make_linking(sample_kb, "test_pipelines_entities")
     doc = nlp.make_doc("fever and aspirin")
     doc.ents = [doc.char_span(10, 17, label="X")]
@@ -162,7 +164,7 @@ def test_pipelines_documents_with_entities_are_linked_as_they_are(sample_kb):
     ]
 
 
-def test_pipelines_a_document_without_entities_needs_a_detector(sample_kb):
+def test_link_documents_without_entities_needs_a_detector(sample_kb):
     nlp = spacy.blank("en")
     complete_pipeline(nlp, kb=str(sample_kb), detection=False)
     doc = nlp.make_doc("fever")
@@ -173,7 +175,7 @@ def test_pipelines_a_document_without_entities_needs_a_detector(sample_kb):
     assert cuis(found) == [(1, ["C0000004"])]
 
 
-def test_pipelines_filter_is_handed_to_the_linker(sample_kb):
+def test_complete_pipeline_sets_the_filter_of_the_linker(sample_kb):
     nlp = spacy.blank("en")
     linker = complete_pipeline(
         nlp, kb=str(sample_kb), filter={"types": ["T047"]}, detection=False
@@ -181,7 +183,7 @@ def test_pipelines_filter_is_handed_to_the_linker(sample_kb):
     assert linker.options.filter == Filter(types=("T047",))
 
 
-def test_pipelines_a_broken_one_is_told_in_a_line(tmp_path):
+def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
     (tmp_path / "config.cfg").write_text("[nlp]\nlang = [")
     (tmp_path / "meta.json").write_text('{"lang": "en"}')
     with pytest.raises(SapbertError, match="E507"):

@@ -98,7 +98,7 @@ def test_abbreviations_are_found_before_brackets(
         "A ( )",
     ],
 )
-def test_abbreviations_are_not_found_where_nothing_is_defined(text: str) -> None:
+def test_abbreviations_need_a_definition(text: str) -> None:
     assert list_pairs(text) == []
 
 
@@ -119,7 +119,7 @@ def test_abbreviations_in_nested_brackets_stay_in_the_bracket_around() -> None:
     ]
 
 
-def test_abbreviations_survive_brackets_that_are_never_closed() -> None:
+def test_abbreviations_ignore_unclosed_brackets() -> None:
     text = "1) one [of ( some ] Norrie disease (ND) and :( Crohn disease (CD)"
     assert list_pairs(text) == [("ND", "Norrie disease"), ("CD", "Crohn disease")]
 
@@ -129,7 +129,7 @@ def test_abbreviations_cross_line_ends_as_they_are() -> None:
     assert found.long == "familial adenomatous\n  polyposis"
 
 
-def test_the_first_definition_of_an_abbreviation_wins() -> None:
+def test_abbreviations_have_their_first_definition() -> None:
     text = "Crohn disease (CD), celiac disease (CD) and CD (cluster of differentiation)"
     assert list_pairs(text) == [("CD", "Crohn disease")]
 
@@ -173,14 +173,14 @@ def test_abbreviations_have_long_forms_of_limited_length() -> None:
         "before",
     ],
 )
-def test_abbreviations_take_linear_time(text: str) -> None:
+def test_abbreviations_need_linear_time(text: str) -> None:
     start = time.process_time()
     assert find_abbreviations(text) == []
     assert time.process_time() - start < 2
 
 
 @given(ANY_TEXT | DENSE_TEXT)
-def test_abbreviations_are_sound_in_any_text(text: str) -> None:
+def test_abbreviations_of_any_text_have_right_offsets(text: str) -> None:
     found = find_abbreviations(text)
     for short, long, short_start, short_end, long_start, long_end in found:
         assert text[short_start:short_end] == short
@@ -199,7 +199,7 @@ def test_abbreviations_of_initials_are_found(first: str, rests: list[str]) -> No
     assert list_pairs(f"1 {' '.join(words)} ({short})") == [(short, " ".join(words))]
 
 
-def test_importing_abbreviations_imports_neither_spacy_nor_numpy() -> None:
+def test_abbreviations_import_neither_spacy_nor_numpy() -> None:
     code = (
         "import sys, spacy_sapbert.pipeline.schwartz_hearst as _; print(*sys.modules)"
     )

@@ -6,7 +6,7 @@ from spacy_sapbert.formats.entities import describe_entities
 from spacy_sapbert.pipeline.worker_process import pack_doc, pack_document, run_job
 
 
-def test_worker_process_sends_back_all_that_formats_write(sample_kb):
+def test_worker_process_returns_everything_that_formats_write(sample_kb):
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "spans_key": "sc"})
     doc = nlp.make_doc("heart attack and fever")
@@ -24,7 +24,7 @@ def test_worker_process_sends_back_all_that_formats_write(sample_kb):
     assert found == describe_entities(nlp(doc), spans_key="sc")
 
 
-def test_worker_process_leaves_out_what_bytes_cannot_hold(sample_kb):
+def test_worker_process_removes_what_bytes_cannot_hold(sample_kb):
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
     doc = nlp.make_doc("had fever")

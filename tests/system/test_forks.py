@@ -29,7 +29,7 @@ def in_child(function):
 
 
 @needs_fork
-def test_forks_a_lock_that_a_thread_holds_is_open_in_the_child():
+def test_fork_releases_a_lock_of_another_thread():
     lock, held, done = ProcessLock(), threading.Event(), threading.Event()
 
     def hold():
@@ -53,7 +53,7 @@ def test_forks_a_lock_that_a_thread_holds_is_open_in_the_child():
 
 
 @needs_fork
-def test_forks_a_folder_is_removed_by_the_process_that_made_it():
+def test_temporary_folder_is_removed_by_its_own_process():
     folder = TemporaryFolder("sapbert-test-")
 
     def forget():
@@ -101,7 +101,7 @@ def run_code(code: str, timeout: int = 120):
 
 
 @needs_fork
-def test_forks_torch_works_in_the_child_of_a_process_with_an_encoder():
+def test_torch_works_in_a_fork_of_a_process_with_an_encoder():
     code = (
         TORCH
         + "from spacy_sapbert.system.forks import make_fork_safe\n"
@@ -113,7 +113,7 @@ def test_forks_torch_works_in_the_child_of_a_process_with_an_encoder():
 
 
 @needs_fork
-def test_forks_a_child_that_opens_the_encoder_itself_is_safe_too():
+def test_torch_works_in_a_fork_that_loads_the_encoder():
     code = (
         TORCH
         + "from spacy_sapbert.system.forks import make_fork_safe\nuse_torch()\n"
@@ -124,7 +124,7 @@ def test_forks_a_child_that_opens_the_encoder_itself_is_safe_too():
 
 
 @needs_fork
-def test_forks_torch_of_a_process_without_an_encoder_is_left_alone():
+def test_torch_threads_without_an_encoder_do_not_change():
     code = TORCH + "import spacy_sapbert.pipeline.linker\ntorch.set_num_threads(2)\n"
     lines, stderr = run_code(code + CHILD.replace("    use_torch()\n", ""))
     assert lines == ["2", "0 2"], stderr
@@ -176,7 +176,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("engine", ["Transformer", "OpenVino"])
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_forks_two_processes_give_what_one_gives(
+def test_pipe_with_two_processes_equals_one(
     method: str, engine: str, sample_kb: Path, exported_kb: Path, tmp_path: Path
 ):
     if method not in multiprocessing.get_all_start_methods():

@@ -62,7 +62,7 @@ def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def check_width(queries: np.ndarray, width: int) -> None:
-    """Keep queries of another width away from native code.
+    """Check the width of queries before they reach native code.
 
     queries (np.ndarray): Shape: (n, width).
     width (int): Of the index.

@@ -198,12 +198,12 @@ class NgramIndex:
         RETURNS (list[np.ndarray]): Cosines, float32. Shape: (m,) each.
         """
         results: list[np.ndarray] = []
-        for text, wanted in zip(texts, rows, strict=True):
-            sums = np.zeros(len(wanted))
+        for text, own_rows in zip(texts, rows, strict=True):
+            sums = np.zeros(len(own_rows))
             for found, part in self.weigh(text):
-                ends = np.searchsorted(found, wanted, side="right")
-                sums += (ends - np.searchsorted(found, wanted)) * part
-            results.append((sums * self.scales[wanted]).astype(np.float32))
+                ends = np.searchsorted(found, own_rows, side="right")
+                sums += (ends - np.searchsorted(found, own_rows)) * part
+            results.append((sums * self.scales[own_rows]).astype(np.float32))
         return results
 
 
@@ -234,10 +234,12 @@ class NgramLayers:
         self, texts: Sequence[str], rows: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """See `NgramIndex.similarity`."""
-        results = [np.zeros(len(wanted), dtype=np.float32) for wanted in rows]
+        results = [np.zeros(len(own_rows), dtype=np.float32) for own_rows in rows]
         for first, index in self.parts:
             size = len(index.scales)
-            masks = [(wanted >= first) & (wanted < first + size) for wanted in rows]
+            masks = [
+                (own_rows >= first) & (own_rows < first + size) for own_rows in rows
+            ]
             own = [w[mask] - first for w, mask in zip(rows, masks, strict=True)]
             found = index.similarity(texts, own)
             for result, mask, cosines in zip(results, masks, found, strict=True):
