@@ -9,7 +9,6 @@ from wasabi import msg
 
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_folder_atomically
-from training.data.reporting import Quiet
 
 LICENCE = "see the licences of the vocabularies"
 
@@ -20,7 +19,9 @@ def assemble_pipeline(
     name: Annotated[str, typer.Option(help="Name, without the language.")] = "sapbert",
     version: Annotated[str, typer.Option(help="Version of the pipeline.")] = "0.1.0",
     lang: Annotated[str, typer.Option(help="Language of the tokenizer.")] = "en",
-    quiet: Quiet = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print nothing but errors.")
+    ] = False,
 ) -> None:
     """The pipeline has an abbreviation detector, a mention detector and a linker.
 

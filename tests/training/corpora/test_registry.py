@@ -14,7 +14,7 @@ def test_read_corpus_of_an_unknown_format_is_an_error() -> None:
 
 
 def test_read_corpus_with_an_unknown_option_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SapbertError, match="xlbel has .none.*--split-composites"):
+    with pytest.raises(SapbertError, match="xlbel .none.*--split-composites"):
         read_corpus(tmp_path, "xlbel", split_composites=True)
 
 
