@@ -23,7 +23,7 @@ def assemble_pipeline(
         bool, typer.Option("--quiet", help="Print nothing but errors.")
     ] = False,
 ) -> None:
-    """The pipeline has an abbreviation detector, a mention detector and a linker.
+    """Write a pipeline of abbreviation detector, mention detector and linker.
 
     Example: python -m training assemble models/umls/kb models/umls/pipeline
     """

@@ -223,7 +223,9 @@ def biosyn_names_command(
     output: Path = typer.Argument(..., help="concepts.jsonl to write."),
     quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training biosyn-names assets/medic.jsonl
+    """Write the names of a vocabulary in lower case, without punctuation.
+
+    Example: python -m training biosyn-names assets/medic.jsonl
     corpus/ncbi/concepts.jsonl
     """
     counts: Counter[str] = Counter()
@@ -250,7 +252,9 @@ def biosyn_mentions_command(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training biosyn-mentions corpus/NCBIdevelopset_corpus.txt
+    """Write mentions with abbreviations expanded and composites split, as BioSyn does.
+
+    Example: python -m training biosyn-mentions corpus/NCBIdevelopset_corpus.txt
     --format pubtator --dictionary corpus/ncbi/concepts.jsonl --output
     corpus/ncbi/dev.tsv
     """

@@ -195,7 +195,9 @@ def convert_command(
     label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
     quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training convert corpus/NCBIdevelopset_corpus.txt --format
+    """Convert a corpus to the format of the output's ending.
+
+    Example: python -m training convert corpus/NCBIdevelopset_corpus.txt --format
     pubtator --prefix MESH: --output corpus/ncbi/dev.tsv
 
     Example: python -m training convert corpus/medmentions.txt.gz --format pubtator

@@ -93,7 +93,7 @@ def write_families(
     seed: Annotated[int, typer.Option(help="Seed of relatives and names.")] = 0,
     quiet: Quiet = False,
 ) -> dict[str, int]:
-    """Concepts without a relative in the file are left out.
+    """Write the families of a vocabulary; concepts without a relative have none.
 
     Example: python -m training families assets/concepts.jsonl corpus/families.tsv
     """

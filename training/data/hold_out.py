@@ -37,9 +37,10 @@ def hold_out(
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
     quiet: Quiet = False,
 ) -> Counter[str]:
-    """Names of held-out concepts, up to case, are removed from those to train on.
+    """Split the concepts of a vocabulary, each by its id and the seed.
 
-    Ids of held-out parents are kept.
+    Concepts to train on lose the names that a held-out concept has, too, up to case.
+    They keep the ids of held-out parents.
 
     Example: python -m training hold-out corpus/concepts.jsonl corpus/trained.jsonl
     corpus/held_out.jsonl --share 0.1

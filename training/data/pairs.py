@@ -183,7 +183,9 @@ def pairs_command(
     seed: Annotated[int, typer.Option(help="Seed of the sample of pairs.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
+    """Write pairs of the names of each concept.
+
+    Example: python -m training pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
 
     Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
     --languages ENG,FIN

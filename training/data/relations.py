@@ -90,7 +90,9 @@ def write_relations(
     seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training relations corpus/concepts.jsonl assets/umls
+    """Write a pair of names for each two related concepts.
+
+    Example: python -m training relations corpus/concepts.jsonl assets/umls
     corpus/relations.tsv
     """
     pairs = pair_relations(

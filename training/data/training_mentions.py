@@ -90,7 +90,9 @@ def write_finetune_pairs(
     aliases: AliasFile = None,
     quiet: Quiet = False,
 ) -> Counter[str]:
-    """Example: python -m training finetune-pairs corpus/ncbi/train.tsv --concepts
+    """Write each training mention with every different name of its concept.
+
+    Example: python -m training finetune-pairs corpus/ncbi/train.tsv --concepts
     corpus/ncbi/concepts.jsonl --output corpus/ncbi/pairs.tsv, and then python -m
     training train corpus/ncbi/pairs.tsv models/ncbi --encoder.base
     models/encoder --config training/configs/finetune_scientific.cfg
@@ -145,7 +147,9 @@ def add_mentions_command(
     aliases: AliasFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Some published results use such a vocabulary. Never add mentions of a test set.
+    """Write a vocabulary with training mentions as names.
+
+    Some published results use such a vocabulary. Never add mentions of a test set.
 
     Example: python -m training add-mentions corpus/ncbi/concepts.jsonl
     corpus/ncbi/train.tsv --output corpus/ncbi/concepts-with-train.jsonl

@@ -215,7 +215,7 @@ def write_translation_pairs(
     on_error: Annotated[str, typer.Option(help="Bad lines: fail, or skip.")] = "fail",
     quiet: Quiet = False,
 ) -> Report:
-    """Pairs of equal sides and repeated pairs are left out and counted.
+    """Write translations as pairs; equal sides and repeated pairs are only counted.
 
     Example: python -m training translation-pairs en-fi.txt titles.en-fi.tsv.gz
     --output corpus/translations.tsv

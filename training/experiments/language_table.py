@@ -122,7 +122,7 @@ def make_table(
     json: Annotated[Path | None, typer.Option(help="JSON to write.")] = None,
     quiet: Quiet = False,
 ) -> LanguageTable:
-    """The languages are in the names of the gold files: xlbel_es.test.tsv.gz.
+    """Arrange results by language, from names of gold files: xlbel_es.test.tsv.gz.
 
     Example: python -m training language-table base=results/base.json
     translated=results/translated.json --output results/xlbel.md

@@ -171,7 +171,10 @@ def summarize_runs(
     output: Annotated[Path | None, typer.Option(help="JSON to write.")] = None,
     quiet: Quiet = False,
 ) -> Summary:
-    """Example: python -m training summarize-runs results-1.json results-2.json"""
+    """Compute mean and standard deviation of each accuracy of several runs.
+
+    Example: python -m training summarize-runs results-1.json results-2.json
+    """
     runs = read_runs(results, group)
     digests: dict[str, set[str]] = defaultdict(set)
     values: dict[Key, dict[str, list[float]]] = {}
