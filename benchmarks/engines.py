@@ -1,28 +1,27 @@
-"""Engines of the encoder on a CPU: names a second, cosines, accuracy.
+"""Speed of the encoder by engine, and of mining and loss in its training."""
 
-All engines get the same token ids in the same batches and take turns. "transformers"
-is the plain forward pass: the difference from PyTorch is the cost of
-spacy-transformers. ONNX Runtime, which this project does not use, is measured where it
-is installed (`pip install onnx onnxruntime`): in float32 and in int8.
-"""
-
+import json
+import multiprocessing
 import random
 import statistics
-import tempfile
+import subprocess
+import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 import typer
-from tqdm import tqdm
+from torch import Tensor
+from torch.nn.functional import normalize
 from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table
+from benchmarks.linking_side import peak_megabytes
 from spacy_sapbert.encoder.engines.openvino_engine import FOLDER
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -39,93 +38,38 @@ from spacy_sapbert.encoder.name_encoder import (
     use_engine,
 )
 from spacy_sapbert.encoder.openvino_export import export_encoder
-from spacy_sapbert.evaluation.accuracy import Answer
-from spacy_sapbert.evaluation.gold_mentions import read_aliases
-from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
-from spacy_sapbert.evaluation.score_mentions import (
-    EvaluationSettings,
-    rank_mentions,
-    score_mentions,
-    select_mentions,
-)
+from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.vocabularies.concepts import read_concepts
+from training.losses.miners import mine_hard_pairs
+from training.losses.multi_similarity import multi_similarity_loss
 
 OURS = ("torch float32", "torch bf16", "openvino float32", "openvino bf16")
 PLAIN = "transformers float32"
 PAUSE = 0.5  # seconds in which the threads of the engine before stop spinning
-WARM_UP = 64  # names
-SETTINGS = EvaluationSettings(ks=(1,))
+NAMES, WARM_UP, SINGLES = 2000, 64, 100  # in batches, before them, one by one
+BATCHES = (512, 1024, 2048)  # names in a training step
+WIDTH = 384  # of the vectors to mine
+REPEATS = 5  # measurements after one that warms up; the median counts
 
-States = Callable[[np.ndarray, np.ndarray], torch.Tensor]  # ids, mask → token states
 
+class PlainEngine:
+    """An encoder in transformers alone, as an `Engine`; the tokenizer is shared."""
 
-class OtherEngine:
-    """An `Engine` for comparison, with the tokenizer and width of `original`."""
-
-    def __init__(self, states: States, original: Any) -> None:
-        self.states = states
+    def __init__(self, folder: Path, original: Any) -> None:
+        _, self.model = load_encoder(str(folder))
         self.tokenizer, self.width = original.tokenizer, original.width
 
-
-def load_transformers(encoder: Path) -> States:
-    """Load an encoder with transformers alone."""
-    _, model = load_encoder(str(encoder))
-
-    def states(ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> Tensor:
         inputs = torch.from_numpy(ids), torch.from_numpy(mask)
-        output: torch.Tensor = model(*inputs).last_hidden_state
+        output: Tensor = self.model(*inputs).last_hidden_state
         return output
-
-    return states
-
-
-def load_onnx(path: Path) -> States:
-    """Load a graph with ONNX Runtime."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    providers = ["CPUExecutionProvider"]
-    session = onnxruntime.InferenceSession(str(path), options, providers=providers)
-
-    def states(ids: np.ndarray, mask: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(session.run(["states"], {"ids": ids, "mask": mask})[0])
-
-    return states
-
-
-def export_onnx(encoder: Path, folder: Path) -> dict[str, Path]:
-    """Write an encoder as ONNX graphs, in float32 and int8, if ONNX is installed."""
-    try:
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-    except ImportError:
-        return {}
-    _, model = load_encoder(str(encoder))
-    model.config.return_dict = False
-    full, small = folder / "float32.onnx", folder / "int8.onnx"
-    sizes = {0: "names", 1: "length"}
-    ones = torch.ones((2, 6), dtype=torch.int64)
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model,
-            (ones, ones),
-            str(full),
-            input_names=["ids", "mask"],
-            output_names=["states", "pooled"],
-            dynamic_axes={"ids": sizes, "mask": sizes, "states": sizes},
-            dynamo=False,
-        )
-        quantize_dynamic(full, small, weight_type=QuantType.QInt8)
-    return {"onnxruntime float32": full, "onnxruntime int8": small}
 
 
 def open_engines(
-    encoder: str, settings: EncoderSettings, work: Path
+    encoder: str, settings: EncoderSettings, folder: Path
 ) -> dict[str, NameModel]:
-    """Open an encoder in every engine; `work` is a folder for its exports."""
-    folder = work / "encoder"
-    (folder / FOLDER).mkdir(parents=True)
+    """Open an encoder in every engine; `folder` is for its exports."""
+    (folder / FOLDER).mkdir()
     save_encoder(folder, *load_encoder(encoder), settings)
     export_encoder(folder, folder / FOLDER, settings)
     models: dict[str, NameModel] = {}
@@ -133,92 +77,148 @@ def open_engines(
         engine, precision = name.split()
         models[name] = create_encoder(engine, precision=precision)
         open_encoder(models[name], folder, settings=settings)
-    others = {PLAIN: load_transformers(folder)}
-    others |= {name: load_onnx(p) for name, p in export_onnx(folder, work).items()}
-    for name, states in others.items():
-        models[name] = create_encoder()
-        original = models[OURS[0]].attrs["engine"]
-        use_engine(models[name], OtherEngine(states, original), settings)
+    models[PLAIN] = create_encoder()
+    plain = PlainEngine(folder, models[OURS[0]].attrs["engine"])
+    use_engine(models[PLAIN], plain, settings)
     return models
 
 
-def measure_accuracy(
-    model: NameModel, dictionary: Dictionary, path: Path, aliases: dict[str, str]
-) -> float:
-    """Return Acc@1 by concepts of exact search, ties expected; all by one engine."""
-    names = model.predict(list(dictionary.names))  # (names, width)
-    rows = np.arange(len(names))
-
-    def rank(texts: Sequence[str]) -> list[list[Answer]]:
-        cosines = model.predict([dictionary.fold(text) for text in texts]) @ names.T
-        return [best_answers(rows, c, dictionary, aliases, k=1) for c in cosines]
-
-    golds, _ = select_mentions(path, SETTINGS)
-    answers = rank_mentions(rank, (gold.mention for gold in golds))
-    scores = score_mentions(golds, answers, dictionary.lookup, aliases, SETTINGS)
-    accuracy: float = scores["accuracy"]["all"]["concepts"]["acc@1"]["expected"]
-    return accuracy
+def time_names(model: NameModel, names: Sequence[str]) -> dict[str, Any]:
+    """Return the seconds of `all` names and of `one` name, and all `vectors`."""
+    token_ids, _ = tokenize_names(model, names)
+    time.sleep(PAUSE)
+    encode_token_ids(model, token_ids[:WARM_UP])
+    start = time.perf_counter()
+    vectors = encode_token_ids(model, token_ids)
+    seconds = time.perf_counter() - start
+    alone = []
+    for one in token_ids[:SINGLES]:
+        start = time.perf_counter()
+        encode_token_ids(model, [one])
+        alone.append(time.perf_counter() - start)
+    return {"all": seconds, "one": statistics.median(alone), "vectors": vectors}
 
 
 def measure_engines(
     encoder: str = typer.Argument(..., help="Folder or hub id."),
     concepts: Path = typer.Argument(..., help="concepts.jsonl with short names."),
     pooling: str | None = typer.Option(None, help="cls or mean. [as the folder]"),
-    mentions: list[Path] = typer.Option([], help="Gold mentions; may be repeated."),
-    aliases: Path | None = typer.Option(None, help="Ids and the ids they alias."),
-    names: int = typer.Option(4000, min=100, help="Names to measure with."),
-    singles: int = typer.Option(200, min=1, help="Names that are encoded one by one."),
-    rounds: int = typer.Option(5, min=1, help="Runs of each engine."),
 ) -> None:
     """encoder + concepts.jsonl -> table of engines
 
+    All get the same token ids in the same batches and take turns. "transformers" is the
+    plain forward pass, without spacy-transformers.
+
     Example: python -m benchmarks.speed engines models/minilm concepts.jsonl --pooling
-    mean --mentions bc5cdr_disease.dev.tsv.gz --aliases aliases.tsv.gz
+    mean
     """
     settings = read_settings(Path(encoder))
     settings = replace(settings, pooling=pooling) if pooling else settings
-    known = read_aliases(aliases) if aliases else {}
-    dictionary = read_dictionary(read_concepts(concepts), lowercase=settings.lowercase)
-    listed = sorted(dictionary.names)
-    texts = random.Random(0).sample(listed, min(names, len(listed)))
-    with tempfile.TemporaryDirectory() as work:
-        models = open_engines(encoder, settings, Path(work))
-        speeds: dict[str, list[float]] = {name: [] for name in models}
-        alone: dict[str, list[float]] = {name: [] for name in models}
-        vectors: dict[str, np.ndarray] = {}
-        for _ in tqdm(range(rounds + 1), desc="Rounds", disable=None):
+    every = sorted(read_dictionary(read_concepts(concepts)).names)
+    names = random.Random(0).sample(every, min(NAMES, len(every)))
+    with TemporaryDirectory() as folder:
+        models = open_engines(encoder, settings, Path(folder))
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in models}
+        for _ in range(REPEATS + 1):
             for name, model in models.items():
-                token_ids, _ = tokenize_names(model, texts)
-                time.sleep(PAUSE)
-                encode_token_ids(model, token_ids[:WARM_UP])
-                start = time.perf_counter()
-                vectors[name] = encode_token_ids(model, token_ids)
-                speeds[name].append(len(texts) / (time.perf_counter() - start))
-                for one in token_ids[:singles]:
-                    start = time.perf_counter()
-                    encode_token_ids(model, [one])
-                    alone[name].append(time.perf_counter() - start)
-        accuracy = {
-            name: [measure_accuracy(model, dictionary, p, known) for p in mentions]
-            for name, model in tqdm(models.items(), desc="Accuracy", disable=None)
-        }
-    first = OURS[0]
-    base = statistics.median(speeds[first][1:])  # the first round warms up
-    rows = []
-    for name in models:
-        speed = statistics.median(speeds[name][1:])
-        single = 1e3 * statistics.median(
-            alone[name][len(alone[name]) // (rounds + 1) :]
+                runs[name].append(time_names(model, names))
+    rows: list[tuple[str, ...]] = []
+    first = runs[OURS[0]]
+    for name, measured in runs.items():
+        base, seconds = (
+            statistics.median(run["all"] for run in some[1:])
+            for some in (first, measured)
         )
-        cosine = (vectors[name] * vectors[first]).sum(axis=1).min()
-        cells = (f"{speed:,.0f}", f"{speed / base:.2f}", f"{single:.2f} ms")
-        scores = (f"{value:.4f}" for value in accuracy[name])
-        rows.append((name, *cells, f"{cosine:.5f}", *scores))
-    files = [f"Acc@1 {path.name.partition('.tsv')[0]}" for path in mentions]
-    header = ("engine", "names/s", f"{first} = 1", "one alone", "least cosine")
-    print_table([*header, *files], rows)
-    msg.text(
-        f"{len(texts):,} of {len(listed):,} names, {torch.get_num_threads()} threads, "
-        f"median of {rounds} rounds"
-    )
+        one = 1000 * statistics.median(run["one"] for run in measured[1:])
+        cosine = (measured[0]["vectors"] * first[0]["vectors"]).sum(axis=1).min()
+        speed, ratio = f"{len(names) / seconds:,.0f}", f"{base / seconds:.2f}"
+        rows.append((name, speed, ratio, f"{one:.2f} ms", f"{cosine:.5f}"))
     msg.text(machine_line())
+    header = ("Engine", "Names/s", f"{OURS[0]} = 1", "One alone", "Least cosine")
+    print_table(header, rows)
+    msg.text(
+        f"{len(names):,} of {len(every):,} names, {torch.get_num_threads()} threads"
+    )
+
+
+def library_loss(vectors: Tensor, labels: Tensor) -> Tensor:
+    """Mine and compute the loss as in pytorch-metric-learning."""
+    from pytorch_metric_learning.losses import MultiSimilarityLoss
+    from pytorch_metric_learning.miners import TripletMarginMiner
+
+    miner = TripletMarginMiner(margin=0.2, type_of_triplets="all")
+    loss = MultiSimilarityLoss(alpha=2, beta=50, base=0.5)
+    result: Tensor = loss(vectors, labels, miner(vectors, labels))
+    return result
+
+
+def own_loss(vectors: Tensor, labels: Tensor) -> Tensor:
+    return multi_similarity_loss(vectors, *mine_hard_pairs(vectors, labels))
+
+
+def random_vectors(rows: int) -> tuple[Tensor, Tensor]:
+    """Return random unit vectors, two near each other for each label, and labels."""
+    labels = torch.arange(rows // 2).repeat(2)
+    centres = torch.randn(rows // 2, WIDTH)
+    vectors = normalize(centres[labels] + torch.randn(rows, WIDTH), dim=1)
+    return vectors.requires_grad_(), labels
+
+
+def measure_loss(
+    loss: Callable[[Tensor, Tensor], Tensor], names: int
+) -> tuple[float, float]:
+    """Time mining and loss with the backward pass, in this process.
+
+    RETURNS (tuple[float, float]): Median of the seconds, and peak memory in MB above
+        that of a batch of 16 names.
+    """
+    torch.manual_seed(0)
+    loss(*random_vectors(16)).backward()
+    before = peak_megabytes()
+    vectors, labels = random_vectors(names)
+    seconds = []
+    for _ in range(REPEATS + 1):
+        vectors.grad = None
+        started = time.perf_counter()
+        loss(vectors, labels).backward()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[1:]), peak_megabytes() - before
+
+
+def measure_step(encoder: str, pairs: Path, names: int) -> float:
+    """Return the median seconds of whole training steps."""
+    with TemporaryDirectory() as folder:
+        output = Path(folder) / "encoder"
+        command = ["-m", "training", "train", str(pairs), str(output), "--quiet"]
+        command += ["--encoder.base", encoder, "--training.steps", str(REPEATS + 1)]
+        command += ["--training.batch_size", str(names // 2)]
+        command += ["--training.chunks", str(max(names // 64, 1))]
+        subprocess.run([sys.executable, *command], check=True)
+        log = (output / "training.jsonl").read_text("utf8").splitlines()
+    return statistics.median(json.loads(line)["seconds"] for line in log[1:])
+
+
+def measure_mining(
+    encoder: str = typer.Option(..., help="Folder or hub id."),
+    pairs: Path = typer.Option(..., help="pairs.tsv."),
+) -> None:
+    """encoder + pairs.tsv -> share of mining and loss in a training step
+
+    Example: python -m benchmarks.speed mining --encoder models/minilm --pairs
+    corpus/sample/pairs.tsv
+    """
+    rows: list[tuple[str, ...]] = []
+    # Each measurement has its own process, and so its own peak memory.
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for names in BATCHES:
+            step = measure_step(encoder, pairs, names)
+            own = pool.apply(measure_loss, (own_loss, names))
+            library = pool.apply(measure_loss, (library_loss, names))
+            share = f"{own[0] / step:.1%}"
+            ours = (f"{own[0] * 1000:.1f} ms", share, f"{own[1]:.0f} MB")
+            ratio = f"{library[0] / own[0]:.1f}×"
+            theirs = (f"{library[0] * 1000:.0f} ms", ratio, f"{library[1]:.0f} MB")
+            rows.append((f"{names:,}", f"{step:.2f} s", *ours, *theirs))
+    msg.text(machine_line())
+    header = ("Names", "A step", "Mining and loss", "Share", "Memory")
+    print_table((*header, "The library", "as long", "Memory"), rows)

@@ -4,6 +4,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -13,12 +14,12 @@ import typer
 from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table
-from spacy_sapbert.cli.kb import choose_settings
+from spacy_sapbert.encoder.huggingface import read_settings
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.indexes.exact import search_rows
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.mention_search import MENTIONS_AT_ONCE, Ranked, rank_vectors
+from spacy_sapbert.kb.mention_search import MENTIONS_AT_ONCE, rank_vectors
 from spacy_sapbert.linking.broader import SOFTNESS, rank_parents
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import LinkOptions
@@ -26,34 +27,18 @@ from spacy_sapbert.linking.ranking import has_text
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.hold_out import hold_out
 
+MENTIONS, K = 1000, 10  # mentions to link, candidates for each
 TOLERANCE = 2e-6  # by which equal cosines in float32 may differ
 SHARES = (1, 0.5, 0.1, 0.01, 0.001)  # of the concepts, allowed
 EQUAL = 0.999999  # cosine of a name that another concept has in another spelling
+UNDER = (1.0, 0.8)  # a table for the mentions with a best cosine under it
 
 Parents = Mapping[str, Sequence[str]]
 
 
-def search_all(
-    kb: KnowledgeBase, texts: list[str], vectors: np.ndarray, filter: Filter, k: int
-) -> tuple[list[Ranked], float]:
-    """Search for mentions as the linker does; return the results and the seconds."""
-    options = LinkOptions(k=k)
-    found: list[Ranked] = []
-    start = time.perf_counter()
-    for first in range(0, len(texts), MENTIONS_AT_ONCE):
-        part = slice(first, first + MENTIONS_AT_ONCE)
-        found += rank_vectors(kb, texts[part], vectors[part], options, filter)
-    return found, time.perf_counter() - start
-
-
 def measure_filters(
-    kb_folder: Path = typer.Argument(
-        ..., metavar="KB", help="Folder of the knowledge base."
-    ),
+    folder: Path = typer.Argument(..., metavar="KB", help="Knowledge base."),
     mentions: Path = typer.Argument(..., help="Gold mentions."),
-    limit: int = typer.Option(1000, min=1, help="Distinct mentions."),
-    k: int = typer.Option(10, min=1, help="Concepts for each."),
-    seed: int = typer.Option(0, help="Seed of the allowed concepts."),
 ) -> None:
     """kb/ + mentions -> table of filters: time, and how often the nearest is found
 
@@ -64,45 +49,40 @@ def measure_filters(
     Example: python -m benchmarks.options filters models/kb mentions.tsv
     """
     distinct = dict.fromkeys(gold.mention for gold in read_mentions(mentions))
-    texts = [text for text in distinct if has_text(text)][:limit]
-    kb = load_kb(kb_folder)
+    texts = [text for text in distinct if has_text(text)][:MENTIONS]
+    kb = load_kb(folder)
     vectors = kb.embed(texts).vectors
     cuis = [concept.cui for concept in kb.concepts()]
-    search_all(kb, texts[:1], vectors[:1], Filter(), k)  # opens the index
+    options = LinkOptions(k=K)
+    rank_vectors(kb, texts[:1], vectors[:1], options, Filter())  # opens the index
     table: list[tuple[str, ...]] = []
     unfiltered = 0.0
     for share in SHARES:
         count = max(1, round(share * len(cuis)))
-        allowed = random.Random(seed).sample(cuis, count)
+        allowed = random.Random(0).sample(cuis, count)
         filter = Filter() if share == 1 else Filter(allow=tuple(sorted(allowed)))
         start = time.perf_counter()
         rows = kb.resolve_filter(filter).rows if filter else np.arange(kb.rows)
-        first_use = time.perf_counter() - start
-        found, seconds = search_all(kb, texts, vectors, filter, k)
+        resolved = time.perf_counter()
+        found = []
+        for first in range(0, len(texts), MENTIONS_AT_ONCE):  # as the linker does
+            part = slice(first, first + MENTIONS_AT_ONCE)
+            found += rank_vectors(kb, texts[part], vectors[part], options, filter)
+        seconds = time.perf_counter() - resolved
         unfiltered = unfiltered or seconds
         _, exact = search_rows(kb.vectors, rows, vectors, 1)
         right = [
             bool(ranked) and ranked[0].score >= best - TOLERANCE
             for ranked, (best,) in zip(found, exact.tolist(), strict=True)
         ]
-        times = (f"{1000 * first_use:.0f} ms", f"{1000 * seconds / len(texts):.2f} ms")
+        first_use = f"{1000 * (resolved - start):.0f} ms"
+        times = (first_use, f"{1000 * seconds / len(texts):.2f} ms")
         rates = (f"{seconds / unfiltered:.1f}", f"{np.mean(right):.3f}")
         table.append((f"{share:.1%}", f"{count:,}", f"{len(rows):,}", *times, *rates))
     msg.text(machine_line())
     header = ("Allowed", "Concepts", "Names", "First use", "A mention", "Ratio")
     print_table((*header, "Nearest found"), table)
-    msg.text(f"{len(texts):,} mentions, {k} concepts each, without encoding.")
-
-
-class Missing(NamedTuple):
-    """A concept that the knowledge base lacks.
-
-    scores (dict[str, float]): Cosine of each candidate for one of its names, the best
-        first.
-    """
-
-    cui: str
-    scores: dict[str, float]
+    msg.text(f"{len(texts):,} mentions, {K} concepts each, without encoding.")
 
 
 class Candidates(NamedTuple):
@@ -123,6 +103,17 @@ class Candidates(NamedTuple):
 Rule = Callable[[Candidates], str | None]
 
 
+def climb(cui: str, parents: Parents, steps: int | None = None) -> list[str]:
+    """Return the concepts above a concept, the nearest first; None = to the top."""
+    seen, found, level = {cui}, [], [cui]
+    while level and steps != 0:
+        level = sorted({p for each in level for p in parents.get(each, ())} - seen)
+        seen.update(level)
+        found += level
+        steps = None if steps is None else steps - 1
+    return found
+
+
 def best_candidate(given: Candidates) -> str | None:
     return next(iter(given.scores), None)
 
@@ -140,7 +131,7 @@ def common_ancestor(given: Candidates) -> str | None:
     return next((c for c in [one, *climb(one, given.every)] if c in above), None)
 
 
-def sum_children(weigh: Callable[[float, float], float]) -> Rule:
+def most_children(weigh: Callable[[float, float], float]) -> Rule:
     """Return the rule that finds the parent whose children have the highest sum.
 
     weigh (Callable[[float, float], float]): A cosine and the best one → a weight.
@@ -157,47 +148,29 @@ def sum_children(weigh: Callable[[float, float], float]) -> Rule:
     return rule
 
 
-def highest_weight(softness: float) -> Rule:
-    """Return the rule of the linker, with a softness."""
-
-    def rule(given: Candidates) -> str | None:
-        ranked = rank_parents(given.scores, given.parents, softness=softness)
-        return next(iter(ranked), None)
-
-    return rule
-
-
-def climb(cui: str, parents: Parents, steps: int | None = None) -> list[str]:
-    """Return the concepts above a concept, the nearest first; None = to the top."""
-    seen, found, level = {cui}, [], [cui]
-    while level and steps != 0:
-        level = sorted({p for each in level for p in parents.get(each, ())} - seen)
-        seen.update(level)
-        found += level
-        steps = None if steps is None else steps - 1
-    return found
+def broader(given: Candidates) -> str | None:
+    return next(iter(rank_parents(given.scores, given.parents)), None)
 
 
 RULES: dict[str, Rule] = {
     "the best candidate": best_candidate,
     "parent of the best candidate": parent_of_best,
     "nearest common ancestor of the best two": common_ancestor,
-    "parent with most children, by cosine": sum_children(lambda score, best: score),
-    "parent with most children, by weight": sum_children(
+    "parent with most children, by cosine": most_children(lambda score, best: score),
+    "parent with most children, by weight": most_children(
         lambda score, best: math.exp((score - best) / SOFTNESS)
     ),
-    "the same, itself counted, softness 0.05": highest_weight(0.05),
-    f"`broader`: itself counted, softness {SOFTNESS}": highest_weight(SOFTNESS),
-    "the same, itself counted, softness 0.2": highest_weight(0.2),
+    "`broader`: by weight, itself counted": broader,
 }
 
 
 def link_missing(
-    kb: KnowledgeBase, held_out: Path, *, limit: int, k: int, seed: int
-) -> list[Missing]:
+    kb: KnowledgeBase, held_out: Path, seed: int
+) -> list[tuple[str, dict[str, float]]]:
     """Link a random name of each of some held-out concepts with a present parent.
 
-    RETURNS (list[Missing]): Without names that another concept has in another spelling,
+    RETURNS (list[tuple[str, dict[str, float]]]): Id of the concept, and the cosine of
+        each candidate; without names that another concept has in another spelling,
         e.g. "type-1" and "type - 1"; no concept has the same name.
     """
     concepts = [
@@ -206,46 +179,40 @@ def link_missing(
         if any(parent in kb for parent in concept.parents)
     ]
     chance = random.Random(seed)
-    chosen = chance.sample(concepts, min(limit, len(concepts)))
+    chosen = chance.sample(concepts, min(MENTIONS, len(concepts)))
     names = [chance.choice(concept.aliases) for concept in chosen]
     missing = [
-        Missing(concept.cui, {c["cui"]: c["score"] for c in linked.candidates})
-        for concept, linked in zip(chosen, kb.link(names, k=k), strict=True)
+        (concept.cui, {found["cui"]: found["score"] for found in linked.candidates})
+        for concept, linked in zip(chosen, kb.link(names, k=K), strict=True)
     ]
-    return [one for one in missing if max(one.scores.values(), default=1) < EQUAL]
+    return [one for one in missing if max(one[1].values(), default=1) < EQUAL]
 
 
 def score_rule(
-    rule: Rule, missing: Sequence[Missing], every: Parents, present: set[str]
-) -> list[float]:
-    """Compute how often a rule finds a broader concept.
+    rule: Rule,
+    missing: Sequence[tuple[str, dict[str, float]]],
+    every: Parents,
+    present: set[str],
+) -> np.ndarray:
+    """Compute how often a rule finds a broader concept of held-out concepts.
 
-    RETURNS (list[float]): Shares of answers that are a parent, at most two steps above,
-        any number of steps above; share of mentions without an answer.
+    RETURNS (np.ndarray): Shares of answers that are a parent, at most two steps above,
+        any number of steps above; share of mentions without an answer. Shape: (4,).
     """
-    counts = [0, 0, 0, 0]
-    for one in missing:
-        parents = {cui: [p for p in every[cui] if p in present] for cui in one.scores}
-        answer = rule(Candidates(one.scores, parents, every, present))
-        counts[3] += answer is None
-        for place, steps in enumerate((1, 2, None)):
-            counts[place] += answer in climb(one.cui, every, steps)
-    return [count / len(missing) for count in counts]
+    found = []
+    for cui, scores in missing:
+        parents = {c: [p for p in every[c] if p in present] for c in scores}
+        answer = rule(Candidates(scores, parents, every, present))
+        above = [answer in climb(cui, every, steps) for steps in (1, 2, None)]
+        found.append([*above, answer is None])
+    return np.mean(found, axis=0)
 
 
 def measure_broader(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     encoder: str = typer.Argument(..., help="Folder of the encoder."),
-    pooling: str | None = typer.Option(
-        None, help="cls or mean. [as in the encoder's folder, else cls]"
-    ),
-    precision: str = typer.Option("bf16", help="Of the encoder: float32 or bf16."),
+    pooling: str | None = typer.Option(None, help="cls or mean. [as the folder]"),
     share: float = typer.Option(0.2, min=0, max=1, help="Of concepts held out."),
-    limit: int = typer.Option(1000, min=1, help="Held-out concepts to link."),
-    k: int = typer.Option(10, min=1, max=1000, help="Candidates for each."),
-    under: list[float] = typer.Option(
-        [1.0, 0.8], help="Only mentions with a best cosine under it; may be repeated."
-    ),
     seed: int = typer.Option(0, help="Seed of the concepts and names."),
 ) -> None:
     """concepts.jsonl + encoder -> table of rules that find a broader concept
@@ -256,33 +223,30 @@ def measure_broader(
     Example: python -m benchmarks.options broader corpus/hpo.jsonl models/minilm
     --pooling mean
     """
+    settings = read_settings(Path(encoder))
+    settings = replace(settings, pooling=pooling) if pooling else settings
     every = {concept.cui: concept.parents for concept in read_concepts(concepts)}
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        kept, held_out = folder / "kept.jsonl", folder / "held_out.jsonl"
+        kept, held_out = Path(name) / "kept.jsonl", Path(name) / "held_out.jsonl"
         counts = hold_out(concepts, kept, held_out, share=share, seed=seed)
         build_kb(
             kept,
-            folder / "kb",
+            Path(name) / "kb",
             encoder,
-            settings=choose_settings(encoder, pooling, None, None),
+            settings=settings,
             backend="exact",
-            precision=precision,
+            precision="bf16",
         )
         present = {concept.cui for concept in read_concepts(kept)}
-        kb = load_kb(folder / "kb")
-        missing = link_missing(kb, held_out, limit=limit, k=k, seed=seed)
+        missing = link_missing(load_kb(Path(name) / "kb"), held_out, seed)
     msg.text(machine_line())
     msg.text(f"{len(every):,} concepts, {counts['held_out']:,} of them held out.")
-    for most in under:
-        some = [one for one in missing if max(one.scores.values()) < most]
+    for most in UNDER:
+        some = [one for one in missing if max(one[1].values()) < most]
         msg.text(f"{len(some):,} mentions with a best cosine under {most}:")
         rows = [
-            (
-                name,
-                *(f"{value:.3f}" for value in score_rule(rule, some, every, present)),
-            )
-            for name, rule in RULES.items()
+            (rule, *(f"{x:.3f}" for x in score_rule(RULES[rule], some, every, present)))
+            for rule in RULES
             if some
         ]
         print_table(("Answer", "Parent", "Two steps", "Any", "None"), rows)

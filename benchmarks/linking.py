@@ -1,34 +1,30 @@
 """scispaCy's linker or an older version and ours on the same documents, in one table.
 
-Both link the gold mentions of the documents through `nlp.pipe`, on the same cores, in
+Each links the gold mentions of the documents through `nlp.pipe` on the same cores, in
 separate processes that take turns. scispaCy needs its own environment, because it
 supports neither numpy 2 nor a newer SciPy:
 
     python3.11 -m venv .venv-scispacy
     .venv-scispacy/bin/pip install scispacy==0.6.2 nmslib-metabrainz==2.1.3
         "spacy<3.8" "numpy<2" "scipy<1.11" click
+    spacy sapbert kb build medic.jsonl models/medic --encoder models/minilm
+        --pooling mean
+    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz medic.jsonl --kb
+        models/medic --label Disease --scispacy-python .venv-scispacy/bin/python
 
-    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz assets/medic.jsonl
-        --out results/linking-medic --encoder models/minilm --label Disease
-        --scispacy-python .venv-scispacy/bin/python
-
-With `--before PATH`, a checkout of an older version of this project links the same
-documents with the same knowledge base in turns with this one:
-
-    python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz corpus/mesh.jsonl
-        --out results/linking-mesh --kb models/kb --before ../old
-
-For OpenVINO run `spacy sapbert kb export OUT/kb` after the first run, then the same
-command with `--config encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1 --config
-encoder.precision=bf16`.
+For OpenVINO run `spacy sapbert kb export models/medic` and add `--config
+encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1 --config
+encoder.precision=bf16`. With `--before ../old`, a checkout of an older version of this
+project is measured on the same knowledge base.
 
 scispaCy's `EntityLinker` has its default settings, with the index that its
-`create_tfidf_ann_index` builds of the dictionary, except that concepts without a
+`create_tfidf_ann_index` builds of the concepts, except that concepts without a
 definition are allowed, because no dictionary here has definitions.
 """
 
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -39,30 +35,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import numpy as np
 import typer
+from spacy.tokens import Doc, Span
 from wasabi import msg
 
-from benchmarks.gold_docs import (
-    choose_singles,
-    describe_doc,
-    parse_config,
-    read_corpus,
-    score_links,
+from benchmarks.gold_docs import Answers, parse_config, read_corpus, score_links
+from benchmarks.harness import (
+    machine_line,
+    print_table,
+    read_json,
+    run_cli,
 )
-from benchmarks.harness import describe_machine, machine_line, print_table, run_cli
 from benchmarks.linking_side import WARM_UP
-from spacy_sapbert.errors import Errors, SapbertError
-from spacy_sapbert.evaluation.gold_mentions import read_aliases
+from spacy_sapbert.evaluation.gold_mentions import (
+    make_resolver,
+    read_aliases,
+)
 from spacy_sapbert.evaluation.rankers import read_dictionary
-from spacy_sapbert.formats.registry import READERS
 from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.writing import write_atomically, write_json
+from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
 OURS, SCISPACY, BEFORE = "ours", "scispaCy", "before"
 CODE = Path(__file__).parent
-ENTITIES, INDEX, KB, MADE = "entities.jsonl", "scispacy", "kb", "made.json"
+SIDE = "benchmarks.linking_side"
+SINGLES = 500  # mentions linked one by one
 LINKER = {"k": 30, "filter_for_definitions": False, "resolve_abbreviations": False}
 # key: title, format, and whether higher is better
 FIGURES: dict[str, tuple[str, str, bool]] = {
@@ -92,6 +89,23 @@ class Worker(NamedTuple):
     checkout: Path | None = None
 
 
+def describe_doc(tokens: Doc | Span, entities: Iterable[Span]) -> dict[str, Any]:
+    """Return tokens and entities as JSON can hold them."""
+    first = tokens[0].i
+    return {
+        "words": [token.text for token in tokens],
+        "spaces": [bool(token.whitespace_) for token in tokens],
+        "entities": [[e.start - first, e.end - first, e.label_] for e in entities],
+    }
+
+
+def choose_singles(docs: Sequence[Doc], count: int, seed: int = 0) -> list[Any]:
+    """Return random mentions with distinct texts, each as a document of its own."""
+    distinct = {ent.text: ent for doc in docs for ent in doc.ents}
+    texts = random.Random(seed).sample(list(distinct), min(count, len(distinct)))
+    return [describe_doc(distinct[text], [distinct[text]]) for text in texts]
+
+
 def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
     """Write concepts as JSON lines of scispaCy's `Entity`.
 
@@ -109,27 +123,9 @@ def write_entities(path: Path, concepts: Iterable[Concept]) -> None:
             file.write(json.dumps(entity, ensure_ascii=False).encode() + b"\n")
 
 
-def check_made(out: Path, made: dict[str, Any]) -> None:
-    """Check that a folder was made of the same inputs, or record them.
-
-    RAISES (SapbertError): If it was made of something else.
-    """
-    path = out / MADE
-    if not path.exists():
-        write_json(path, made)
-    before = json.loads(path.read_text("utf8"))
-    for setting, value in made.items():
-        if before.get(setting) != value:
-            raise SapbertError(Errors.E733.format(folder=out, setting=setting))
-
-
-def call(
-    command: Sequence[str],
-    env: dict[str, str] | None = None,
-    cwd: Path | None = None,
-) -> None:
+def call(command: Sequence[str], **settings: Any) -> None:
     """Run a command; exit if it fails."""
-    if subprocess.run(command, check=False, env=env, cwd=cwd).returncode:
+    if subprocess.run(command, check=False, **settings).returncode:
         msg.fail(f"Stopped: {' '.join(command)}", exits=1)
 
 
@@ -154,240 +150,151 @@ def isolate(checkout: Path | None = None) -> Iterator[dict[str, str]]:
         yield {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
-@contextmanager
-def use_cores(count: int) -> Iterator[None]:
-    """Start processes on some cores only; their libraries use as many threads."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(before)[:count])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+def make_scispacy_worker(
+    python: str, concepts: Path, out: Path, linker: dict[str, Any]
+) -> Worker:
+    """Build scispaCy's index of the concepts if it is missing.
 
-
-def make_workers(
-    out: Path,
-    concepts: Path,
-    build: Sequence[str],
-    config: dict[str, Any],
-    python: str | None,
-    linker: dict[str, Any],
-    kb: Path | None = None,
-    before: Path | None = None,
-) -> dict[str, Worker]:
-    """Build the indexes that are missing, and return the sides in order of the table.
-
-    out (Path): Folder of the indexes.
-    build (Sequence[str]): Options of `kb build`.
-    config (dict[str, Any]): Of our linker, except its knowledge base.
-    python (str | None): Interpreter with scispaCy; None = our side only.
     linker (dict[str, Any]): Keyword arguments of scispaCy's `EntityLinker`.
-    kb (Path | None): An existing knowledge base, instead of one that is built.
-    before (Path | None): Checkout of an older version of this project.
-    RAISES (SapbertError): If the folder was made of another dictionary or encoder.
     """
+    out = out.absolute() / file_digest(concepts)[:16]
     out.mkdir(parents=True, exist_ok=True)
-    made: dict[str, Any] = {"concepts": file_digest(concepts)}
-    check_made(out, made if kb else {**made, "build": [*build]})
-    entities, index = (str(out / name) for name in (ENTITIES, INDEX))
-    if kb is None:
-        kb = out / KB
-        if not kb.exists():
-            command = ["-m", "spacy_sapbert", "kb", "build", str(concepts), str(kb)]
-            call([sys.executable, *command, *build])
-    ours = {"config": {**config, "kb": str(kb)}}
-    workers: dict[str, Worker] = {}
-    if before:
-        workers[BEFORE] = Worker(sys.executable, "ours", ours, before)
-    if python:
-        if not (out / ENTITIES).exists():
-            write_entities(out / ENTITIES, read_concepts(concepts))
-        if not (out / INDEX).exists():
-            with isolate() as env:
-                module = ["-m", "benchmarks.linking_side"]
-                call([python, *module, "build", entities, index], env)
-        settings = {"linker": linker, "entities": entities, "index": index}
-        workers[SCISPACY] = Worker(python, "scispacy", settings)
-    return {**workers, OURS: Worker(sys.executable, "ours", ours)}
+    entities, index = out / "entities.jsonl", out / "index"
+    if not entities.exists():
+        write_entities(entities, read_concepts(concepts))
+    if not index.exists():
+        with isolate() as env:
+            call([python, "-m", SIDE, "build", str(entities), str(index)], env=env)
+    settings = {"linker": linker, "entities": str(entities), "index": str(index)}
+    return Worker(python, "scispacy", settings)
 
 
-def run_worker(
-    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], threads: int
-) -> dict[str, Any]:
-    """Run `linking_side.measure_side` in a new process on some cores."""
-    request = {
-        "settings": worker.settings,
-        "documents": documents,
-        "singles": singles,
-    }
+def run_worker(worker: Worker, **request: Any) -> dict[str, Any]:
+    """Run `linking_side.measure_side` in a new process."""
     # With our interpreter, the working folder has the package and `benchmarks`.
     ours = worker.python == sys.executable and worker.checkout is None
     place = nullcontext() if ours else isolate(worker.checkout)
     with TemporaryDirectory() as folder, place as env:
         input, output = Path(folder) / "request.json", Path(folder) / "result.json"
-        input.write_text(json.dumps(request), "utf8")
-        command = [worker.python, "-m", "benchmarks.linking_side", worker.command]
-        with use_cores(threads):
-            started = ["--started", str(time.monotonic())]
-            call([*command, str(input), str(output), *started], env)
-        result: dict[str, Any] = json.loads(output.read_text("utf8"))
-    return result
+        input.write_text(json.dumps({**request, "settings": worker.settings}), "utf8")
+        command = [worker.python, "-m", SIDE, worker.command, str(input), str(output)]
+        call([*command, "--started", str(time.monotonic())], env=env)
+        return dict(read_json(output))
 
 
 def measure_round(
-    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], threads: int
-) -> tuple[dict[str, float], dict[str, Any]]:
+    worker: Worker, documents: Sequence[Any], singles: Sequence[Any], cores: list[int]
+) -> dict[str, Any]:
     """Measure one side once, single mentions in another process with an empty cache.
 
-    RETURNS (tuple[dict[str, float], dict[str, Any]]): Time and memory by the keys of
-        `FIGURES`, and the result of `measure_side`.
+    RETURNS (dict[str, Any]): The result of `measure_side`.
     """
-    piped = run_worker(worker, documents, [], threads)
-    alone = run_worker(worker, documents[:1], singles, threads)
-    mentions = sum(len(document["entities"]) for document in documents[1:])
-    cold, warm = (mentions / seconds for seconds in piped["passes"])
-    p50, p95 = np.percentile(alone["singles"], [50, 95])
-    figures = {
-        **{key: (piped[key] + alone[key]) / 2 for key in ("imports", "load")},
-        "first": 1000 * (piped["first"] + alone["first"]) / 2,
-        "cold": cold,
-        "warm": warm,
-        "p50": 1000 * float(p50),
-        "p95": 1000 * float(p95),
-        "megabytes": piped["megabytes"],
-    }
-    return figures, piped
+    result = run_worker(worker, documents=documents, singles=[], cores=cores)
+    alone = run_worker(worker, documents=documents[:1], singles=singles, cores=cores)
+    result["figures"] = {**alone["figures"], **result["figures"]}
+    return result
 
 
-def format_figures(sides: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a header and a row for each figure, with our ratio to the other sides."""
+def format_figures(sides: dict[str, dict[str, float]]) -> list[tuple[str, ...]]:
+    """Return a header and the rows: figures, and our ratio to each other side."""
     others = [name for name in sides if name != OURS]
     table = [("", *sides, *(f"Ours, times as good as {name}" for name in others))]
     for key, (title, form, higher_is_better) in FIGURES.items():
-        values = {name: side["figures"][key] for name, side in sides.items()}
-        row = [title, *(form.format(value) for value in values.values())]
+        row = [title, *(form.format(figures[key]) for figures in sides.values())]
         for other in others:
             good, bad = (OURS, other) if higher_is_better else (other, OURS)
-            row.append(f"{values[good] / values[bad]:.2f}×" if values[bad] else "–")
+            value = sides[bad][key]
+            row.append(f"{sides[good][key] / value:.2f}×" if value else "–")
         table.append(tuple(row))
     return table
 
 
-def describe_first_cuis(before: Sequence[Any], ours: Sequence[Any]) -> str:
-    """Return whether the first CUI of each mention is equal, in one line.
-
-    before, ours (Sequence[Any]): `answers` of `measure_side`.
-    """
-    first = [
-        [answers[0][0] if answers else None for doc in side for answers in doc]
-        for side in (before, ours)
-    ]
-    other = sum(one != two for one, two in zip(*first, strict=True))
-    count = f"{len(first[0]):,} mentions"
+def describe_first_cuis(before: Answers, ours: Answers) -> str:
+    """Return whether the first CUI of each mention is equal, in one line."""
+    other = sum(
+        [cui for cui, _ in one[:1]] != [cui for cui, _ in two[:1]]
+        for one, two in zip(before, ours, strict=True)
+    )
+    count = f"{len(ours):,} mentions"
     if other:
         return f"{other:,} of {count} have another first CUI"
     return f"all {count} have the same first CUI"
 
 
 def main(
-    documents: Path = typer.Argument(..., help="Annotated documents."),
-    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
-    out: Path = typer.Option(..., help="Folder for both indexes, built once."),
-    encoder: str = typer.Option("", help="Of our knowledge base: folder or hub id."),
-    pooling: str = typer.Option("mean", help="Of the encoder."),
-    precision: str = typer.Option("float32", help="For building: float32 or bf16."),
-    kb: Path | None = typer.Option(
-        None, help="Existing knowledge base. [built of the concepts with `--encoder`]"
-    ),
+    documents: Path = typer.Argument(..., help="Annotated documents, PubTator."),
+    concepts: Path = typer.Argument(..., help="concepts.jsonl of the knowledge base."),
+    kb: Path = typer.Option(..., help="Folder of our knowledge base."),
     before: Path | None = typer.Option(
         None, help="Checkout of an older version, measured too."
     ),
     scispacy_python: Path | None = typer.Option(
         None, help="Interpreter with scispaCy, measured too."
     ),
+    out: Path = typer.Option(
+        Path("results/scispacy"), help="Folder for scispaCy's index."
+    ),
     threshold: float = typer.Option(0.7, help="Of scispaCy, as its default."),
     config: list[str] = typer.Option(
         [], help="KEY=VALUE of our linker, like encoder.precision=bf16; repeatable."
     ),
-    format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
     label: list[str] = typer.Option([], help="Mentions to link; repeatable. [all]"),
-    prefix: str = typer.Option(
-        "", help="Added to ids without a colon, e.g. MESH:", show_default=False
-    ),
-    aliases: Path | None = typer.Option(
-        None, help="Lines: an id, a tab, the id that it is an alias of."
-    ),
+    prefix: str = typer.Option("", help="Added to ids without a colon, e.g. MESH:"),
+    aliases: Path | None = typer.Option(None, help="Ids and the ids they alias."),
     limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
-    singles: int = typer.Option(500, min=1, help="Mentions linked one by one."),
     rounds: int = typer.Option(3, min=1, help="Measurements; the medians count."),
     threads: int = typer.Option(2, min=1, help="Cores of either side."),
-    output: Path | None = typer.Option(None, help="results.json to write."),
 ) -> None:
-    """annotated documents + concepts.jsonl -> table, results.json
+    """annotated documents + concepts.jsonl + kb/ -> table
 
     Example: python -m benchmarks.linking CDR_DevelopmentSet.PubTator.txt.gz
-    assets/medic.jsonl --out results/linking-medic --encoder models/minilm --label
-    Disease --scispacy-python .venv-scispacy/bin/python
+    corpus/mesh.jsonl --kb models/kb --before ../old
     """
-    if bool(encoder) == bool(kb):
-        raise typer.BadParameter("expected one of --encoder and --kb")
-    kb, before = (path and path.absolute() for path in (kb, before))
     known = read_aliases(aliases) if aliases else {}
-    changed = parse_config(config)
-    corpus = read_corpus(
-        documents, format=format, labels=label, prefix=prefix, limit=limit
-    )
-    build = ["--encoder", encoder, "--pooling", pooling, "--precision", precision]
-    python = str(scispacy_python) if scispacy_python else None
-    linker = {**LINKER, "threshold": threshold}
-    workers = make_workers(
-        out.absolute(), concepts, build, changed, python, linker, kb, before
-    )
+    corpus = read_corpus(documents, labels=label, prefix=prefix, limit=limit)
+    if len(corpus.docs) < 2:
+        msg.fail("Expected two documents with mentions: the first warms up", exits=1)
+    settings = {"config": {**parse_config(config), "kb": str(kb.absolute())}}
+    workers: dict[str, Worker] = {}
+    if before:
+        checkout = before.absolute()
+        workers[BEFORE] = Worker(sys.executable, "ours", settings, checkout)
+    if scispacy_python:
+        python, linker = str(scispacy_python), {**LINKER, "threshold": threshold}
+        workers[SCISPACY] = make_scispacy_worker(python, concepts, out, linker)
+    workers[OURS] = Worker(sys.executable, "ours", settings)
     dictionary = read_dictionary(read_concepts(concepts))
+    resolve = make_resolver(dictionary.lookup, known)
     described = [describe_doc(doc, doc.ents) for doc in corpus.docs]
-    chosen = choose_singles(corpus.docs, singles + WARM_UP)
-    measured: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
-    last: dict[str, Any] = {}
+    singles = choose_singles(corpus.docs, SINGLES + WARM_UP)
+    cores = sorted(os.sched_getaffinity(0))[:threads]
+    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
     for number in range(rounds):
         for name, worker in workers.items():
             msg.info(f"Round {number + 1} of {rounds}: {name}")
-            figures, last[name] = measure_round(worker, described, chosen, threads)
-            measured[name].append(figures)
-    sides: dict[str, Any] = {}
-    for name, each in measured.items():
-        scores = score_links(corpus, last[name]["answers"], dictionary.lookup, known)
-        medians = {key: statistics.median(f[key] for f in each) for key in each[0]}
-        figures = {key: {**medians, **scores}[key] for key in FIGURES}
-        counts = {key: scores[key] for key in ("coverage", "judged")}
-        versions = last[name]["versions"]
-        sides[name] = {"figures": figures, **counts, "rounds": each}
-        sides[name]["versions"] = versions
-        listed = ", ".join(f"{key} {v}" for key, v in versions.items())
-        msg.text(f"{name}: {listed}")
-    side, entities = sides[OURS], sum(len(doc.ents) for doc in corpus.docs)
-    concept_count = len(set(dictionary.ids.values()))
+            measured[name].append(measure_round(worker, described, singles, cores))
+    answers: dict[str, Answers] = {n: r[-1]["answers"] for n, r in measured.items()}
+    sides: dict[str, dict[str, float]] = {}
+    for name, results in measured.items():
+        figures = [result["figures"] for result in results]
+        medians = {
+            key: statistics.median(f[key] for f in figures) for key in figures[0]
+        }
+        sides[name] = medians | score_links(corpus.golds, answers[name], resolve, known)
+        versions = ", ".join(f"{k} {v}" for k, v in results[0]["versions"].items())
+        msg.text(f"{name}: {versions}")
     msg.text(
-        f"{len(corpus.docs):,} documents, {entities:,} of {corpus.mentions:,} mentions "
-        f"on token boundaries, {side['judged']:,} with an id, {side['coverage']:.1%} "
-        f"of them in the dictionary of {concept_count:,} concepts and "
+        f"{len(corpus.docs):,} documents, {len(corpus.golds):,} of "
+        f"{corpus.mentions:,} mentions on token boundaries, "
+        f"{sides[OURS]['judged']:,} with an id, {sides[OURS]['coverage']:.1%} of them "
+        f"in the dictionary of {len(set(dictionary.ids.values())):,} concepts and "
         f"{len(dictionary.names):,} distinct names; median of {rounds}"
     )
     msg.text(f"{machine_line()}; {threads} threads each")
     header, *rows = format_figures(sides)
     print_table(header, rows)
     if before:
-        msg.text(describe_first_cuis(*(last[s]["answers"] for s in (BEFORE, OURS))))
-    if output:
-        data = {
-            "machine": {**describe_machine(), "threads": threads},
-            "settings": {"rounds": rounds, "singles": singles, "labels": label}
-            | {"build": build, OURS: changed, SCISPACY: linker},
-            "documents": {"file": documents.name, "sha256": file_digest(documents)},
-            "dictionary": {"file": concepts.name, "sha256": file_digest(concepts)},
-            "sides": sides,
-        }
-        write_json(output, data)
-        msg.good(f"Wrote {output}")
+        msg.text(describe_first_cuis(answers[BEFORE], answers[OURS]))
 
 
 if __name__ == "__main__":

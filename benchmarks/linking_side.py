@@ -10,16 +10,15 @@ import argparse
 import builtins
 import json
 import os
-import resource
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from statistics import quantiles
 from typing import Any, NamedTuple
 
-STATUS = Path("/proc/self/status")
-PASSES = 2  # the first with an empty cache
 WARM_UP = 20  # first calls of one mention, not measured
 
 
@@ -97,41 +96,34 @@ def build_index(entities: Path, out: Path) -> None:
     part.rename(out)
 
 
-class ImportTimer:
-    """Sums the seconds of all import statements while it is installed."""
+@contextmanager
+def time_imports() -> Iterator[list[float]]:
+    """Yield a list to which the seconds of each import statement are added."""
+    original, seconds, inside = builtins.__import__, [], False
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.inside = False
-        self.wrapped = builtins.__import__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.inside:
-            return self.wrapped(*args, **kwargs)
-        self.inside = True
-        start = time.perf_counter()
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        nonlocal inside
+        if inside:
+            return original(*args, **kwargs)
+        inside, start = True, time.perf_counter()
         try:
-            return self.wrapped(*args, **kwargs)
+            return original(*args, **kwargs)
         finally:
-            self.seconds += time.perf_counter() - start
-            self.inside = False
+            seconds.append(time.perf_counter() - start)
+            inside = False
 
-    def __enter__(self) -> "ImportTimer":
-        builtins.__import__ = self
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        builtins.__import__ = self.wrapped
+    builtins.__import__ = timed
+    try:
+        yield seconds
+    finally:
+        builtins.__import__ = original
 
 
 def peak_megabytes() -> float:
-    """Return the peak memory of this process."""
+    """Return the peak memory of this process (Linux)."""
     # In a child process, `ru_maxrss` is at least that of its parent.
-    if STATUS.is_file():
-        lines = STATUS.read_text().splitlines()
-        peak = next(line for line in lines if line.startswith("VmHWM:"))
-        return int(peak.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(ln.split()[1]) / 1024 for ln in lines if ln.startswith("VmHWM:"))
 
 
 def make_docs(vocab: Any, documents: Iterable[dict[str, Any]]) -> Iterator[Any]:
@@ -144,14 +136,16 @@ def make_docs(vocab: Any, documents: Iterable[dict[str, Any]]) -> Iterator[Any]:
         yield doc
 
 
-def time_singles(nlp: Any, documents: Sequence[dict[str, Any]]) -> list[float]:
-    """Link documents one by one; return the seconds of those after the warm-up."""
+def time_singles(nlp: Any, documents: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Link documents one by one; return median and 95th percentile in ms."""
     seconds: list[float] = []
     for doc in list(make_docs(nlp.vocab, documents)):
         start = time.perf_counter()
         nlp(doc)
         seconds.append(time.perf_counter() - start)
-    return seconds[min(WARM_UP, len(seconds) // 2) :]
+    counted = seconds[min(WARM_UP, len(seconds) // 2) :]
+    twentieths = quantiles(counted, n=20, method="inclusive")
+    return {"p50": 1000 * twentieths[9], "p95": 1000 * twentieths[18]}
 
 
 def measure_side(
@@ -162,39 +156,37 @@ def measure_side(
     request (dict[str, Any]): `settings` for `make_side`; `documents`, the first of
         which is linked alone, the others twice; `singles`, each linked alone.
     started (float): Start of the process, by `time.monotonic`.
-    RETURNS (dict[str, Any]): Seconds of `imports`, of `load` without them, of the
-        `first` document, of both `passes`, and of each of the `singles`; `megabytes`;
-        `answers` to each entity of the first pass, by document; `versions`.
+    RETURNS (dict[str, Any]): `figures` by the keys of `linking.FIGURES`; the `answers`
+        to each entity of the first pass; `versions` of libraries.
     """
-    with ImportTimer() as imports:
+    with time_imports() as imports:
         side = make_side(request["settings"])
     ready = time.monotonic() - started
     nlp = side.nlp
+    figures = {"imports": sum(imports), "load": ready - sum(imports)}
     first, *others = request["documents"]
     linked = list(make_docs(nlp.vocab, [first]))
     start = time.perf_counter()
     linked = list(nlp.pipe(linked))
-    result: dict[str, Any] = {
-        "imports": imports.seconds,
-        "load": ready - imports.seconds,
-        "first": time.perf_counter() - start,
-        "passes": [],
-    }
-    for number in range(PASSES if others else 0):
+    figures["first"] = 1000 * (time.perf_counter() - start)
+    for name in ("cold", "warm") if others else ():
         docs = list(make_docs(nlp.vocab, others))
         start = time.perf_counter()
         docs = list(nlp.pipe(docs))
-        result["passes"].append(time.perf_counter() - start)
-        if number == 0:
+        seconds = time.perf_counter() - start
+        figures[name] = sum(len(doc.ents) for doc in docs) / seconds
+        if name == "cold":
             linked += docs
-    result["singles"] = time_singles(nlp, request["singles"])
-    result["megabytes"] = peak_megabytes()
-    result["answers"] = [
-        [[[str(c), float(s)] for c, s in side.answers(ent)] for ent in doc.ents]
+    if request["singles"]:
+        figures |= time_singles(nlp, request["singles"])
+    figures["megabytes"] = peak_megabytes()
+    answers = [
+        [[str(cui), float(score)] for cui, score in side.answers(ent)]
         for doc in linked
+        for ent in doc.ents
     ]
-    result["versions"] = {name: version(name) for name in side.libraries}
-    return result
+    versions = {name: version(name) for name in side.libraries}
+    return {"figures": figures, "answers": answers, "versions": versions}
 
 
 def main() -> None:
@@ -208,6 +200,7 @@ def main() -> None:
         build_index(arguments.input, arguments.output)
         return
     request = json.loads(arguments.input.read_text("utf8"))
+    os.sched_setaffinity(0, request["cores"])  # libraries use as many threads
     make_side = SIDES[arguments.command]
     result = measure_side(request, make_side, started=arguments.started)
     arguments.output.write_text(json.dumps(result), "utf8")

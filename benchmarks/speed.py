@@ -7,9 +7,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -20,12 +20,17 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 from wasabi import msg
 
-from benchmarks.engines import measure_engines
+from benchmarks.engines import measure_engines, measure_mining
 from benchmarks.gold_docs import parse_config, read_corpus
-from benchmarks.harness import machine_line, make_app, print_table, read_memory, run_cli
-from benchmarks.opening import measure_opening
+from benchmarks.harness import (
+    machine_line,
+    make_app,
+    print_table,
+    read_memory,
+    run_cli,
+)
+from benchmarks.new_process import measure_build, measure_opening
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
-from spacy_sapbert.formats.registry import READERS
 from spacy_sapbert.linking.ranking import has_text
 
 KB = "spacy_sapbert.kb.knowledge_base.KnowledgeBase"
@@ -43,12 +48,15 @@ STEPS: dict[str, tuple[str, ...]] = {
     "annotate": ("spacy_sapbert.pipeline.linker.write_links",),
 }
 REST = "the rest"  # ranking, ties, gathering of mentions, spaCy
+PROCESSES, BATCH_SIZE, MENTIONS = 2, 32, 8  # workers, Docs in a batch, in a Doc
 ZONE = 1000  # documents in a memory zone
 REPORTED = (1_000, 10_000, 50_000, 100_000)  # documents
 
 app = make_app()
 app.command("engines")(measure_engines)
+app.command("mining")(measure_mining)
 app.command("opening")(measure_opening)
+app.command("build")(measure_build)
 
 
 @app.callback()
@@ -59,68 +67,51 @@ def speed() -> None:
     """
 
 
-class StepTimer:
-    """Sums the seconds of steps; of nested functions only the outer one counts."""
+@contextmanager
+def time_steps() -> Iterator[dict[str, float]]:
+    """Sum the seconds of all steps; of nested functions only the outer one counts."""
+    seconds, busy = dict.fromkeys(STEPS, 0.0), False
 
-    def __init__(self) -> None:
-        self.seconds = dict.fromkeys(STEPS, 0.0)
-        self.busy = False
-
-    def wrap(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **kwargs: Any) -> Any:
-            if self.busy:
+            nonlocal busy
+            if busy:
                 return function(*args, **kwargs)
-            self.busy = True
-            start = time.perf_counter()
+            busy, start = True, time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                self.seconds[step] += time.perf_counter() - start
-                self.busy = False
+                seconds[step] += time.perf_counter() - start
+                busy = False
 
         return timed
 
-
-@contextmanager
-def time_steps() -> Iterator[StepTimer]:
-    """Wrap the functions of all steps."""
-    timer = StepTimer()
     with ExitStack() as stack:
         for step, names in STEPS.items():
             for name in names:
-                place, _, function = name.rpartition(".")
-                module, _, inner = place.rpartition(".")
-                owner: Any = (
-                    getattr(import_module(module), inner)
-                    if inner[0].isupper()
-                    else import_module(place)
-                )
-                wrapped = timer.wrap(step, getattr(owner, function))
-                stack.enter_context(patch.object(owner, function, wrapped))
-        yield timer
+                stack.enter_context(patch(name, wrap(step, resolve_name(name))))
+        yield seconds
 
 
 def profile_docs(nlp: Language, docs: Sequence[Doc]) -> dict[str, float]:
     """Link copies of documents; return the seconds of each step and of the rest."""
     nlp.get_pipe("sapbert_linker").kb.clear_cache()  # type: ignore[attr-defined]
     copies = [doc.copy() for doc in docs]
-    with time_steps() as timer:
+    with time_steps() as seconds:
         start = time.perf_counter()
         for _ in nlp.pipe(copies):
             pass
         total = time.perf_counter() - start
-    return {**timer.seconds, REST: total - sum(timer.seconds.values())}
+    return {**seconds, REST: total - sum(seconds.values())}
 
 
 @app.command("profile")
 def profile(
-    documents: Path = typer.Argument(..., help="Annotated documents."),
+    documents: Path = typer.Argument(..., help="Annotated documents, PubTator."),
     kb: Path = typer.Option(..., help="Folder of the knowledge base."),
     config: list[str] = typer.Option(
         [], help="KEY=VALUE of the linker, like encoder.precision=bf16; repeatable."
     ),
-    format: str = typer.Option("pubtator", help=f"One of {', '.join(READERS)}."),
-    label: list[str] = typer.Option([], help="Mentions to link; repeatable. [all]"),
     limit: int = typer.Option(0, min=0, help="First documents; 0 = all."),
     rounds: int = typer.Option(3, min=1, help="Measurements; the medians count."),
 ) -> None:
@@ -129,7 +120,7 @@ def profile(
     Example: python -m benchmarks.speed profile CDR_DevelopmentSet.PubTator.txt.gz --kb
     models/kb --config encoder.precision=bf16
     """
-    docs = read_corpus(documents, format=format, labels=label, limit=limit).docs
+    docs = read_corpus(documents, limit=limit).docs
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(kb), **parse_config(config)})
     profile_docs(nlp, docs[:1])  # loads everything
@@ -155,13 +146,13 @@ class PipeRun(NamedTuple):
     first (float): Seconds until the first Doc.
     seconds (float): Seconds from the first Doc to the last.
     memory (list[dict[str, int]]): From `read_memory`, of each worker.
-    links (list[Any]): The candidates of each mention.
+    links (list[list[str]]): The ids of the candidates of each mention.
     """
 
     first: float
     seconds: float
     memory: list[dict[str, int]]
-    links: list[Any]
+    links: list[list[str]]
 
 
 def read_texts(mentions: Path) -> list[str]:
@@ -170,59 +161,38 @@ def read_texts(mentions: Path) -> list[str]:
     return [text for text in texts if has_text(text)]
 
 
-def make_docs(nlp: Language, texts: Sequence[str], size: int) -> list[Doc]:
-    """Return Docs of `size` mentions each, which are their entities."""
+def make_docs(nlp: Language, texts: Sequence[str]) -> list[Doc]:
+    """Return Docs of `MENTIONS` mentions each, which are their entities."""
     docs = []
-    for some in minibatch(texts, size):
+    for some in minibatch(texts, MENTIONS):
         doc = Doc(nlp.vocab, words=list(some))
         doc.ents = [Span(doc, i, i + 1, label="X") for i in range(len(doc))]
         docs.append(doc)
     return docs
 
 
-def run_pipe(
-    nlp: Language, docs: Sequence[Doc], n_process: int, batch_size: int
-) -> PipeRun:
+def run_pipe(nlp: Language, docs: Sequence[Doc], n_process: int) -> PipeRun:
     """Run a pipeline over copies of Docs with an empty cache."""
     nlp.get_pipe("sapbert_linker").kb.clear_cache()  # type: ignore[attr-defined]
-    links: list[Any] = []
+    links: list[list[str]] = []
     memory: list[dict[str, int]] = []
     start = first = time.perf_counter()
     copies = (doc.copy() for doc in docs)
-    linked = nlp.pipe(copies, n_process=n_process, batch_size=batch_size)
+    linked = nlp.pipe(copies, n_process=n_process, batch_size=BATCH_SIZE)
     for number, doc in enumerate(linked, 1):
         if number == 1:
             first = time.perf_counter()
-        links += [ent._.candidates for ent in doc.ents]
+        links += [[found["cui"] for found in ent._.candidates] for ent in doc.ents]
         if number == len(docs):
             workers = [child.pid or 0 for child in multiprocessing.active_children()]
             memory = [read_memory(pid) for pid in workers or [os.getpid()]]
     return PipeRun(first - start, time.perf_counter() - first, memory, links)
 
 
-def describe_equality(links: list[Any], expected: list[Any]) -> str:
-    """Return "yes", "no", or by how much only scores differ."""
-    cuis, scores = (
-        [[[c[key] for c in one] for one in some] for some in (links, expected)]
-        for key in ("cui", "score")
-    )
-    if cuis[0] != cuis[1]:
-        return "no"
-    pairs = zip(*(sum(some, []) for some in scores), strict=True)
-    differing = [abs(a - b) for a, b in pairs if a != b]
-    if not differing:
-        return "yes"
-    return f"but for {len(differing)} scores, by up to {max(differing):.0e}"
-
-
 @app.command("processes")
 def processes(
     kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
     mentions: Path = typer.Argument(..., help="Gold mentions."),
-    n_process: int = typer.Option(2, min=2, help="Worker processes."),
-    batch_size: int = typer.Option(32, min=1, help="Docs in a batch."),
-    size: int = typer.Option(8, min=1, help="Mentions in a Doc."),
-    limit: int = typer.Option(8000, min=1, help="Mentions."),
 ) -> None:
     """kb/ + mentions -> table of start methods: speed, memory, equality
 
@@ -231,36 +201,34 @@ def processes(
 
     Example: python -m benchmarks.speed processes models/kb mentions.tsv
     """
-    texts = read_texts(mentions)[:limit]
+    texts = read_texts(mentions)
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(kb)})
-    docs = make_docs(nlp, texts, size)
-    run_pipe(nlp, docs[:batch_size], 1, batch_size)  # loads everything
-    one = run_pipe(nlp, docs, 1, batch_size)
+    docs = make_docs(nlp, texts)
+    run_pipe(nlp, docs[:BATCH_SIZE], 1)  # loads everything
+    one = run_pipe(nlp, docs, 1)
     runs = {"one": one}
     for method in multiprocessing.get_all_start_methods():
         multiprocessing.set_start_method(method, force=True)
-        runs[f"{n_process} × {method}"] = run_pipe(nlp, docs, n_process, batch_size)
+        runs[f"{PROCESSES} × {method}"] = run_pipe(nlp, docs, PROCESSES)
     rows = []
     for name, run in runs.items():
         memory = [
             f"{statistics.fmean(m.get(key, 0) for m in run.memory) / 1024:,.0f} MB"
             for key in ("Rss", "Pss")
         ]
-        speed, equal = (
-            len(run.links) / run.seconds,
-            describe_equality(run.links, one.links),
-        )
-        rows.append((name, f"{run.first:.1f} s", f"{speed:,.0f}", *memory, equal))
+        speed = f"{len(run.links) / run.seconds:,.0f}"
+        equal = "yes" if run.links == one.links else "no"
+        rows.append((name, f"{run.first:.1f} s", speed, *memory, equal))
     msg.text(machine_line())
     header = ("Processes", "First Doc", "Mentions/s", "RSS", "PSS", "Equal")
     print_table(header, rows)
     msg.text(f"{len(texts):,} mentions; the speed is that after the first Doc.")
 
 
-def make_texts(mentions: list[str], *, new_words: bool, seed: int) -> Iterator[str]:
+def make_texts(mentions: list[str], *, new_words: bool) -> Iterator[str]:
     """Yield short texts without end; with `new_words`, each has a word of its own."""
-    chance, number = random.Random(seed), 0
+    chance, number = random.Random(0), 0
     while True:
         first, second = chance.choices(mentions, k=2)
         number += 1
@@ -275,7 +243,6 @@ def stream(
     documents: int = typer.Option(100_000, min=ZONE, help="Number of documents."),
     new_words: bool = typer.Option(False, "--new-words", help="A new word in each."),
     zone: bool = typer.Option(False, "--zone", help="Run in `nlp.memory_zone()`s."),
-    seed: int = typer.Option(0, help="Seed of the texts."),
 ) -> None:
     """kb/ + mentions -> table of memory over a long stream of short documents
 
@@ -284,7 +251,7 @@ def stream(
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions")
     nlp.add_pipe("sapbert_linker", config={"kb": str(kb)})
-    texts = make_texts(read_texts(mentions), new_words=new_words, seed=seed)
+    texts = make_texts(read_texts(mentions), new_words=new_words)
     rows, entities, start = [], 0, time.perf_counter()
     for done in range(ZONE, documents + 1, ZONE):
         with nlp.memory_zone() if zone else nullcontext():

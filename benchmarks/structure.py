@@ -6,12 +6,19 @@ Example: python -m benchmarks.structure HEAD~20 HEAD
 import ast
 import subprocess
 from collections.abc import Iterable
+from importlib.util import resolve_name
 from typing import NamedTuple
 
 import typer
 
 ROOTS = ("spacy_sapbert", "training")
-Sources = dict[str, str]  # module name → its source
+FOLDERS = {  # suffix of their files
+    "spacy_sapbert": ".py",
+    "training": ".py",
+    "benchmarks": ".py",
+    "tests": ".py",
+    "docs, README.md": ".md",
+}
 
 
 class Structure(NamedTuple):
@@ -41,15 +48,6 @@ def name_module(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def resolve_import(node: ast.ImportFrom, module: str, is_package: bool) -> str:
-    """Return the absolute name of the module that a `from` statement names."""
-    if not node.level:
-        return node.module or ""
-    parts = module.split(".")
-    parts = parts[: len(parts) - node.level + is_package]
-    return ".".join([*parts, *([node.module] if node.module else [])])
-
-
 def read_structure(files: dict[str, str]) -> Structure:
     """Parse the imports between modules, at the top of a module and in functions.
 
@@ -59,12 +57,14 @@ def read_structure(files: dict[str, str]) -> Structure:
     imports: set[tuple[str, str]] = set()
     for path, source in files.items():
         module = name_module(path)
+        is_package = path.endswith("__init__.py")
+        package = module if is_package else module.rpartition(".")[0]
         for node in ast.walk(ast.parse(source)):
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                base = resolve_import(node, module, path.endswith("__init__.py"))
+                base = resolve_name("." * node.level + (node.module or ""), package)
                 names = [f"{base}.{alias.name}" for alias in node.names]
                 names = [name if name in modules else base for name in names]
             imports.update((module, name) for name in names if name in modules)
@@ -113,19 +113,10 @@ def describe(revision: str) -> dict[str, str]:
     structure = read_structure(files)
     edges = package_imports(structure)
     modules = [name for name in structure.modules if "." in name]
-    lines = {
-        name: sum(
-            text.count("\n")
-            for text in read_revision(revision, folders, suffix).values()
-        )
-        for name, folders, suffix in (
-            ("spacy_sapbert", ["spacy_sapbert"], ".py"),
-            ("training", ["training"], ".py"),
-            ("benchmarks", ["benchmarks"], ".py"),
-            ("tests", ["tests"], ".py"),
-            ("docs and README", ["docs", "README.md"], ".md"),
-        )
-    }
+    lines = {}
+    for name, suffix in FOLDERS.items():
+        texts = read_revision(revision, name.split(", "), suffix).values()
+        lines[f"lines of {name}"] = f"{sum(len(text.splitlines()) for text in texts):,}"
     flat = [m for m in modules if m.count(".") == 1 and f"{m}." not in str(modules)]
     cycles = find_cycles(edges)
     return {
@@ -136,7 +127,7 @@ def describe(revision: str) -> dict[str, str]:
         "imports between packages": f"{len(edges):,}",
         "cycles between packages": f"{len(cycles):,}",
         "cycles between modules": f"{len(find_cycles(structure.imports)):,}",
-        **{f"lines of {name}": f"{count:,}" for name, count in lines.items()},
+        **lines,
     }
 
 

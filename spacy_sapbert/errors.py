@@ -672,18 +672,6 @@ class Errors(metaclass=_WithCodes):
         "Name the dictionary that they were annotated with, or `--aliases`, or "
         "`--prefix`."
     )
-    E732 = (
-        "Expected {setting} as KEY=VALUE with dots between sections, but got "
-        "{value!r}. Write it like `{setting} encoder.precision=bf16`."
-    )
-    E733 = (
-        "Expected {folder} to be made of this dictionary and encoder, but {setting} "
-        "differs. Name another `--out`, or remove it."
-    )
-    E734 = (
-        "Expected at least two documents with mentions in {path}, but got one. Name "
-        "another file, or raise `--limit`."
-    )
     E755 = (
         "{path}:{line}: Expected the columns {columns}, but got {got}. Name the table "
         "that has them."

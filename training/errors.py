@@ -14,17 +14,13 @@ __all__ = ["Errors", "SapbertError", "check_choice"]
 
 
 class Errors(PackageErrors):
-    E601 = (
-        "Expected one label for each vector, but got {rows} vectors and {labels} "
-        "labels. Pass both of the same batch."
-    )
     E602 = (
         "Expected at least one concept with two different names, but got none in "
-        "{concepts} concepts. Read a vocabulary with synonyms, or loosen its filters."
+        "{concepts} concepts. Read a vocabulary with synonyms, or change its filters."
     )
     E603 = (
-        "{path}:{line}: Expected a concept id and two names, parted by tabs, but got "
-        "{fields} fields. Make the file again with `python -m training pairs`."
+        "{path}:{line}: Expected a concept id and two names with tabs between them, "
+        "but got {fields} fields. Make the file again with `python -m training pairs`."
     )
     E604 = (
         "Expected pairs in {path}, but it is empty. Make it with `python -m training "
@@ -32,25 +28,24 @@ class Errors(PackageErrors):
     )
     E606 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
-        "another {settings}. Pass `--fresh` to start anew, or the same settings."
+        "another {settings}. Pass `--fresh` to start again, or the same settings."
     )
     E607 = (
         "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
-        "{lines} of {path}. The last checkpoint is untouched. Lower "
-        "`--training.optimizer.learning_rate`, or run the same command again to go on "
-        "from it."
+        "{lines} of {path}. The last checkpoint is kept. Lower "
+        "`--training.optimizer.learning_rate`, or repeat the command to resume there."
     )
     E608 = (
-        "Expected the small encoder from {source}, but: {reason}. {fix}, or name "
-        "another encoder with `--base`."
+        "Expected the small encoder from {source}, but got: {reason}. {fix}, or train "
+        "another encoder with `--encoder.base`."
     )
     E609 = (
-        "Expected weights with the sha256 {expected}, but got {got}. They are not "
+        "Expected weights with the sha256 {expected}, but got {got}; they are not "
         "used. Fetch them again."
     )
     E610 = (
         "Expected an option of `--help`, or a setting like `--training.seed 1`, but "
-        "got {argument!r}. Correct it, or take it out."
+        "got {argument!r}. Correct or remove it."
     )
     E611 = "Expected a value after {argument}, but it is the last. Add one."
     E612 = (
@@ -59,7 +54,7 @@ class Errors(PackageErrors):
     )
     E613 = (
         "Expected only settings of `training/configs/default.cfg`, but got {setting}. "
-        "Take it out; did you mean {near}?"
+        "Remove it; did you mean {near}?"
     )
     E614 = "Expected {setting} to be {expected}, but got {value!r}. Correct it."
     E615 = (
@@ -80,20 +75,20 @@ class Errors(PackageErrors):
         "Remove the folder {folder}; the next run makes it again from the pairs."
     )
     E621 = (
-        "Expected a training corpus or nothing at {path}, but got something else. It "
-        "is left as it is. Remove it, or name another place."
+        "Expected tokenised pairs or nothing at {path}, but got something else, which "
+        "is not replaced. Remove it, or name another place."
     )
     E622 = (
-        "Expected a training corpus at {path}, but found none. Check the path, or "
-        "build it from pairs.tsv."
+        "Expected tokenised pairs at {path}, but found none. Check the path, or train "
+        "from pairs.tsv."
     )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."
     )
     E711 = (
-        "Expected options that the format {format} has ({known}), but got "
-        "`--{option}`. Leave it out."
+        "Expected one of the options of the format {format} ({known}), but got "
+        "`--{option}`. Remove it."
     )
     E715 = (
         "{path}:{line}: Expected `id||mention` or `id||mention||context`, but got "
@@ -104,12 +99,12 @@ class Errors(PackageErrors):
         "but got something else. Correct the line."
     )
     E717 = (
-        "{path}:{line}: Expected a table with tabs and whole quotes, but a quote "
-        "that begins here does not end as it should. Correct the line."
+        "{path}:{line}: Expected a table with tabs and closed quotes, but the quote "
+        "that begins here is not closed before a tab. Correct the line."
     )
     E718 = (
-        "{path}:{line}: Expected a header with tabs and the columns {wanted}, but "
-        "they are not all there. Name a file of COMETA as it was published."
+        "{path}:{line}: Expected a header with tabs and the columns {wanted}, but got "
+        "another. Name a file of COMETA as it was published."
     )
     E722 = (
         "Expected an output that ends with one of {known}, but got {path}. Correct "
@@ -127,32 +122,28 @@ class Errors(PackageErrors):
         "Expected at least one name with more than punctuation, but got none in "
         "{concepts} concepts. Name the concepts.jsonl of a vocabulary."
     )
-    E745 = (
-        "{path}: Expected results of `spacy sapbert evaluate … --output`, but got "
-        "something else. Name such files."
-    )
     E746 = (
-        "{path}: Expected results that were judged as those in {first}, but "
-        "`{setting}` differs. Evaluate both with the same options."
+        "{path}: Expected results with the settings of {first}, but `{setting}` "
+        "differs. Evaluate both with the same options."
     )
     E747 = (
         "Expected a group of mentions that all results have, but {path} has no "
         "{group!r}. Correct `--group`, or evaluate with `--seen`."
     )
     E750 = (
-        "Expected the tables `every`, `grid` and `runs` in {path}, but it could not be "
-        "read so: {reason}. Compare it with `training/configs/ablations/losses.toml`."
+        "Expected the tables `every`, `grid` and `runs` in {path}, but got: {reason}. "
+        "Compare it with `training/configs/ablations/losses.toml`."
     )
     E751 = (
-        "Expected {path} to hold the run {name!r} of this grid, but it holds one of "
-        "other settings or inputs. Choose another `--out`, or remove it."
+        "Expected the run {name!r} of this grid in {path}, but got a run with other "
+        "settings or inputs. Choose another `--out`, or remove the folder."
     )
     E753 = (
         "Expected concepts with {fewest} names or more, but got none. Lower "
         "`--fewest`, or name another vocabulary."
     )
     E756 = (
-        "Expected concepts in {path} with parents or siblings that are there too, but "
+        "Expected concepts in {path} with parents or siblings in the same file, but "
         "got none. Read a vocabulary that has a hierarchy."
     )
     E757 = (
@@ -172,30 +163,30 @@ class Errors(PackageErrors):
         "concepts of the same release, or name other `--relations`."
     )
     E761 = (
-        "Expected a share of which both parts have concepts, but got {share} of "
-        "{total} concepts. Choose another `--share`."
+        "Expected a share of which both parts have concepts, but got {share}. Choose "
+        "another `--share`."
     )
     E762 = (
         "Expected pairs of two distances or more from {path}, but got fewer. Name the "
-        "part of {concepts} that `python -m training hold-out` wrote, or hold out more."
+        "part of {concepts} that `python -m training hold-out` wrote, or hold out "
+        "more."
     )
     E763 = (
-        "{path}: Expected {expected}, as `python -m {command}` writes it, but got "
-        "something else. Name such a file."
+        "{path}: Expected {expected} of `{command}`, but got something else. Name such "
+        "a file."
     )
     E770 = (
-        "{path}: Expected the two languages in the name of the file, like `en-fi`, "
-        "since `--languages` is given, but found none. Rename it, or leave the option "
-        "out."
+        "{path}: Expected two languages in the name of the file, like `en-fi`, but "
+        "found none. Rename the file, or remove `--languages`."
     )
     E771 = (
         "Expected languages that the names of the files have ({known}), but got "
         "{unknown}. Correct `--languages`."
     )
     E772 = (
-        "{path}:{line}: Expected two words or titles with {separator} between them, "
-        "as the first line of the file has it, but got something else. Correct the "
-        "line, or pass `--on-error skip` to count such lines and go on."
+        "{path}:{line}: Expected two words or titles with {separator} between them, as "
+        "on the first line, but got something else. Correct the line, or count such "
+        "lines with `--on-error skip`."
     )
     E773 = (
         "Expected at least one pair of different words, but nothing is left. Dropped: "
@@ -206,12 +197,12 @@ class Errors(PackageErrors):
         "locked ({reason}). Fetch it again, or unpack it."
     )
     E775 = (
-        "Expected word lists in {path}, but no file in it has such a name. Correct "
-        "`--members`."
+        "Expected word lists in {path}, but no file in it has a name that fits. "
+        "Correct `--members`."
     )
     E776 = (
-        "Expected names to learn wordpieces of, but got none. Name a concepts.jsonl "
-        "that has some."
+        "Expected names to learn wordpieces from, but got none. Name a concepts.jsonl "
+        "with names."
     )
     E777 = (
         "Expected a width that is a multiple of {parts}, but got {width}. Correct "
@@ -222,8 +213,8 @@ class Errors(PackageErrors):
         "another kind. Name another encoder as `--body`, or none."
     )
     E779 = (
-        "Expected `--body` or `--width` and `--layers`, but got both. A body has its "
-        "own width and layers: leave them out."
+        "Expected `--body`, or `--width` and `--layers`, but got both. Remove the "
+        "latter: a body has its own width and layers."
     )
     E780 = (
         "Expected the language of a gold file in its name, as two small letters like "
@@ -231,7 +222,7 @@ class Errors(PackageErrors):
     )
     E781 = (
         "{path}: Expected one gold file for each language, but {first} and {second} "
-        "both are of {language!r}. Evaluate them apart."
+        "are both of {language!r}. Evaluate them separately."
     )
     E782 = (
         "{path}: Expected results of the same gold files as those in {first}, but got "

@@ -5,14 +5,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from confection import Config
+from typer.testing import CliRunner
 
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from training.__main__ import app
 from training.data.families import write_families
 from training.trainer.run import train
 from training.trainer.settings import read_config
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
+
+
+@pytest.fixture(scope="session")
+def invoke() -> Callable[..., Result]:
+    """Run a command of training in this process; it ends with the given exit code."""
+
+    def run(*words: Any, code: int = 0) -> Result:
+        result = CliRunner().invoke(app, list(map(str, words)))
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,11 @@ import pytest
 import spacy
 
 from spacy_sapbert.errors import SapbertError
-from training.assemble import assemble_command
+from training.assemble import assemble_pipeline
 
 
 def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
-    assemble_command(
+    assemble_pipeline(
         sample_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True
     )
     nlp = spacy.load(tmp_path / "pipeline")
@@ -24,7 +24,7 @@ def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) ->
 def test_assemble_refuses_a_damaged_kb(own_kb: Path, tmp_path: Path) -> None:
     (own_kb / "concepts.db").unlink()
     with pytest.raises(SapbertError):
-        assemble_command(
+        assemble_pipeline(
             own_kb, tmp_path / "pipeline", "tiny", "1.0.0", "en", quiet=True
         )
     assert not (tmp_path / "pipeline").exists()

@@ -3,7 +3,7 @@
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from training.corpora.convert import (
 )
 from training.corpora.mention_text import expand_abbreviations, split_composite
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
-from training.data.reporting import print_counts, show_progress
+from training.data.reporting import AliasFile, Quiet, print_counts, show_progress
 from training.errors import Errors, SapbertError, check_choice
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
@@ -60,7 +60,6 @@ COUNTED_MENTIONS = (
     "not in the dictionary, dropped",
 )
 
-FindConcepts = Callable[[str], frozenset[str]]
 Parts = list[list[str]]
 
 
@@ -78,17 +77,6 @@ class Steps(NamedTuple):
 
 
 ALL_STEPS = Steps()
-
-
-class KnownConcepts(NamedTuple):
-    """Look-ups in the dictionary.
-
-    by_id (FindConcepts): The concepts of an id.
-    by_name (FindConcepts): The concepts with a preprocessed name.
-    """
-
-    by_id: FindConcepts
-    by_name: FindConcepts
 
 
 def preprocess_name(name: str) -> str:
@@ -124,35 +112,35 @@ def preprocess_concepts(
         raise SapbertError(Errors.E731.format(concepts=counts["concepts"]))
 
 
-def index_dictionary(
-    concepts: Iterable[Concept], aliases: dict[str, str]
-) -> KnownConcepts:
-    """Build look-ups of the ids and preprocessed names of a dictionary."""
-    dictionary = read_dictionary(preprocess_concepts(concepts, Counter()))
-    groups = group_aliases(aliases)
+class KnownConcepts:
+    """Looks up the ids and preprocessed names of a dictionary."""
 
-    def by_id(cui: str) -> frozenset[str]:
-        return find_concepts(cui, dictionary.lookup, aliases, groups)
+    def __init__(self, concepts: Iterable[Concept], aliases: dict[str, str]) -> None:
+        self.dictionary = read_dictionary(preprocess_concepts(concepts, Counter()))
+        self.aliases, self.groups = aliases, group_aliases(aliases)
 
-    def by_name(name: str) -> frozenset[str]:
-        row = dictionary.names.get(name)
-        cuis = [] if row is None else dictionary.cuis[row]
-        return frozenset(aliases.get(cui, cui) for cui in cuis)
+    def by_id(self, cui: str) -> frozenset[str]:
+        """Return the concepts of an id, a retired id or an alias."""
+        return find_concepts(cui, self.dictionary.lookup, self.aliases, self.groups)
 
-    return KnownConcepts(by_id, by_name)
+    def by_name(self, name: str) -> frozenset[str]:
+        """Return the concepts with a name."""
+        row = self.dictionary.names.get(preprocess_name(name))
+        cuis = [] if row is None else self.dictionary.cuis[row]
+        return frozenset(self.aliases.get(cui, cui) for cui in cuis)
 
 
 def order_parts(names: list[str], parts: Parts, known: KnownConcepts) -> Parts:
     """Assign ids to the parts of a composite; they can be annotated in another order.
 
     parts (Parts): As many lists of ids.
-    RETURNS (Parts): The ids of each name: first those of a concept with exactly that
-        name; the other names get the remaining ids in order.
+    RETURNS (Parts): The ids of each name: those of a concept with exactly that name;
+        the other names get the remaining ids in order.
     """
     left = list(parts)
     found: list[list[str] | None] = []
     for name in names:
-        named = known.by_name(preprocess_name(name))
+        named = known.by_name(name)
         own = (part for part in left if any(named & known.by_id(c) for c in part))
         found.append(next(own, None))
         if found[-1] is not None:
@@ -233,9 +221,11 @@ def preprocess_documents(
 def biosyn_names_command(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     output: Path = typer.Argument(..., help="concepts.jsonl to write."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training biosyn-names assets/medic.jsonl
+    """Write the names of a vocabulary in lower case, without punctuation.
+
+    Example: python -m training biosyn-names assets/medic.jsonl
     corpus/ncbi/concepts.jsonl
     """
     counts: Counter[str] = Counter()
@@ -251,9 +241,7 @@ def biosyn_mentions_command(
     dictionary: Path | None = typer.Option(
         None, help="concepts.jsonl: drop mentions whose ids it does not have."
     ),
-    aliases: Path | None = typer.Option(
-        None, help="Lines: an id, a tab, the id that it is an alias of."
-    ),
+    aliases: AliasFile = None,
     prefix: str = PREFIX,
     drop_prefix: str = DROP_PREFIX,
     bars_join_parts: bool | None = BARS_JOIN_PARTS,
@@ -262,9 +250,11 @@ def biosyn_mentions_command(
     part_ids: str = typer.Option(
         "own", help="Ids of a part of a composite: own, or all as in the paper's code."
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training biosyn-mentions corpus/NCBIdevelopset_corpus.txt
+    """Write mentions with abbreviations expanded and composites split, as BioSyn does.
+
+    Example: python -m training biosyn-mentions corpus/NCBIdevelopset_corpus.txt
     --format pubtator --dictionary corpus/ncbi/concepts.jsonl --output
     corpus/ncbi/dev.tsv
     """
@@ -276,7 +266,7 @@ def biosyn_mentions_command(
             Errors.E722.format(known=", ".join(TABLE_SUFFIXES), path=output)
         )
     ids = read_aliases(aliases) if aliases else {}
-    known = index_dictionary(read_concepts(dictionary), ids) if dictionary else None
+    known = KnownConcepts(read_concepts(dictionary), ids) if dictionary else None
     documents = read_corpus(
         corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
     )

@@ -24,7 +24,6 @@ def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
     field (str): `id | name |`, or several, with `or` between alternatives and `+`
         between parts; or `CONCEPT_LESS`.
     RETURNS (list[list[str]]): Alternative ids of each part; empty without a concept.
-    RAISES (SapbertError): If the field has another form.
     """
     if field.strip(" |").upper() == NO_CONCEPT:
         return []
@@ -46,32 +45,7 @@ def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
     raise SapbertError(Errors.E719.format(path=path, line=number, expected=EXPECTED))
 
 
-def read_concept(
-    path: Path, number: int, line: str, text: str, originals: tuple[Path, Entities]
-) -> tuple[str, GoldSpan]:
-    """Read a line of a file in `sct`; see `read_cadec`.
-
-    RETURNS (tuple[str, GoldSpan]): The name of the mention in `original`, and the
-        mention with its concepts.
-    """
-    fields = line.split("\t", 2)
-    match = PLACED.fullmatch(fields[1]) if len(fields) == 3 else None
-    if match is None or not fields[0].startswith("TT"):
-        raise SapbertError(
-            Errors.E719.format(path=path, line=number, expected=EXPECTED)
-        )
-    concepts, offsets = match.groups()
-    parts = split_concepts(path, number, concepts)
-    fragments = parse_fragments(path, number, offsets)
-    start, end, mention = place_fragments(path, number, text, fragments, fields[2])
-    name = fields[0].strip()[1:]
-    file, entities = originals
-    if name not in entities:
-        raise SapbertError(Errors.E720.format(path=path, line=number, file=file))
-    return name, GoldSpan(start, end, entities[name].type, mention, parts, number)
-
-
-def read_cadec(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+def read_cadec(path: Path) -> Iterator[GoldDocument]:
     """Read posts with mentions from `original` and their concepts from `sct`.
 
     `original/X.ann` has brat's lines `T1`, `ADR 9 19`, mention. `sct/X.ann` has for T1
@@ -80,7 +54,6 @@ def read_cadec(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
     `or` or `+`. The type of a mention is from `original`, everything else from
     `sct`. The custom folds of CADEC have another layout.
 
-    longest (int): Characters of a post at most.
     YIELDS (GoldDocument): Each file of `original`; a mention that is not in `sct` has
         no id.
     RAISES (SapbertError): With file and line, at the first bad line, and where the
@@ -90,20 +63,35 @@ def read_cadec(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
     folder = path / "original"
     for file in list_annotations(folder):
         name = file.relative_to(folder).with_suffix("")
-        text = read_text(path / "text" / f"{name}.txt", longest=longest)
+        text = read_text(path / "text" / f"{name}.txt", longest=LONGEST)
         entities, _ = read_entities(file, text)
         concepts = path / "sct" / f"{name}.ann"
         found: Entities = {}
         for number, line in read_lines(concepts):
             if not line.strip() or line.startswith("#"):
                 continue
-            key, span = read_concept(concepts, number, line, text, (file, entities))
+            fields = line.split("\t", 2)
+            match = PLACED.fullmatch(fields[1]) if len(fields) == 3 else None
+            if match is None or not fields[0].startswith("TT"):
+                raise SapbertError(
+                    Errors.E719.format(path=concepts, line=number, expected=EXPECTED)
+                )
+            parts = split_concepts(concepts, number, match[1])
+            fragments = parse_fragments(concepts, number, match[2])
+            place = place_fragments(concepts, number, text, fragments, fields[2])
+            key = fields[0].strip()[1:]
+            if key not in entities:
+                raise SapbertError(
+                    Errors.E720.format(path=concepts, line=number, file=file)
+                )
             if key in found:
                 raise SapbertError(
                     Errors.E721.format(
                         path=concepts, line=number, first=found[key].line
                     )
                 )
-            found[key] = span
+            start, end, mention = place
+            type = entities[key].type
+            found[key] = GoldSpan(start, end, type, mention, parts, number)
         spans = list({**entities, **found}.values())
         yield GoldDocument(name.as_posix(), text, spans)

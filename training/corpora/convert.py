@@ -7,15 +7,14 @@ from typing import IO, TYPE_CHECKING
 
 import typer
 
-from spacy_sapbert.formats.gold import choose_kb_id
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
-from training.data.reporting import print_counts, show_progress
+from training.data.reporting import Quiet, print_counts, show_progress
 from training.errors import Errors, SapbertError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Span
+    from spacy.tokens import Doc
 
 COLUMNS = ("doc", "start", "end", "type", "mention", "ids")
 TABLE_SUFFIXES = (".tsv", ".tsv.gz")
@@ -37,12 +36,6 @@ BARS_JOIN_PARTS = typer.Option(
 )
 
 
-def keep_linked(document: GoldDocument) -> GoldDocument:
-    """Return a document with only the mentions of exactly one concept."""
-    spans = [span for span in document.spans if len(span.parts) == 1]
-    return document._replace(spans=spans)
-
-
 def count_mentions(
     documents: Iterable[GoldDocument], counts: Counter[str], *, linked_only: bool
 ) -> Iterator[GoldDocument]:
@@ -59,12 +52,10 @@ def count_mentions(
         counts["with alternatives"] += sum(
             any(len(ids) > 1 for ids in each) for each in parts
         )
-        yield keep_linked(document) if linked_only else document
-
-
-def format_ids(parts: list[list[str]]) -> str:
-    """Format ids for mentions.tsv: `A|B+C` = A or B, and C."""
-    return "+".join("|".join(part) for part in parts)
+        if linked_only:
+            linked = [span for span in document.spans if len(span.parts) == 1]
+            document = document._replace(spans=linked)
+        yield document
 
 
 def write_table(
@@ -75,7 +66,7 @@ def write_table(
     for document in documents:
         for span in document.spans:
             place = ("", "") if span.start < 0 else (str(span.start), str(span.end))
-            ids = format_ids(span.parts)
+            ids = "+".join("|".join(part) for part in span.parts)
             fields = (str(document.id), *place, span.type, span.mention, ids)
             row = "\t".join(field.translate(BLANKS) for field in fields)
             file.write(row.encode("utf8") + b"\n")
@@ -91,55 +82,32 @@ def make_doc(
     """
     from spacy.util import filter_spans
 
+    from spacy_sapbert.formats.gold_docs import cover_mention
+
     nlp.max_length = max(nlp.max_length, len(document.text))
     doc = nlp.make_doc(document.text)
-    spans: list[Span] = []
-    for gold in document.spans:
-        span = doc.char_span(
-            gold.start,
-            gold.end,
-            label=gold.type or label,
-            kb_id=choose_kb_id(gold),
-            alignment_mode="expand",
-        )
-        if gold.start < 0 or span is None:
-            counts["without offsets, left out"] += 1
-            continue
-        wide = (span.start_char, span.end_char) != (gold.start, gold.end)
-        counts["widened to whole tokens"] += wide
-        spans.append(span)
+    golds = [gold for gold in document.spans if gold.start >= 0]
+    spans = [cover_mention(doc, gold, label=label) for gold in golds]
     kept = filter_spans(spans)
-    counts["overlapping, left out"] += len(spans) - len(kept)
     doc.set_ents(kept)
+    counts["without offsets, left out"] += len(document.spans) - len(golds)
+    counts["widened to whole tokens"] += sum(
+        (span.start_char, span.end_char) != (gold.start, gold.end)
+        for span, gold in zip(spans, golds, strict=True)
+    )
+    counts["overlapping, left out"] += len(spans) - len(kept)
     return doc
 
 
-def make_mention_docs(
-    nlp: "Language", document: GoldDocument, *, label: str
-) -> "Iterator[Doc]":
-    """Yield a Doc of each mention of a document without text, with it as entity."""
-    from spacy.tokens import Span
-
+def split_mentions(document: GoldDocument) -> Iterator[GoldDocument]:
+    """Yield a document, or if it has no text each mention as a text of its own."""
+    if document.text:
+        yield document
+        return
     for gold in document.spans:
-        doc = nlp.make_doc(gold.mention.strip())
-        kb_id = choose_kb_id(gold)
-        doc.set_ents([Span(doc, 0, len(doc), label=gold.type or label, kb_id=kb_id)])
-        yield doc
-
-
-def make_docs(
-    nlp: "Language",
-    documents: Iterable[GoldDocument],
-    counts: Counter[str],
-    *,
-    label: str = LABEL,
-) -> "Iterator[Doc]":
-    """Yield the Docs of all documents; see `make_doc` and `make_mention_docs`."""
-    for document in documents:
-        if document.text:
-            yield make_doc(nlp, document, counts, label=label)
-        else:
-            yield from make_mention_docs(nlp, document, label=label)
+        text = gold.mention.strip()
+        span = gold._replace(start=0, end=len(text))
+        yield document._replace(text=text, spans=[span])
 
 
 def write_docs(
@@ -147,13 +115,10 @@ def write_docs(
     file: IO[bytes],
     counts: Counter[str],
     *,
-    lang: str = "en",
-    label: str = LABEL,
+    lang: str,
+    label: str,
 ) -> None:
-    """Write a DocBin, e.g. for `spacy benchmark accuracy`.
-
-    RAISES (SapbertError): If spaCy has no such language, or needs a package for it.
-    """
+    """Write a DocBin; a language that spaCy does not have is an error."""
     import spacy
     from spacy.tokens import DocBin
 
@@ -163,10 +128,12 @@ def write_docs(
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
     docs = DocBin()
-    for doc in make_docs(nlp, documents, counts, label=label):
-        docs.add(doc)
-        counts["Docs written"] += 1
-        counts["entities written"] += len(doc.ents)
+    for document in documents:
+        for each in split_mentions(document):
+            doc = make_doc(nlp, each, counts, label=label)
+            docs.add(doc)
+            counts["Docs written"] += 1
+            counts["entities written"] += len(doc.ents)
     file.write(docs.to_bytes())
 
 
@@ -178,12 +145,11 @@ def convert_corpus(
     label: str = LABEL,
     linked_only: bool = False,
 ) -> Counter[str]:
-    """Write a corpus in the format of the output's ending.
+    """Write a corpus in the format of the output's ending, and return counts.
 
     output (Path): mentions.tsv, mentions.tsv.gz, or docs.spacy.
     linked_only (bool): Leave out mentions without an id, and composites.
-    RETURNS (Counter[str]): Counts, in order.
-    RAISES (SapbertError): If the ending is another; if a document cannot be read.
+    RAISES (SapbertError): If the ending is another, or the language unknown.
     """
     if not output.name.endswith((*TABLE_SUFFIXES, DOCS_SUFFIX)):
         known = ", ".join((*TABLE_SUFFIXES, DOCS_SUFFIX))
@@ -227,9 +193,11 @@ def convert_command(
     ),
     lang: str = typer.Option("en", help="docs.spacy: language of the tokenizer."),
     label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training convert corpus/NCBIdevelopset_corpus.txt --format
+    """Convert a corpus to the format of the output's ending.
+
+    Example: python -m training convert corpus/NCBIdevelopset_corpus.txt --format
     pubtator --prefix MESH: --output corpus/ncbi/dev.tsv
 
     Example: python -m training convert corpus/medmentions.txt.gz --format pubtator

@@ -5,7 +5,7 @@ the installed package reads, too, are in `spacy_sapbert.formats`.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"
 FORMATS: dict[str, str] = {
     "tsv": "training.corpora.tables:read_tsv",
     "pubtator": "spacy_sapbert.formats.pubtator:read_gold",
-    "biosyn": "training.corpora.biosyn_concepts:read_biosyn_concepts",
+    "biosyn": "training.corpora.tables:read_biosyn_concepts",
     "xlbel": "training.corpora.tables:read_xlbel",
     "cometa": "training.corpora.tables:read_cometa",
     "askapatient": "training.corpora.tables:read_askapatient",
@@ -46,33 +46,6 @@ def change_prefix(cui: str, *, prefix: str, drop_prefix: str) -> str:
     return cui if ":" in cui else f"{prefix}{cui}"
 
 
-def finish_documents(
-    path: Path, documents: Iterable[GoldDocument], *, prefix: str, drop_prefix: str
-) -> Iterator[GoldDocument]:
-    """Yield documents with changed prefixes of all ids.
-
-    RAISES (SapbertError): At the end, if no document has a mention.
-    """
-    seen = False
-    for document in documents:
-        seen = seen or bool(document.spans)
-        spans = [
-            span._replace(
-                parts=[
-                    [
-                        change_prefix(cui, prefix=prefix, drop_prefix=drop_prefix)
-                        for cui in part
-                    ]
-                    for part in span.parts
-                ]
-            )
-            for span in document.spans
-        ]
-        yield document._replace(spans=spans)
-    if not seen:
-        raise SapbertError(Errors.E707.format(path=path))
-
-
 def read_corpus(
     path: Path, format: str, *, prefix: str = "", drop_prefix: str = "", **options: Any
 ) -> Iterator[GoldDocument]:
@@ -81,7 +54,6 @@ def read_corpus(
     path (Path): A file or a folder, as the format has it; files can be `.gz`.
     prefix (str): Added to ids without a colon, e.g. "MESH:".
     drop_prefix (str): Removed from ids, e.g. "UMLS:".
-    RETURNS (Iterator[GoldDocument]): The documents.
     RAISES (SapbertError): If the format is unknown, or has no such option; later, with
         file and line, at the first bad line; at the end, if there was no mention.
     """
@@ -96,5 +68,28 @@ def read_corpus(
                     option=option.replace("_", "-"),
                 )
             )
-    documents = reader(path, **options)
-    return finish_documents(path, documents, prefix=prefix, drop_prefix=drop_prefix)
+    return finish_documents(path, reader(path, **options), prefix, drop_prefix)
+
+
+def finish_documents(
+    path: Path, documents: Iterator[GoldDocument], prefix: str, drop_prefix: str
+) -> Iterator[GoldDocument]:
+    """Yield documents with changed prefixes of ids; none with a mention is an error."""
+    seen = False
+    for document in documents:
+        seen = seen or bool(document.spans)
+        spans = [
+            span._replace(
+                parts=[
+                    [
+                        change_prefix(c, prefix=prefix, drop_prefix=drop_prefix)
+                        for c in part
+                    ]
+                    for part in span.parts
+                ]
+            )
+            for span in document.spans
+        ]
+        yield document._replace(spans=spans)
+    if not seen:
+        raise SapbertError(Errors.E707.format(path=path))

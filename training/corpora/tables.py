@@ -1,7 +1,9 @@
-"""Tables of mentions: TSV, XL-BEL, COMETA and AskAPatient."""
+"""Tables of mentions: TSV, BioSyn, XL-BEL, COMETA and AskAPatient."""
 
 import csv
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from spacy_sapbert.evaluation.gold_mentions import (
@@ -21,6 +23,7 @@ from training.corpora.registry import GoldDocument, GoldSpan
 from training.errors import Errors, SapbertError, check_choice
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
+BIOSYN_FIELDS = 5
 COMETA_LEVELS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
 ASKAPATIENT_SPLITS = ["train", "validation", "test"]
 
@@ -68,35 +71,82 @@ def read_tsv(
     RAISES (SapbertError): With file and line, at the first bad line; if no mention has
         the language.
     """
-    columns: list[str] | None = None
-    document: GoldDocument | None = None
-    started = False
     languages: set[str] = set()
-    for number, line in iter_lines(path):
-        if not started:
-            started, columns = True, read_header(path, number, line)
-            if columns:
+
+    def iter_spans() -> Iterator[tuple[str, GoldSpan]]:
+        columns: list[str] | None = None
+        for place, (number, line) in enumerate(iter_lines(path)):
+            if place == 0 and (columns := read_header(path, number, line)):
                 continue
-        doc, mention, ids = split_row(path, number, line, columns)
-        row = dict(zip(columns, line.split("\t"), strict=True)) if columns else {}
-        languages.add(row.get("lang", ""))
-        if language is not None and row.get("lang") != language:
-            continue
-        place = parse_offsets(path, number, row.get("start", ""), row.get("end", ""))
-        parts = split_ids(ids, bars_join_parts=bars_join_parts)
-        if document is None or document.id != doc:
-            if document is not None:
-                yield document
-            document = GoldDocument(doc, "", [])
-        span = GoldSpan(*place, row.get("type", ""), mention, parts, number)
-        document.spans.append(span)
-    if document is not None:
-        yield document
-    elif language is not None:
+            doc, mention, ids = split_row(path, number, line, columns)
+            row = dict(zip(columns, line.split("\t"), strict=True)) if columns else {}
+            languages.add(row.get("lang", ""))
+            if language in (None, row.get("lang")):
+                start, end = row.get("start", ""), row.get("end", "")
+                offsets = parse_offsets(path, number, start, end)
+                parts = split_ids(ids, bars_join_parts=bars_join_parts)
+                yield (
+                    doc,
+                    GoldSpan(*offsets, row.get("type", ""), mention, parts, number),
+                )
+
+    found = False
+    for doc, spans in groupby(iter_spans(), key=itemgetter(0)):
+        found = True
+        yield GoldDocument(doc, "", [span for _, span in spans])
+    if language is not None and not found:
         known = ", ".join(sorted(languages - {""})) or "none"
         raise SapbertError(
             Errors.E724.format(path=path, language=language, known=known)
         )
+
+
+def list_concept_files(path: Path) -> list[Path]:
+    """Return the `.concept` files of a folder, sorted; a file is returned alone."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob("*.concept"))
+    if not files:
+        raise SapbertError(Errors.E108.format(file="`.concept` files", folder=path))
+    return files
+
+
+def read_biosyn_concepts(
+    path: Path, *, bars_join_parts: bool = False, split_composites: bool = True
+) -> Iterator[GoldDocument]:
+    """Read lines `pmid||start|end||type||mention||ids`.
+
+    BioSyn has preprocessed the mentions: lower case, without punctuation, abbreviations
+    expanded. The offsets are those in the original text.
+
+    path (Path): A folder of `.concept` files, or one file.
+    bars_join_parts (bool): `A|B` means A and B. BioSyn takes either.
+    split_composites (bool): Yield each part of `breast cancer|ovarian cancer` without
+        offsets, if there are as many ids. Otherwise it is one mention with bars.
+    YIELDS (GoldDocument): Each file, also without a mention, with its name as id.
+    RAISES (SapbertError): With file and line, at the first bad line.
+    SOURCE: Sung et al. (2020), `preprocess.py` and the data released with it.
+    """
+    for file in list_concept_files(path):
+        spans: list[GoldSpan] = []
+        for number, line in iter_lines(file):
+            fields = [field.strip() for field in line.split(BARS)]
+            check_fields(file, number, fields, BIOSYN_FIELDS, f"`{BARS}`")
+            _, place, type, mention, ids = fields
+            start, _, end = place.partition("|")
+            offsets = parse_offsets(file, number, start, end)
+            names = [name.strip() for name in mention.split("|")]
+            if not all(names):
+                raise SapbertError(Errors.E704.format(path=file, line=number))
+            parts = split_ids(ids, bars_join_parts=True)
+            if split_composites and 1 < len(names) == len(parts):
+                for name, part in zip(names, parts, strict=True):
+                    spans.append(GoldSpan(*NOWHERE, type, name, [part], number))
+            else:
+                parts = split_ids(ids, bars_join_parts=bars_join_parts)
+                spans.append(GoldSpan(*offsets, type, mention, parts, number))
+        name = file.name.removesuffix(".gz").removesuffix(".concept")
+        yield GoldDocument(name, "", spans)
 
 
 def read_xlbel(path: Path) -> Iterator[GoldDocument]:

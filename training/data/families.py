@@ -6,12 +6,11 @@ such families has every distance. A line has the format of pairs.tsv.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
@@ -19,11 +18,11 @@ from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
 from training.data.pairs import (
     ConceptNames,
     NameTable,
-    Pair,
     distinct_names,
     hash_text,
     write_lines,
 )
+from training.data.reporting import Concepts, Quiet, print_counts
 from training.errors import Errors
 
 
@@ -88,54 +87,29 @@ def draw_family(
     ]
 
 
-def iter_families(
-    concepts_path: Path, hierarchy: Hierarchy, table: NameTable, *, seed: int
-) -> Iterator[Pair]:
-    """Yield the lines of all families, the anchor's first in each."""
-    for concept in read_concepts(concepts_path):
-        for cui, (one, other) in draw_family(concept, hierarchy, table, seed=seed):
-            yield cui, one, other
+def write_families(
+    concepts: Concepts,
+    families: Annotated[Path, typer.Argument(help="families.tsv to write.")],
+    seed: Annotated[int, typer.Option(help="Seed of relatives and names.")] = 0,
+    quiet: Quiet = False,
+) -> dict[str, int]:
+    """Write the families of a vocabulary; concepts without a relative have none.
 
-
-def write_families(concepts_path: Path, path: Path, *, seed: int = 0) -> dict[str, int]:
-    """Write the families of a vocabulary.
-
-    concepts_path (Path): concepts.jsonl with parents; it is read twice.
-    path (Path): families.tsv, or families.tsv.gz.
-    RETURNS (dict[str, int]): Number of concepts, of steps from child to parent, and of
-        families.
-    RAISES (SapbertError): If no concept has a relative in the file.
+    Example: python -m training families assets/concepts.jsonl corpus/families.tsv
     """
     with open_temporary_db() as scratch:
         table = NameTable(scratch)
-        hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
-        pairs = iter_families(concepts_path, hierarchy, table, seed=seed)
-        lines = write_lines(pairs, path, lambda: Errors.E756.format(path=concepts_path))
-        return {
+        hierarchy = build_hierarchy(table.add(read_concepts(concepts)))
+        pairs = (
+            (cui, one, other)
+            for concept in read_concepts(concepts)
+            for cui, (one, other) in draw_family(concept, hierarchy, table, seed=seed)
+        )
+        lines = write_lines(pairs, families, lambda: Errors.E756.format(path=concepts))
+        counts = {
             "concepts": table.count,
-            "steps": len(hierarchy.children),
+            "steps from child to parent": len(hierarchy.children),
             "families": lines // FAMILY,
         }
-
-
-def families_command(
-    concepts_path: Path = typer.Argument(
-        ..., metavar="CONCEPTS", help="concepts.jsonl"
-    ),
-    families_path: Path = typer.Argument(
-        ..., metavar="FAMILIES", help="families.tsv to write"
-    ),
-    seed: int = typer.Option(0, help="Seed of relatives and names."),
-    quiet: bool = typer.Option(False, help="Print nothing but errors."),
-) -> None:
-    """Example: python -m training families assets/concepts.jsonl corpus/families.tsv"""
-    counts = write_families(concepts_path, families_path, seed=seed)
-    if not quiet:
-        msg.table(
-            [
-                ("Concepts", counts["concepts"]),
-                ("Steps from child to parent", counts["steps"]),
-                ("Families", counts["families"]),
-            ]
-        )
-        msg.good(f"Wrote {families_path}")
+    print_counts(counts, families, quiet=quiet)
+    return counts

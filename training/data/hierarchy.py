@@ -91,23 +91,6 @@ def read_hierarchy(path: Path) -> Hierarchy:
     return build_hierarchy(read_concepts(path))
 
 
-def find_steps(
-    hierarchy: Hierarchy, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the parents of some concepts.
-
-    labels (np.ndarray): Hashes of concepts. Shape: (m,).
-    RETURNS (tuple[np.ndarray, np.ndarray]): Number of a concept, and the hash of a
-        parent of it, int64. Shape: (steps,) each.
-    """
-    first = np.searchsorted(hierarchy.children, labels, side="left")
-    last = np.searchsorted(hierarchy.children, labels, side="right")
-    counts = last - first
-    rows = np.repeat(np.arange(len(labels)), counts)
-    within = np.arange(len(rows)) - np.repeat(counts.cumsum() - counts, counts)
-    return rows, hierarchy.parents[first[rows] + within]
-
-
 def compute_distances(
     hierarchy: Hierarchy, labels: np.ndarray, distances: Distances = DEFAULT_DISTANCES
 ) -> np.ndarray:
@@ -121,7 +104,10 @@ def compute_distances(
     """
     known, places = np.unique(labels, return_inverse=True)  # (m,), (n,)
     found = np.full((len(known), len(known)), distances.others)
-    rows, parents = find_steps(hierarchy, known)
+    parents_of = [hierarchy.parents_of(label) for label in known]
+    lengths = np.array([len(each) for each in parents_of], dtype=np.int64)
+    rows = np.repeat(np.arange(len(known)), lengths)  # (steps,)
+    parents = np.concatenate([*parents_of, np.zeros(0, dtype=np.int64)])  # (steps,)
     columns = np.searchsorted(known, parents).clip(max=max(len(known) - 1, 0))
     here = known[columns] == parents if len(known) else np.zeros(0, bool)
     for one, other in ((rows[here], columns[here]), (columns[here], rows[here])):

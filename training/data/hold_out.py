@@ -1,15 +1,23 @@
 """concepts.jsonl → concepts to train on, and concepts held out for evaluation."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from wasabi import msg
 
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.vocabularies.concepts import (
+    Concept,
+    change_names,
+    read_concepts,
+    write_concepts,
+)
 from training.data.pairs import hash_text
+from training.data.reporting import Concepts, Quiet
 from training.errors import Errors, SapbertError
 
 
@@ -19,94 +27,49 @@ def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
     return random.Random(f"{seed} {cui}").random() < share
 
 
-def without_names(concept: Concept, names: set[int]) -> Concept | None:
-    """Return a concept without some names.
-
-    names (set[int]): Hashes of names in lower case.
-    RETURNS (Concept | None): The concept with its other names; None if none is left.
-    """
-    kept = [
-        place
-        for place, alias in enumerate(concept.aliases)
-        if hash_text(alias.lower()) not in names
-    ]
-    if len(kept) == len(concept.aliases):
-        return concept
-    places = {old: new for new, old in enumerate(kept)}
-    languages, sources = (
-        {
-            key: [places[old] for old in olds if old in places]
-            for key, olds in table.items()
-            if not places.keys().isdisjoint(olds)
-        }
-        for table in (concept.languages, concept.sources)
-    )
-    left = [concept.aliases[place] for place in kept]
-    if not left:
-        return None
-    return replace(concept, aliases=left, languages=languages, sources=sources)
-
-
 def hold_out(
-    concepts_path: Path, trained: Path, held_out: Path, *, share: float, seed: int = 0
-) -> dict[str, int]:
-    """Split a vocabulary by concepts.
+    concepts: Concepts,
+    trained: Annotated[Path, typer.Argument(help="To write: concepts to train on.")],
+    held_out: Annotated[Path, typer.Argument(help="To write: for evaluation.")],
+    share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share that is held out.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    quiet: Quiet = False,
+) -> Counter[str]:
+    """Split the concepts of a vocabulary, each by its id and the seed.
 
-    concepts_path (Path): concepts.jsonl; it is read several times.
-    trained (Path): concepts.jsonl to train on, without names that a held-out concept
-        has, too, up to case. Held-out parents keep their ids there.
-    share (float): Share that is held out, 0 to 1.
-    RETURNS (dict[str, int]): Number of concepts to train on, held out, and left out
-        because all their names are held out (`nameless`).
-    RAISES (SapbertError): If a file is not usable, or one part would be empty.
-    """
-    own: set[int] = set()  # hashes of held-out names
-    total = held = 0
+    Concepts to train on lose the names that a held-out concept has, too, up to case.
+    They keep the ids of held-out parents.
 
-    def iter_held_out() -> Iterator[Concept]:
-        for concept in read_concepts(concepts_path):
-            if is_held_out(concept.cui, share=share, seed=seed):
-                yield concept
-
-    def iter_trained() -> Iterator[Concept]:
-        for concept in read_concepts(concepts_path):
-            if not is_held_out(concept.cui, share=share, seed=seed):
-                left = without_names(concept, own)
-                if left is not None:
-                    yield left
-
-    for concept in read_concepts(concepts_path):
-        total += 1
-        if is_held_out(concept.cui, share=share, seed=seed):
-            held += 1
-            own.update(hash_text(alias.lower()) for alias in concept.aliases)
-    if not held or next(iter_trained(), None) is None:
-        raise SapbertError(Errors.E761.format(share=share, total=total))
-    count = write_concepts(trained, iter_trained())
-    write_concepts(held_out, iter_held_out())
-    return {"trained": count, "held_out": held, "nameless": total - held - count}
-
-
-def hold_out_command(
-    concepts_path: Path = typer.Argument(
-        ..., metavar="CONCEPTS", help="concepts.jsonl"
-    ),
-    trained: Path = typer.Argument(
-        ..., metavar="TRAINED", help="concepts.jsonl to train on, to write"
-    ),
-    held_out: Path = typer.Argument(
-        ..., metavar="HELD_OUT", help="concepts.jsonl for evaluation, to write"
-    ),
-    share: float = typer.Option(0.1, min=0, max=1, help="Share that is held out."),
-    seed: int = typer.Option(0, help="Seed of the split."),
-    quiet: bool = typer.Option(False, help="Print nothing but errors."),
-) -> None:
-    """Example: python -m training hold-out corpus/concepts.jsonl corpus/trained.jsonl
+    Example: python -m training hold-out corpus/concepts.jsonl corpus/trained.jsonl
     corpus/held_out.jsonl --share 0.1
     """
-    counts = hold_out(concepts_path, trained, held_out, share=share, seed=seed)
+
+    def select(held: bool) -> Iterator[Concept]:
+        for concept in read_concepts(concepts):
+            if is_held_out(concept.cui, share=share, seed=seed) == held:
+                yield concept
+
+    names = {hash_text(a.lower()) for each in select(True) for a in each.aliases}
+    counts = Counter(trained=0, held_out=0, nameless=0)
+
+    def iter_trained() -> Iterator[Concept]:
+        for concept in select(False):
+            changed = replace(concept)
+            kept = ["" if hash_text(a.lower()) in names else a for a in concept.aliases]
+            change_names(changed, kept)
+            counts["trained" if changed.aliases else "nameless"] += 1
+            if changed.aliases:
+                yield changed
+        if not names or not counts["trained"]:
+            raise SapbertError(Errors.E761.format(share=share))
+
+    write_concepts(trained, iter_trained())
+    counts["held_out"] = write_concepts(held_out, select(True))
     if not quiet:
         msg.good(f"Wrote {counts['trained']:,} concepts to {trained}")
         msg.good(f"Wrote {counts['held_out']:,} concepts to {held_out}")
         if counts["nameless"]:
             msg.info(f"{counts['nameless']:,} concepts have held-out names only.")
+    return counts

@@ -8,15 +8,15 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.system.reading import read_lines
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
-from training.data.reporting import show_progress
+from training.data.reporting import Concepts, Quiet, print_counts, show_progress
 from training.errors import Errors, SapbertError
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
@@ -88,7 +88,6 @@ def filter_languages(
 
     languages (Sequence[str]): Codes as in the concepts, e.g. "ENG". A name without a
         language is left out.
-    YIELDS (Concept): Id and names.
     RAISES (SapbertError): After the last, if no concept has one of the languages.
     """
     seen: set[str] = set()
@@ -153,60 +152,47 @@ def write_pairs(
     """Write the pairs of a vocabulary, in the order of the concepts.
 
     path (Path): pairs.tsv, or pairs.tsv.gz.
-    RETURNS (dict[str, int]): Number of concepts, names and pairs, of concepts with two
-        names (`paired`), and of concepts with more pairs than `most` (`trimmed`).
     RAISES (SapbertError): If no concept has two names.
     """
-    counts = dict.fromkeys(("concepts", "names", "paired", "trimmed"), 0)
+    counts = {"concepts": 0, "distinct names": 0, "concepts with two names or more": 0}
+    trimmed = f"concepts trimmed to {most} pairs"
+    counts[trimmed] = 0
 
     def iter_pairs() -> Iterator[Pair]:
         for concept in concepts:
             names = len(distinct_names(concept))
             counts["concepts"] += 1
-            counts["names"] += names
-            counts["paired"] += names > 1
-            counts["trimmed"] += names * (names - 1) // 2 > most
+            counts["distinct names"] += names
+            counts["concepts with two names or more"] += names > 1
+            counts[trimmed] += names * (names - 1) // 2 > most
             yield from sample_pairs(concept, most=most, seed=seed)
 
-    def describe_empty() -> str:
-        return Errors.E602.format(concepts=counts["concepts"])
-
-    pairs = write_lines(iter_pairs(), path, describe_empty)
+    pairs = write_lines(
+        iter_pairs(), path, lambda: Errors.E602.format(concepts=counts["concepts"])
+    )
     return {**counts, "pairs": pairs}
 
 
 def pairs_command(
-    concepts_path: Path = typer.Argument(
-        ..., metavar="CONCEPTS", help="concepts.jsonl"
-    ),
-    pairs_path: Path = typer.Argument(..., metavar="PAIRS", help="pairs.tsv to write"),
-    languages: str = typer.Option(
-        "all", help="Languages whose names are paired: ENG,FIN; or all."
-    ),
-    most: int = typer.Option(50, min=1, help="Pairs of a concept at most."),
-    seed: int = typer.Option(0, help="Seed of the sample of pairs."),
-    quiet: bool = typer.Option(False, help="Print nothing but errors."),
+    concepts: Concepts,
+    pairs: Annotated[Path, typer.Argument(help="pairs.tsv to write.")],
+    languages: Annotated[
+        str, typer.Option(help="Languages whose names are paired: ENG,FIN; or all.")
+    ] = "all",
+    most: Annotated[int, typer.Option(min=1, help="Pairs of a concept at most.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the sample of pairs.")] = 0,
+    quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
+    """Write pairs of the names of each concept.
+
+    Example: python -m training pairs assets/concepts.jsonl corpus/pairs.tsv --seed 1
 
     Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
     --languages ENG,FIN
     """
-    concepts: Iterable[Concept] = show_progress(
-        read_concepts(concepts_path), "concepts", quiet=quiet
-    )
+    read = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
     if languages != "all":
         chosen = [language.strip() for language in languages.split(",")]
-        concepts = filter_languages(concepts, chosen, concepts_path)
-    counts = write_pairs(concepts, pairs_path, most=most, seed=seed)
-    if not quiet:
-        msg.table(
-            [
-                ("Concepts", counts["concepts"]),
-                ("Distinct names", counts["names"]),
-                ("Concepts with two names or more", counts["paired"]),
-                (f"Concepts trimmed to {most} pairs", counts["trimmed"]),
-                ("Pairs", counts["pairs"]),
-            ]
-        )
-        msg.good(f"Wrote {pairs_path}")
+        read = filter_languages(read, chosen, concepts)
+    counts = write_pairs(read, pairs, most=most, seed=seed)
+    print_counts(counts, pairs, quiet=quiet)

@@ -5,17 +5,18 @@ two names as names of one concept.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
 from training.data.pairs import NameTable, Pair, hash_text, write_lines
+from training.data.reporting import Concepts, Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
@@ -29,8 +30,6 @@ def read_relations(path: Path, *, on_error: str = "fail") -> Iterator[Relation]:
     path (Path): MRREL.RRF, or the folder of a release.
     YIELDS (Relation): RELA, CUI2 and CUI1: a row says what CUI2 is to CUI1. A relation
         comes again in the other direction, and for each source.
-    RAISES (SapbertError): If there is no such file; with file and line, at the first
-        bad row.
     """
     parts = [path] if path.is_file() else find_table(path, "MRREL")
     if not parts:
@@ -45,8 +44,8 @@ def pair_relations(
     concepts: Iterator[Concept],
     relations: Iterator[Relation],
     *,
-    kept: set[str] | None = None,
-    seed: int = 0,
+    kept: set[str] | None,
+    seed: int,
 ) -> Iterator[Pair]:
     """Draw a name of each of two related concepts.
 
@@ -78,58 +77,29 @@ def pair_relations(
 
 
 def write_relations(
-    concepts_path: Path,
-    relations_path: Path,
-    path: Path,
-    *,
-    kept: Sequence[str] | None = None,
-    on_error: str = "fail",
-    seed: int = 0,
-) -> int:
-    """Write the pairs of related concepts.
-
-    relations_path (Path): MRREL.RRF, or the folder of a release.
-    path (Path): relations.tsv, or relations.tsv.gz.
-    kept (Sequence[str] | None): The RELA to use; None = all.
-    RETURNS (int): Number of pairs.
-    RAISES (SapbertError): If a file is not usable, or no two concepts are related.
-    """
-    pairs = pair_relations(
-        read_concepts(concepts_path),
-        read_relations(relations_path, on_error=on_error),
-        kept=None if kept is None else set(kept),
-        seed=seed,
-    )
-    return write_lines(pairs, path, lambda: Errors.E760.format(path=relations_path))
-
-
-def relations_command(
-    concepts_path: Path = typer.Argument(
-        ..., metavar="CONCEPTS", help="concepts.jsonl"
-    ),
-    relations_path: Path = typer.Argument(
-        ..., metavar="MRREL", help="MRREL.RRF, or the folder of a release."
-    ),
-    output: Path = typer.Argument(
-        ..., metavar="RELATIONS", help="relations.tsv to write"
-    ),
-    kept: str | None = typer.Option(
-        None, "--relations", help="RELA kept, e.g. has_part,causative_agent_of. [all]"
-    ),
-    on_error: str = typer.Option("fail", help="Bad rows: fail, or skip."),
-    seed: int = typer.Option(0, help="Seed of the names."),
-    quiet: bool = typer.Option(False, help="Print nothing but errors."),
+    concepts: Concepts,
+    mrrel: Annotated[
+        Path, typer.Argument(help="MRREL.RRF, or the folder of a release.")
+    ],
+    output: Annotated[Path, typer.Argument(help="relations.tsv to write.")],
+    relations: Annotated[
+        str | None,
+        typer.Option(help="RELA kept, e.g. has_part,causative_agent_of. [all]"),
+    ] = None,
+    on_error: Annotated[str, typer.Option(help="Bad rows: fail, or skip.")] = "fail",
+    seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
+    quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training relations corpus/concepts.jsonl assets/umls
+    """Write a pair of names for each two related concepts.
+
+    Example: python -m training relations corpus/concepts.jsonl assets/umls
     corpus/relations.tsv
     """
-    count = write_relations(
-        concepts_path,
-        relations_path,
-        output,
-        kept=kept.split(",") if kept else None,
-        on_error=on_error,
+    pairs = pair_relations(
+        read_concepts(concepts),
+        read_relations(mrrel, on_error=on_error),
+        kept=set(relations.split(",")) if relations else None,
         seed=seed,
     )
-    if not quiet:
-        msg.good(f"Wrote {count:,} pairs of related concepts to {output}")
+    count = write_lines(pairs, output, lambda: Errors.E760.format(path=mrrel))
+    print_counts({"pairs of related concepts": count}, output, quiet=quiet)

@@ -1,14 +1,22 @@
 """What commands print: a progress bar, and a table of counts."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
+import typer
 from tqdm import tqdm
 from wasabi import msg
 
 Item = TypeVar("Item")
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+AliasFile = Annotated[
+    Path | None,
+    typer.Option(help="Lines: an id, a tab, the id that it is an alias of."),
+]
+Concepts = Annotated[Path, typer.Argument(help="concepts.jsonl")]
 
 
 def show_progress(items: Iterable[Item], unit: str, *, quiet: bool) -> Iterable[Item]:
@@ -19,5 +27,11 @@ def show_progress(items: Iterable[Item], unit: str, *, quiet: bool) -> Iterable[
 def print_counts(counts: Mapping[str, int], output: Path, *, quiet: bool) -> None:
     """Print counts and the file that was written."""
     if not quiet:
-        msg.table([(key, f"{count:,}") for key, count in counts.items()])
+        msg.table([(what, f"{count:,}") for what, count in counts.items()])
         msg.good(f"Wrote {output}")
+
+
+def format_markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table, all columns but the first right-aligned."""
+    aligns = ["---", *["---:"] * (len(header) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (header, aligns, *rows)]

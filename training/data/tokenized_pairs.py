@@ -125,7 +125,6 @@ def number_pairs(
     YIELDS (tuple[np.ndarray, np.ndarray, list[str]]): Hash of each pair's concept,
         int64, shape (pairs,); the numbers of its names, int64, shape (pairs, 2); and
         the names that were numbered in this block.
-    RAISES (SapbertError): With file and line, if a line does not have three fields.
     """
     labels: list[int] = []
     ends: list[int] = []
@@ -156,10 +155,7 @@ def number_pairs(
 def write_corpus(
     folder: Path, pairs_path: Path, tokenizer: Any, made_of: MadeOf, *, progress: bool
 ) -> CorpusMeta:
-    """Write the arrays of a corpus to an empty folder; see `build_corpus`.
-
-    RAISES (SapbertError): If a line does not have three fields, or there is none.
-    """
+    """Write the arrays of a corpus to an empty folder; see `build_corpus`."""
     largest = max(tokenizer.get_vocab().values())
     ids_type = "<u2" if largest < 1 << 16 else "<i4"
     counts = dict.fromkeys(("pairs", "names", "concepts", "wordpieces"), 0)
@@ -204,10 +200,7 @@ def write_corpus(
 
 
 def read_meta(folder: Path) -> CorpusMeta | None:
-    """Read meta.json of a corpus; None if the folder is missing or empty.
-
-    RAISES (SapbertError): If the folder has other files; it must not be replaced.
-    """
+    """Read meta.json of a corpus; None if the folder is missing or empty."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
@@ -219,10 +212,7 @@ def read_meta(folder: Path) -> CorpusMeta | None:
 def map_file(
     path: Path, dtype: str, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, mmap.mmap]:
-    """Map a file of numbers as a read-only array; return it with its memory.
-
-    RAISES (SapbertError): If the file is missing or has another size.
-    """
+    """Map a file of numbers as a read-only array; return it with its memory."""
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
     with open_to_read(path) as file:
         size = path.stat().st_size
@@ -237,10 +227,7 @@ def map_file(
 
 
 def open_corpus(folder: Path) -> Corpus:
-    """Open a folder that `build_corpus` wrote; pairs.tsv is not needed.
-
-    RAISES (SapbertError): If there is no corpus, or a file of it is missing or cut.
-    """
+    """Open a folder that `build_corpus` wrote; pairs.tsv is not needed."""
     meta = read_meta(folder)
     if meta is None:
         raise SapbertError(Errors.E622.format(path=folder))
@@ -280,7 +267,6 @@ def build_corpus(
     folder (Path): The corpus; built again if the file or a setting differs.
     max_length (int): Tokens of a name at most, `[CLS]` and `[SEP]` included.
     RETURNS (Corpus): Pair 0 is the first line of the file.
-    RAISES (SapbertError): If pairs or folder are not usable.
     """
     open_to_read(pairs_path).close()  # raises its errors before the digest
     made_of = MadeOf(

@@ -8,20 +8,21 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
-from heapq import heappushpop
+from heapq import nsmallest
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.pairs import hash_text, write_lines
+from training.data.reporting import Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
@@ -34,76 +35,51 @@ Translation = tuple[str, str]
 
 
 class WordList(NamedTuple):
-    """A file of translations.
-
-    path (Path): The file; in a zip, the zip and the name in it.
-    blocks (Callable[[], Iterator[bytes]]): Reads it from its start.
-    """
+    """A file of translations, maybe in a zip, and a function that reads it."""
 
     path: Path
     blocks: Callable[[], Iterator[bytes]]
 
 
-class Choice(NamedTuple):
-    """Which translations to write.
-
-    languages (tuple[str, ...]): Both languages of a file are among them; empty: all.
-    sample (int): Number of translations, drawn at random; 0 = all.
-    seed (int): Seed of the sample.
-    """
-
-    languages: tuple[str, ...] = ()
-    sample: int = 0
-    seed: int = 0
-
-
-def read_member(path: Path, name: str) -> Iterator[bytes]:
-    """Yield blocks of a file in a zip, without unpacking it to the disk."""
+@contextmanager
+def open_zip(path: Path, name: str = "") -> Iterator[zipfile.ZipFile]:
+    """Open a zip; its errors become a SapbertError with the name of the file in it."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-            while block := file.read(BLOCK_BYTES):
-                yield block
+        with zipfile.ZipFile(path) as archive:
+            yield archive
     except ZIP_ERRORS as error:
         raise SapbertError(
             Errors.E774.format(path=path / name, reason=type(error).__name__)
         ) from None
 
 
-def list_members(path: Path, members: str) -> list[WordList]:
-    """Return the files in a zip that match a pattern, without hidden files."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except ZIP_ERRORS as error:
-        raise SapbertError(
-            Errors.E774.format(path=path, reason=type(error).__name__)
-        ) from None
-    chosen = [
-        name
-        for name in names
-        if not name.endswith("/")
-        and not name.startswith("__MACOSX/")
-        and not name.rpartition("/")[2].startswith(".")
-        and fnmatch(name, members)
-    ]
-    if not chosen:
-        raise SapbertError(Errors.E775.format(path=path))
-    return [WordList(path / name, partial(read_member, path, name)) for name in chosen]
+def read_member(path: Path, name: str) -> Iterator[bytes]:
+    """Yield blocks of a file in a zip, without unpacking it to the disk."""
+    with open_zip(path, name) as archive, archive.open(name) as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block
 
 
-def list_files(paths: Sequence[Path], members: str = "*") -> list[WordList]:
-    """Return files and the files in zips, in this order.
+def is_hidden(name: str) -> bool:
+    """Return whether a name in a zip is a folder or a hidden file."""
+    file = name.rpartition("/")[2]
+    return not file or file.startswith(".") or name.startswith("__MACOSX/")
 
-    members (str): Pattern of the names of files in a zip.
-    RAISES (SapbertError): If a file is missing, or a zip is damaged or has none.
-    """
+
+def list_files(paths: Sequence[Path], members: str) -> list[WordList]:
+    """Return files and the files in zips whose names match a pattern, in this order."""
     files: list[WordList] = []
     for path in paths:
         check_file(path)
-        if path.suffix == ".zip":
-            files += list_members(path, members)
-        else:
+        if path.suffix != ".zip":
             files.append(WordList(path, partial(read_blocks, [path])))
+            continue
+        with open_zip(path) as archive:
+            names = [n for n in archive.namelist() if fnmatch(n, members)]
+        names = [name for name in names if not is_hidden(name)]
+        if not names:
+            raise SapbertError(Errors.E775.format(path=path))
+        files += [WordList(path / n, partial(read_member, path, n)) for n in names]
     return files
 
 
@@ -122,10 +98,7 @@ def find_languages(file: Path) -> tuple[str, str] | None:
 def filter_files(
     files: Sequence[WordList], languages: Sequence[str], report: Report
 ) -> list[WordList]:
-    """Return the files of some languages, and count the others.
-
-    RAISES (SapbertError): If a file names no languages, or no file one of these.
-    """
+    """Return the files whose languages are all among these, and count the others."""
     if not languages:
         return list(files)
     chosen: list[WordList] = []
@@ -155,7 +128,6 @@ def read_translations(file: WordList, report: Report) -> Iterator[Translation]:
     white space, as in MUSE's files, where both sides are one word.
 
     YIELDS (Translation): Both sides of each line, with single blanks.
-    RAISES (SapbertError): With file and line, at the first bad line.
     """
     tabs: bool | None = None
     for number, line in read_good_lines(file.path, report, blocks=file.blocks()):
@@ -173,10 +145,9 @@ def read_translations(file: WordList, report: Report) -> Iterator[Translation]:
 def filter_translations(
     translations: Iterable[Translation], report: Report
 ) -> Iterator[Translation]:
-    """Yield the translations that training can use, and count the others.
+    """Yield translations with letters or digits that differ in more than case.
 
-    YIELDS (Translation): Two texts with a letter or digit that differ in more than
-        case, each pair once in either direction.
+    Each pair comes once, in either direction; the others are counted.
     """
     known: set[int] = set()  # hashes
     for one, other in translations:
@@ -190,56 +161,66 @@ def filter_translations(
             report.dropped["repeated pairs"] += 1
         else:
             known.add(key)
+            report.counts["translations"] += 1
             yield one, other
 
 
 def sample_translations(
-    translations: Iterator[Translation], choice: Choice, report: Report
-) -> Iterator[Translation]:
-    """Yield a random sample in its original order; only the sample is in memory.
+    translations: Iterator[Translation], size: int, seed: int
+) -> list[Translation]:
+    """Draw a random sample, in its original order; only the sample is in memory.
 
     The sample has the smallest hashes of seed and text, so it does not depend on the
     order of the files.
     """
-    drawn: list[tuple[int, int, Translation]] = []  # a heap, the largest hash first
-    for place, (one, other) in enumerate(translations):
-        number = hash_text(f"{choice.seed}\t{one}\t{other}")
-        entry = (-number, place, (one, other))
-        if len(drawn) < choice.sample:
-            drawn.append(entry)
-            if len(drawn) == choice.sample:
-                drawn.sort()  # a sorted list is a heap
-        else:
-            heappushpop(drawn, entry)
-            report.dropped["pairs not drawn"] += 1
-    for _, _, translation in sorted(drawn, key=lambda entry: entry[1]):
-        yield translation
+
+    def hash_entry(entry: tuple[int, Translation]) -> int:
+        _, (one, other) = entry
+        return hash_text(f"{seed}\t{one}\t{other}")
+
+    drawn = nsmallest(size, enumerate(translations), key=hash_entry)
+    return [translation for _, translation in sorted(drawn)]
 
 
 def write_translation_pairs(
-    files: Sequence[WordList],
-    path: Path,
-    choice: Choice = Choice(),  # noqa: B008 (it cannot be changed)
-    *,
-    on_error: str = "fail",
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES…", help="Two words or titles a line; plain, .gz or .zip."
+        ),
+    ],
+    output: Annotated[Path, typer.Option(help="pairs.tsv to write.")],
+    members: Annotated[
+        str, typer.Option(help="Files of a zip, e.g. '*.train.5000.*'.")
+    ] = "*",
+    languages: Annotated[
+        str,
+        typer.Option(help="Both languages of a file are among these: en,fi; or all."),
+    ] = ALL,
+    sample: Annotated[
+        int, typer.Option(min=0, help="Size of a random sample; 0 = all.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    on_error: Annotated[str, typer.Option(help="Bad lines: fail, or skip.")] = "fail",
+    quiet: Quiet = False,
 ) -> Report:
-    """Write the translations of all files as pairs, each with its own id.
+    """Write translations as pairs; equal sides and repeated pairs are only counted.
 
-    path (Path): pairs.tsv, or pairs.tsv.gz.
-    on_error (str): "fail", or "skip" to count bad lines.
-    RETURNS (Report): Counts; `concepts` is the number of pairs.
-    RAISES (SapbertError): If a line is bad, a language is missing, or no pair is left.
+    Example: python -m training translation-pairs en-fi.txt titles.en-fi.tsv.gz
+    --output corpus/translations.tsv
+
+    Example: python -m training translation-pairs xling-eval-en.zip --members
+    '*train.freq.5k.*' --languages en,fi,de --output corpus/translations.tsv
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
-    names = ", ".join(str(file.path) for file in files)
-    report = Report(path=names, on_error=on_error)
-    chosen = filter_files(files, choice.languages, report)
-    report.counts["files"] = len(chosen)
+    report = Report(on_error=on_error)
+    named = [language.strip() for language in languages.split(",")]
+    files = list_files(paths, members)
+    chosen = filter_files(files, () if named == [ALL] else named, report)
     read = (read_translations(each, report) for each in chosen)
-    translations = filter_translations(chain.from_iterable(read), report)
-    if choice.sample:
-        translations = sample_translations(translations, choice, report)
+    usable = filter_translations(chain.from_iterable(read), report)
+    translations = sample_translations(usable, sample, seed) if sample else usable
     pairs = (
         (f"translation:{number:06}", one, other)
         for number, (one, other) in enumerate(translations, start=1)
@@ -249,39 +230,10 @@ def write_translation_pairs(
         dropped = ", ".join(f"{n:,} {what}" for what, n in report.dropped.items())
         return Errors.E773.format(dropped=dropped or "nothing")
 
-    report.concepts = write_lines(pairs, path, describe_empty)
+    report.concepts = write_lines(pairs, output, describe_empty)
+    if not_drawn := report.counts["translations"] - report.concepts:
+        report.dropped["pairs not drawn"] = not_drawn
+    counts = {"files": len(chosen), "lines": sum(report.rows.values())}
+    counts.update({f"dropped: {what}": n for what, n in report.dropped.items()})
+    print_counts({**counts, "pairs": report.concepts}, output, quiet=quiet)
     return report
-
-
-def translation_pairs_command(
-    paths: list[Path] = typer.Argument(
-        ..., metavar="FILES…", help="Two words or titles a line; plain, .gz or .zip."
-    ),
-    output: Path = typer.Option(..., help="pairs.tsv to write."),
-    members: str = typer.Option("*", help="Files of a zip, e.g. '*.train.5000.*'."),
-    languages: str = typer.Option(
-        ALL, help="Both languages of a file are among these: en,fi; or all."
-    ),
-    sample: int = typer.Option(0, min=0, help="Size of a random sample; 0 = all."),
-    seed: int = typer.Option(0, help="Seed of the sample."),
-    on_error: str = typer.Option("fail", help="Bad lines: fail, or skip."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """Pairs of equal sides and repeated pairs are left out and counted.
-
-    Example: python -m training translation-pairs en-fi.txt titles.en-fi.tsv.gz
-    --output corpus/translations.tsv
-
-    Example: python -m training translation-pairs xling-eval-en.zip --members
-    '*train.freq.5k.*' --languages en,fi,de --output corpus/translations.tsv
-    """
-    named = [language.strip() for language in languages.split(",")]
-    choice = Choice(() if named == [ALL] else tuple(named), sample, seed)
-    files = list_files(paths, members)
-    report = write_translation_pairs(files, output, choice, on_error=on_error)
-    if not quiet:
-        rows = [("Files", report.counts["files"]), ("Lines", sum(report.rows.values()))]
-        rows += [(f"Dropped: {what}", n) for what, n in report.dropped.items()]
-        rows.append(("Pairs", report.concepts))
-        msg.table([(what, f"{n:,}") for what, n in rows], aligns=("l", "r"))
-        msg.good(f"Wrote {output}")

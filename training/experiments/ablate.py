@@ -5,12 +5,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import typer
+from pydantic import BaseModel, ConfigDict, Field
 from wasabi import msg
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
@@ -19,6 +20,7 @@ from spacy_sapbert.evaluation.gold_mentions import check_names, read_aliases
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
+    FileScores,
     rank_mentions,
     score_mentions,
     select_mentions,
@@ -27,6 +29,7 @@ from spacy_sapbert.system.reading import check_file, file_digest
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import write_pairs
+from training.data.reporting import AliasFile, format_markdown
 from training.errors import Errors, SapbertError
 from training.trainer.settings import TrainingSettings, make_settings, read_config
 from training.trainer.validation import Validation, encoder_ranker
@@ -35,7 +38,22 @@ SEED = "training.seed"
 # Settings of a run besides those of training: pairs of a concept at most, and another
 # concepts.jsonl to make pairs from, e.g. one without trade names.
 MOST, CONCEPTS = "pairs.most", "pairs.concepts"
-SECTIONS = ("every", "grid", "runs")
+COLUMNS = [(level, f"acc@{k}") for level in LEVELS for k in (1, 5)]
+
+
+class Grid(BaseModel):
+    """A TOML file of settings by dotted names.
+
+    every (dict[str, Any]): Settings of every run.
+    grid (dict[str, list[Any]]): Values of each setting.
+    runs (dict[str, dict[str, Any]]): Settings of each run by name.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    every: dict[str, Any] = {}
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    runs: dict[str, dict[str, Any]] = {}
 
 
 class Run(NamedTuple):
@@ -60,6 +78,19 @@ class Run(NamedTuple):
         return {k: v for k, v in self.settings.items() if k not in (MOST, CONCEPTS)}
 
 
+class RunResult(TypedDict):
+    """The result of a run, and what it depends on.
+
+    made_of (dict[str, str]): The sha256 of each input.
+    files (dict[str, FileScores]): By name of the gold mentions.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    made_of: dict[str, str]
+    files: dict[str, FileScores]
+
+
 class Inputs(NamedTuple):
     """The inputs of all runs of a grid.
 
@@ -67,44 +98,36 @@ class Inputs(NamedTuple):
     validations (dict[bool, Validation]): The dictionary and aliases, by whether an
         encoder lower-cases names.
     files (dict[str, Path]): Gold mentions by name.
+    digests (dict[str, str]): The sha256 of each file.
     folder (Path): Folder of encoders and results.
     """
 
     concepts: Path
     validations: dict[bool, Validation]
     files: dict[str, Path]
+    digests: dict[str, str]
     folder: Path
 
 
 def read_grid(path: Path) -> list[Run]:
     """Read a grid: named runs, times all combinations of values.
 
-    path (Path): TOML with the tables `every` (settings of every run), `runs` (a table
-        of settings for each name) and `grid` (a list of values for each setting), all
-        optional.
-    RETURNS (list[Run]): All combinations.
+    path (Path): TOML with the tables of `Grid`.
     RAISES (SapbertError): If the file is something else.
     """
     try:
-        data = tomllib.loads(path.read_text("utf8"))
-        if unknown := sorted(data.keys() - set(SECTIONS)):
-            raise ValueError(f"it has a table {unknown[0]!r}")
-        every, grid = dict(data.get("every", {})), dict(data.get("grid", {}))
-        named = dict(data.get("runs", {})) or {"": {}}
-        if not all(isinstance(each, list) and each for each in grid.values()):
-            raise ValueError("a value in `grid` is no list")
-        if not all(isinstance(each, dict) for each in named.values()):
-            raise ValueError("a run is no table")
+        tables = Grid.model_validate(tomllib.loads(path.read_text("utf8")))
     except (ValueError, OSError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = " ".join(str(error).partition(" [type=")[0].split())
         raise SapbertError(Errors.E750.format(path=path, reason=reason)) from None
     runs: list[Run] = []
-    for name, own in named.items():
-        for values in product(*grid.values()):
-            chosen = dict(zip(grid, values, strict=True))
+    for name, own in (tables.runs or {"": {}}).items():
+        for values in product(*tables.grid.values()):
+            chosen = dict(zip(tables.grid, values, strict=True))
             parts = [name] if name else []
             parts += [f"{key} {val}" for key, val in chosen.items() if key != SEED]
-            runs.append(Run(", ".join(parts) or "run", {**every, **chosen, **own}))
+            settings = {**tables.every, **chosen, **own}
+            runs.append(Run(", ".join(parts) or "run", settings))
     return runs
 
 
@@ -124,10 +147,7 @@ def validate_run(run: Run) -> TrainingSettings:
 
 
 def train_run(run: Run, inputs: Inputs) -> Path:
-    """Train the encoder of a run in its own process, if it does not exist yet.
-
-    RETURNS (Path): The encoder folder.
-    """
+    """Train the encoder of a run in its own process, unless it exists; return it."""
     folder = inputs.folder / run.folder
     encoder = folder / "encoder"
     if encoder.is_dir():
@@ -147,18 +167,15 @@ def train_run(run: Run, inputs: Inputs) -> Path:
     return encoder
 
 
-def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, Any]:
-    """Link gold mentions with an encoder, by exact search.
-
-    RETURNS (dict[str, Any]): The result of `score_mentions` for each file.
-    """
+def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, FileScores]:
+    """Link the gold mentions of each file with an encoder, by exact search."""
     section = validate_run(run).encoder
     how = EncoderSettings(section.pooling, section.max_length, section.lowercase)
     tokenizer, model = load_encoder(str(encoder))
     validation = inputs.validations[how.lowercase]
     ranker = encoder_ranker(model, tokenizer, validation, how, k=5)
     settings = EvaluationSettings()
-    scored: dict[str, Any] = {}
+    scored: dict[str, FileScores] = {}
     for name, path in inputs.files.items():
         golds, _ = select_mentions(path, settings)
         texts = (gold.mention for gold in golds)
@@ -168,71 +185,58 @@ def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, Any]:
     return scored
 
 
-def finish_run(
-    run: Run, inputs: Inputs, made_of: dict[str, Any], *, encoder: Path | None = None
-) -> dict[str, Any]:
+def finish_run(run: Run, inputs: Inputs, encoder: Path | None = None) -> RunResult:
     """Train and score a run, or read its earlier result.
 
     encoder (Path | None): An encoder to score without training.
-    RETURNS (dict[str, Any]): Name, settings and scores.
     RAISES (SapbertError): If the folder has a run of other settings.
     """
+    made_of = dict(inputs.digests)
     if CONCEPTS in run.settings:
-        made_of = {**made_of, CONCEPTS: file_digest(Path(run.settings[CONCEPTS]))}
+        made_of[CONCEPTS] = file_digest(Path(run.settings[CONCEPTS]))
     path = inputs.folder / run.folder / "result.json"
     begun = path.with_name("run.json")
     data = {"name": run.name, "settings": run.settings, "made_of": made_of}
     if begun.is_file() and json.loads(begun.read_text("utf8")) != data:
         raise SapbertError(Errors.E751.format(path=path.parent, name=run.name))
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(begun, data)
-    if path.is_file():
-        return dict(json.loads(path.read_text("utf8")))
-    encoder = encoder or train_run(run, inputs)
-    result = {**data, "files": score_encoder(encoder, run, inputs)}
-    write_json(path, result)
+    if not path.is_file():
+        encoder = encoder or train_run(run, inputs)
+        write_json(path, {**data, "files": score_encoder(encoder, run, inputs)})
+    result: RunResult = json.loads(path.read_text("utf8"))
     return result
 
 
-def iter_accuracies(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the name and value of each accuracy of a run, in the table's order."""
-    for file, scored in result["files"].items():
-        for level in LEVELS:
-            for k in ("acc@1", "acc@5"):
-                for tie in TIES:
-                    value = scored["accuracy"]["all"][level][k][tie]
-                    yield f"{file}|{k} by {level}|{tie}", value
+def format_accuracies(seeds: Sequence[FileScores], level: str, k: str) -> str:
+    """Format the accuracy of several seeds for each tie order."""
+    groups = [seed["accuracy"]["all"] for seed in seeds]
+    by_k = [group["rows" if level == "rows" else "concepts"] for group in groups]
+    return " / ".join(format_mean([each[k][tie] for each in by_k]) for tie in TIES)
 
 
-def format_grid(results: Sequence[dict[str, Any]]) -> str:
+def format_grid(results: Sequence[RunResult]) -> str:
     """Format all runs as Markdown, one table for each file of mentions.
 
-    results (Sequence[dict[str, Any]]): From `finish_run`; runs of one name are seeds.
+    results (Sequence[RunResult]): From `finish_run`; runs of one name are seeds.
     """
-    groups: dict[str, list[dict[str, float]]] = {}
+    groups: dict[str, list[RunResult]] = {}
     for result in results:
-        groups.setdefault(result["name"], []).append(dict(iter_accuracies(result)))
+        groups.setdefault(result["name"], []).append(result)
     lines: list[str] = []
     for file, scored in results[0]["files"].items():
-        columns = [f"{k} by {level}" for level in LEVELS for k in ("acc@1", "acc@5")]
-        titles = [column.capitalize() for column in columns]
+        titles = [f"{k} by {level}".capitalize() for level, k in COLUMNS]
+        rows = []
+        for name, runs in groups.items():
+            seeds = [run["files"][file] for run in runs]
+            cells = [format_accuracies(seeds, *column) for column in COLUMNS]
+            rows.append([name, str(len(seeds)), *cells])
         lines += [
             f"**{file}**: {scored['judged']:,} mentions, the dictionary covers "
             f"{scored['coverage']:.1%}; ties {' / '.join(TIES)}.",
             "",
-            f"| Run | Seeds | {' | '.join(titles)} |",
-            f"| --- | ---: |{' ---: |' * len(columns)}",
+            *format_markdown(["Run", "Seeds", *titles], rows),
+            "",
         ]
-        for name, seeds in groups.items():
-            cells = [
-                " / ".join(
-                    format_mean([seed[f"{file}|{column}|{tie}"] for seed in seeds])
-                    for tie in TIES
-                )
-                for column in columns
-            ]
-            lines.append(f"| {name} | {len(seeds)} | {' | '.join(cells)} |")
-        lines.append("")
     return "\n".join(lines)
 
 
@@ -245,12 +249,12 @@ def ablate_command(
     dictionary: Path | None = typer.Option(
         None, help="concepts.jsonl that mentions are linked to. [--concepts]"
     ),
-    aliases: Path | None = typer.Option(None, help="Alias ids and their ids."),
+    aliases: AliasFile = None,
     pooling: str = typer.Option("cls", help="Default of encoder.pooling."),
-    steps: int = typer.Option(0, min=0, help="Steps of every run; 0 = as the grid."),
-    only: list[str] = typer.Option([], help="Runs with this name; may be repeated."),
 ) -> None:
-    """Each run has its own folder: finished runs are not repeated, and a stopped run is
+    """Train and score all runs of a grid.
+
+    Each run has its own folder: finished runs are not repeated, and a stopped run is
     resumed.
 
     Example: python -m training ablate training/configs/ablations/losses.toml
@@ -258,14 +262,9 @@ def ablate_command(
     --out results/losses
     """
     defaults = {"encoder.base": base, "encoder.pooling": pooling}
-    budget = {"training.steps": steps} if steps else {}
-    every_run = read_grid(grid)
-    runs = [
-        Run(name, {**defaults, **settings, **budget})
-        for name, settings in every_run
-        if not only or name in only
-    ]
-    untrained = Run("before training", {**defaults, **shared_settings(every_run)})
+    read_runs = read_grid(grid)
+    runs = [Run(name, {**defaults, **settings}) for name, settings in read_runs]
+    untrained = Run("before training", {**defaults, **shared_settings(read_runs)})
     casings: set[bool] = set()
     for run in (untrained, *runs):  # find wrong settings before the first training
         casings.add(validate_run(run).encoder.lowercase)
@@ -278,16 +277,14 @@ def ablate_command(
         )
         validations[lowercase] = Validation([], names, known)
     files = {path.name.split(".tsv")[0]: path for path in mentions}
-    inputs = Inputs(concepts, validations, files, out)
     check_names(mentions)
-    read = {"concepts": concepts, "dictionary": dictionary, "aliases": aliases}
-    read.update(files)
-    made_of = {name: file_digest(path) for name, path in read.items() if path}
-    out.mkdir(parents=True, exist_ok=True)
-    encoder = Path(untrained.settings["encoder.base"])
-    results = [finish_run(untrained, inputs, made_of, encoder=encoder)]
+    read = {"concepts": concepts, "dictionary": dictionary, "aliases": aliases, **files}
+    digests = {name: file_digest(path) for name, path in read.items() if path}
+    inputs = Inputs(concepts, validations, files, digests, out)
+    base_encoder = Path(untrained.settings["encoder.base"])
+    results = [finish_run(untrained, inputs, base_encoder)]
     for number, run in enumerate(runs, start=1):
-        results.append(finish_run(run, inputs, made_of))
+        results.append(finish_run(run, inputs))
         msg.good(f"{number} of {len(runs)}: {run.folder}")
     table = format_grid(results)
     write_json(out / "ablation.json", results)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from spacy_sapbert.evaluation.figures import COLOURS, MARKERS, open_figure
-from training.losses.miners import mine_hard_pairs, split_pairs
+from training.losses.miners import keep_all_pairs, mine_hard_pairs
 
 LINE_STYLES = ("-", "--", "-.", ":")
 LOGGED = {"loss": "loss", "mined": "share of mined positives", "accuracy": "Acc@1"}
@@ -29,7 +29,6 @@ def draw_names(
     titles (Sequence[str]): Titles of the concepts.
     labels (np.ndarray): The concept of each name. Shape: (names,).
     vectors (dict[str, np.ndarray]): Vectors by encoder. Shape: (names, width).
-    RETURNS (Figure): The figure.
     SOURCE: van der Maaten and Hinton (2008); Liu et al. (2021), Figure 1.
     """
     from sklearn.manifold import TSNE
@@ -74,11 +73,11 @@ def draw_cosines(
     concepts = torch.from_numpy(labels)
     numbers = {name.lower(): number for number, name in enumerate(names)}
     texts = torch.tensor([numbers[name.lower()] for name in names])
-    every = split_pairs(concepts, names=texts)
     for row, (title, array) in zip(axes, vectors.items(), strict=True):
         unit = torch.from_numpy(array)
         cosines = (unit @ unit.T).numpy()
-        mined = mine_hard_pairs(unit, concepts, margin=margin, names=texts)
+        every = keep_all_pairs(unit, concepts, texts)
+        mined = mine_hard_pairs(unit, concepts, texts, margin=margin)
         for axis, masks, kind in ((row[0], every, "all"), (row[1], mined, "mined")):
             for mask, colour, hatch, sign in zip(
                 masks, COLOURS, ("//", None), ("positives", "negatives"), strict=False
@@ -128,7 +127,6 @@ def draw_curves(logs: dict[str, Log], *, window: int) -> Any:
     """Draw loss, mined share and accuracy by step, one plot for each.
 
     window (int): Steps to average; not for the accuracy.
-    RETURNS (Figure): The figure.
     """
     logged = [
         key for key in LOGGED if any(key in e for log in logs.values() for e in log)
@@ -145,7 +143,6 @@ def draw_curves(logs: dict[str, Log], *, window: int) -> Any:
 def draw_recalls(results: dict[str, Curves]) -> Any:
     """Draw precision by recall, one plot for the pairs up to each distance.
 
-    RETURNS (Figure): The figure.
     SOURCE: HiPrBERT (2023).
     """
     known = sorted({each for curves in results.values() for each in curves}, key=int)

@@ -1,33 +1,67 @@
 """Encoder + held-out concepts → how well cosines separate near from far concepts."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import typer
 from wasabi import msg
 
 from spacy_sapbert.system.reading import file_digest
-from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import write_atomically, write_json
-from spacy_sapbert.vocabularies.concepts import read_concepts
-from training.data.hierarchy import build_hierarchy
-from training.data.pairs import NameTable
-from training.data.relations import read_relations
+from training.data.reporting import Quiet, format_markdown
 from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
-from training.experiments.held_out_pairs import (
-    NamePair,
-    pair_by_distance,
-    pair_by_relation,
-)
+from training.experiments.held_out_pairs import NamePair, draw_pairs
 
 DIGITS = 4
 POINTS = 100  # of a precision–recall curve
 FARTHEST = "3"
-COMMON = 28  # relations in the paper
+
+
+class Point(TypedDict):
+    """A point of a precision–recall curve."""
+
+    cosine: float
+    precision: float
+    recall: float
+
+
+class RelationScore(TypedDict):
+    """Number of pairs of a relation, and area under its ROC curve."""
+
+    pairs: int
+    auc: float | None
+
+
+class Relatedness(TypedDict):
+    """Scores by relation, the most frequent first, and the mean area."""
+
+    relations: dict[str, RelationScore]
+    mean_auc: float | None
+
+
+class HierarchyScores(TypedDict):
+    """How well cosines separate the distances of a hierarchy.
+
+    pairs (dict[str, int]): Number of pairs by distance.
+    mean_cosine (dict[str, float]): By distance.
+    auc (dict[str, float | None]): Area under the ROC curve of each two distances.
+    spearman (float | None): Of cosines and negative distances.
+    precision_recall (dict[str, list[Point]]): Curve of the pairs up to each distance
+        but the largest.
+    relatedness (Relatedness): If there are related pairs.
+    """
+
+    pairs: dict[str, int]
+    mean_cosine: dict[str, float]
+    auc: dict[str, float | None]
+    spearman: float | None
+    precision_recall: dict[str, list[Point]]
+    relatedness: NotRequired[Relatedness]
 
 
 def import_statistics() -> tuple[Any, Any]:
@@ -75,14 +109,13 @@ def rank_correlation(cosines: np.ndarray, distances: np.ndarray) -> float | None
 
 def precision_recall(
     cosines: np.ndarray, near: np.ndarray, *, points: int = POINTS
-) -> list[dict[str, float]]:
+) -> list[Point]:
     """Compute precision and recall at decreasing thresholds.
 
     cosines (np.ndarray): Shape: (n,).
     near (np.ndarray): Which pairs are to be found, bool. Shape: (n,).
     points (int): Number of thresholds at most, evenly spaced among all cosines.
-    RETURNS (list[dict[str, float]]): Threshold, precision and recall; empty if no pair
-        is near.
+    RETURNS (list[Point]): Empty if no pair is near.
     """
     if not near.any():
         return []
@@ -101,14 +134,11 @@ def precision_recall(
     ]
 
 
-def score_distances(cosines: np.ndarray, distances: np.ndarray) -> dict[str, Any]:
+def score_distances(cosines: np.ndarray, distances: np.ndarray) -> HierarchyScores:
     """Score the cosines of pairs with known distances.
 
     cosines (np.ndarray): Shape: (n,).
     distances (np.ndarray): Whole numbers. Shape: (n,).
-    RETURNS (dict[str, Any]): Number of pairs and mean cosine by distance, the area
-        under the ROC curve of each two distances, Spearman's coefficient, and the
-        precision–recall curve of the pairs up to each distance but the largest.
     """
     known = sorted(set(distances.tolist()))
     by_distance = {each: cosines[distances == each] for each in known}
@@ -133,65 +163,27 @@ def score_distances(cosines: np.ndarray, distances: np.ndarray) -> dict[str, Any
 
 
 def score_relations(
-    cosines: np.ndarray, relations: Sequence[str], random: np.ndarray
-) -> dict[str, Any]:
+    cosines: np.ndarray, relations: np.ndarray, random: np.ndarray
+) -> Relatedness:
     """Score the cosines of related pairs against those of random pairs.
 
     cosines (np.ndarray): Cosines of related pairs. Shape: (n,).
-    relations (Sequence[str]): The relation of each.
+    relations (np.ndarray): The relation of each, str. Shape: (n,).
     random (np.ndarray): Cosines of random pairs. Shape: (m,).
-    RETURNS (dict[str, Any]): Number of pairs and area under the ROC curve by relation,
-        the most frequent first; and the mean area.
     """
-    names = np.array(relations, dtype=object)
-    known = sorted(set(relations), key=lambda name: (-int((names == name).sum()), name))
-    areas = {name: area_under_curve(cosines[names == name], random) for name in known}
+    counts = Counter(relations.tolist())
+    known = sorted(counts, key=lambda name: (-counts[name], name))
+    areas = {
+        each: area_under_curve(cosines[relations == each], random) for each in known
+    }
     found = [area for area in areas.values() if area is not None]
     return {
         "relations": {
-            name: {"pairs": int((names == name).sum()), "auc": round_number(area)}
+            name: {"pairs": counts[name], "auc": round_number(area)}
             for name, area in areas.items()
         },
         "mean_auc": round(float(np.mean(found)), DIGITS) if found else None,
     }
-
-
-def draw_pairs(
-    concepts_path: Path,
-    held_out_path: Path,
-    relations_path: Path | None = None,
-    *,
-    most: int,
-    seed: int = 0,
-) -> list[NamePair]:
-    """Draw the pairs of names for an evaluation.
-
-    concepts_path (Path): concepts.jsonl, with the held-out concepts.
-    held_out_path (Path): concepts.jsonl of the held-out concepts.
-    relations_path (Path | None): MRREL.RRF, or the folder of a release.
-    most (int): Pairs of a distance, and of a relation, at most.
-    RETURNS (list[NamePair]): By distance, then by relation.
-    RAISES (SapbertError): If a file is not usable, or there is only one distance.
-    """
-    with open_temporary_db() as scratch:
-        table = NameTable(scratch)
-        hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
-        held_out = read_concepts(held_out_path)
-        pairs = pair_by_distance(held_out, hierarchy, table, most=most, seed=seed)
-        if len({pair.kind for pair in pairs}) < 2:
-            raise SapbertError(
-                Errors.E762.format(path=held_out_path, concepts=concepts_path)
-            )
-        if relations_path is not None:
-            pairs += pair_by_relation(
-                {concept.cui for concept in read_concepts(held_out_path)},
-                read_relations(relations_path),
-                table,
-                kinds=COMMON,
-                most=most,
-                seed=seed,
-            )
-    return pairs
 
 
 def compare_names(encoder: str, pairs: Sequence[NamePair]) -> np.ndarray:
@@ -205,78 +197,77 @@ def compare_names(encoder: str, pairs: Sequence[NamePair]) -> np.ndarray:
     return cosines
 
 
-def score_encoder(encoder: str, pairs: Sequence[NamePair]) -> dict[str, Any]:
-    """Score an encoder, a folder or hub id, with the pairs of `draw_pairs`.
-
-    RETURNS (dict[str, Any]): From `score_distances`; under "relatedness" from
-        `score_relations` if there are related pairs.
-    """
+def score_encoder(encoder: str, pairs: Sequence[NamePair]) -> HierarchyScores:
+    """Score an encoder, a folder or hub id, with the pairs of `draw_pairs`."""
     cosines = compare_names(encoder, pairs)
     kinds = np.array([pair.kind for pair in pairs], dtype=object)
     by_distance = np.array([kind.isdigit() for kind in kinds])
     result = score_distances(cosines[by_distance], kinds[by_distance].astype(int))
     if not by_distance.all():
         result["relatedness"] = score_relations(
-            cosines[~by_distance],
-            kinds[~by_distance].tolist(),
-            cosines[kinds == FARTHEST],
+            cosines[~by_distance], kinds[~by_distance], cosines[kinds == FARTHEST]
         )
     return result
 
 
-def format_tables(result: dict[str, Any]) -> str:
+def format_area(area: float | None) -> str:
+    return "–" if area is None else f"{area:.3f}"
+
+
+def format_tables(scores: HierarchyScores) -> str:
     """Format the result of `score_encoder` as Markdown."""
-    lines = ["| distance | pairs | mean cosine |", "|---|---:|---:|"]
-    for each, count in result["pairs"].items():
-        lines.append(f"| {each} | {count:,} | {result['mean_cosine'][each]:.3f} |")
-    lines += ["", "| distances | AUC |", "|---|---:|"]
-    lines += [f"| {name} | {area:.3f} |" for name, area in result["auc"].items()]
-    spearman = result["spearman"]
-    shown = "–" if spearman is None else f"{spearman:.3f}"
-    lines.append(f"| Spearman | {shown} |")
-    related = result.get("relatedness")
+    lines = format_markdown(
+        ["distance", "pairs", "mean cosine"],
+        [
+            [each, f"{count:,}", format_area(scores["mean_cosine"][each])]
+            for each, count in scores["pairs"].items()
+        ],
+    )
+    areas = [[name, format_area(area)] for name, area in scores["auc"].items()]
+    areas.append(["Spearman", format_area(scores["spearman"])])
+    lines += ["", *format_markdown(["distances", "AUC"], areas)]
+    related = scores.get("relatedness")
     if related and related["mean_auc"] is not None:
-        lines += ["", "| relation | pairs | AUC |", "|---|---:|---:|"]
-        for name, found in related["relations"].items():
-            lines.append(f"| `{name}` | {found['pairs']:,} | {found['auc']:.3f} |")
-        lines.append(f"| mean | | {related['mean_auc']:.3f} |")
+        rows = [
+            [f"`{name}`", f"{found['pairs']:,}", format_area(found["auc"])]
+            for name, found in related["relations"].items()
+        ]
+        rows.append(["mean", "", format_area(related["mean_auc"])])
+        lines += ["", *format_markdown(["relation", "pairs", "AUC"], rows)]
     return "\n".join(lines) + "\n"
 
 
 def evaluate_hierarchy_command(
     encoder: str = typer.Argument(..., help="Encoder folder or hub id."),
-    concepts_path: Path = typer.Argument(
-        ..., metavar="CONCEPTS", help="concepts.jsonl, with held-out concepts"
-    ),
-    held_out_path: Path = typer.Argument(
-        ..., metavar="HELD_OUT", help="held_out.jsonl, from the command hold-out"
-    ),
+    concepts: Path = typer.Argument(..., help="concepts.jsonl, of all concepts."),
+    held_out: Path = typer.Argument(..., help="held_out.jsonl, from hold-out."),
     output: Path = typer.Argument(..., help="JSON to write; .md beside it."),
-    relations_path: Path | None = typer.Option(
-        None, "--relations", help="MRREL.RRF, or the folder of a release."
+    relations: Path | None = typer.Option(
+        None, help="MRREL.RRF, or the folder of a release."
     ),
     most: int = typer.Option(
         10_000, min=1, help="Pairs of a distance or relation at most."
     ),
     seed: int = typer.Option(0, help="Seed of the pairs."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
-    """Example: python -m training evaluate-hierarchy models/encoder
+    """Measure how well cosines separate near from far concepts.
+
+    Example: python -m training evaluate-hierarchy models/encoder
     corpus/concepts.jsonl corpus/held_out.jsonl results/hierarchy.json
     --relations assets/umls
     """
-    pairs = draw_pairs(
-        concepts_path, held_out_path, relations_path, most=most, seed=seed
-    )
+    pairs = draw_pairs(concepts, held_out, relations, most=most, seed=seed)
+    scores = score_encoder(encoder, pairs)
     result = {
         "encoder": encoder,
-        "concepts_sha256": file_digest(concepts_path),
-        "held_out_sha256": file_digest(held_out_path),
+        "concepts_sha256": file_digest(concepts),
+        "held_out_sha256": file_digest(held_out),
         "most": most,
         "seed": seed,
-        **score_encoder(encoder, pairs),
+        **scores,
     }
-    table = format_tables(result)
+    table = format_tables(scores)
     write_json(output, result)
     with write_atomically(output.with_suffix(".md")) as file:
         file.write(table.encode("utf8"))

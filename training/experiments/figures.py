@@ -13,6 +13,7 @@ from spacy_sapbert.evaluation.figures import write_figure
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.pairs import distinct_names
+from training.data.reporting import Quiet
 from training.data.shuffling import permute
 from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
@@ -27,7 +28,6 @@ from training.experiments.drawing import (
 
 OUTPUT = typer.Argument(..., help="File to write, without an ending.")
 ENCODER = typer.Option(..., help="NAME=FOLDER; may be repeated.")
-QUIET = typer.Option(False, "--quiet", help="Print nothing but errors.")
 
 app = typer.Typer(
     add_completion=False,
@@ -51,7 +51,7 @@ def choose_concepts(
 def sample_batch(
     concepts: Iterable[Concept], *, pairs: int, seed: int
 ) -> tuple[list[str], np.ndarray]:
-    """Draw a batch like those of training: two names of each of some concepts.
+    """Draw two names of each of some concepts, as a batch of training has them.
 
     RETURNS (tuple[list[str], np.ndarray]): Names, and the concept of each as a number.
         Shape: (2 * pairs,).
@@ -66,7 +66,7 @@ def sample_batch(
 
 
 def parse_named(values: Sequence[str], setting: str) -> dict[str, str]:
-    """Parse NAME=PATH; the default name of a path is its last part."""
+    """Return paths by name from `NAME=PATH`; without a name, by their last part."""
     named: dict[str, str] = {}
     for value in values:
         name, equals, path = value.partition("=")
@@ -76,11 +76,14 @@ def parse_named(values: Sequence[str], setting: str) -> dict[str, str]:
     return named
 
 
-def read_log(path: Path) -> Log:
-    """Read training.jsonl.
+def embed_with_each(encoders: Sequence[str], names: list[str]) -> dict[str, np.ndarray]:
+    """Compute the vectors of names with each encoder, given as `NAME=FOLDER`."""
+    folders = parse_named(encoders, "--encoder").items()
+    return {title: embed_names(folder, names) for title, folder in folders}
 
-    RAISES (SapbertError): If the file is something else, or cut.
-    """
+
+def read_log(path: Path) -> Log:
+    """Read training.jsonl; another file raises a SapbertError."""
     with open_to_read(path) as file:
         lines = file.read().splitlines()
     try:
@@ -88,15 +91,15 @@ def read_log(path: Path) -> Log:
         if not all({"step", "loss", "mined"} <= each.keys() for each in log):
             raise ValueError
     except (ValueError, TypeError):
-        raise describe_error(path, "a log of steps", "training train") from None
+        command = "python -m training train"
+        raise SapbertError(
+            Errors.E763.format(path=path, expected="steps", command=command)
+        ) from None
     return log
 
 
 def read_recalls(path: Path) -> Curves:
-    """Read the precision–recall curves in a result of `evaluate-hierarchy`.
-
-    RAISES (SapbertError): If the file is something else.
-    """
+    """Read the precision–recall curves in a result of `evaluate-hierarchy`."""
     with open_to_read(path) as file:
         text = file.read()
     try:
@@ -108,15 +111,10 @@ def read_recalls(path: Path) -> Curves:
             for distance, points in json.loads(text)["precision_recall"].items()
         }
     except (ValueError, TypeError, KeyError, AttributeError):
-        command = "training evaluate-hierarchy"
-        raise describe_error(path, "a result", command) from None
-
-
-def describe_error(path: Path, expected: str, command: str) -> SapbertError:
-    """Return the error of a file that the command did not write."""
-    return SapbertError(
-        Errors.E763.format(path=path, expected=expected, command=command)
-    )
+        command = "python -m training evaluate-hierarchy"
+        raise SapbertError(
+            Errors.E763.format(path=path, expected="results", command=command)
+        ) from None
 
 
 def save(figure: Any, output: Path, quiet: bool) -> None:
@@ -134,7 +132,7 @@ def names_main(
     count: int = typer.Option(18, min=2, help="Concepts."),
     fewest: int = typer.Option(8, min=2, help="Names of each at least."),
     seed: int = typer.Option(0, min=0, help="Seed of concepts and t-SNE."),
-    quiet: bool = QUIET,
+    quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + encoders -> names.png, names.svg (t-SNE by concept)
 
@@ -147,8 +145,7 @@ def names_main(
     own = [distinct_names(concept) for concept in chosen]
     labels = np.repeat(np.arange(len(own)), [len(names) for names in own])
     texts = [name for names in own for name in names]
-    encoders = parse_named(encoder, "--encoder").items()
-    vectors = {title: embed_names(folder, texts) for title, folder in encoders}
+    vectors = embed_with_each(encoder, texts)
     titles = [concept.name for concept in chosen]
     figure = draw_names(titles, labels, vectors, seed=seed)
     save(figure, output, quiet)
@@ -162,7 +159,7 @@ def cosines_main(
     pairs: int = typer.Option(256, min=2, help="Pairs in the batch."),
     margin: float = typer.Option(0.2, help="Margin of the miner."),
     seed: int = typer.Option(0, min=0, help="Seed of the pairs."),
-    quiet: bool = QUIET,
+    quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + encoders -> cosines.png, cosines.svg (all and mined pairs)
 
@@ -170,8 +167,7 @@ def cosines_main(
     --encoder before=models/minilm --encoder after=models/encoder
     """
     batch, labels = sample_batch(read_concepts(concepts), pairs=pairs, seed=seed)
-    encoders = parse_named(encoder, "--encoder").items()
-    vectors = {title: embed_names(folder, batch) for title, folder in encoders}
+    vectors = embed_with_each(encoder, batch)
     figure = draw_cosines(batch, labels, vectors, margin=margin)
     save(figure, output, quiet)
 
@@ -181,7 +177,7 @@ def curves_main(
     output: Path = OUTPUT,
     log: list[str] = typer.Option(..., help="NAME=training.jsonl; may be repeated."),
     window: int = typer.Option(50, min=1, help="Steps to average."),
-    quiet: bool = QUIET,
+    quiet: Quiet = False,
 ) -> None:
     """training.jsonl … -> curves.png, curves.svg
 
@@ -197,7 +193,7 @@ def curves_main(
 def recalls_main(
     output: Path = OUTPUT,
     result: list[str] = typer.Option(..., help="NAME=FILE; may be repeated."),
-    quiet: bool = QUIET,
+    quiet: Quiet = False,
 ) -> None:
     """results of evaluate-hierarchy … -> recalls.png, recalls.svg
 

@@ -5,17 +5,21 @@ At least one concept of each pair is held out, so at least one name is new.
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.system.temporary_db import open_temporary_db
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.families import draw_one, draw_sibling
-from training.data.hierarchy import Hierarchy, compute_distances
+from training.data.hierarchy import Hierarchy, build_hierarchy, compute_distances
 from training.data.pairs import ConceptNames, NameTable, distinct_names, hash_text
-from training.data.relations import Relation
+from training.data.relations import Relation, read_relations
+from training.errors import Errors, SapbertError
 
 TRIES = 20  # to draw a concept with the right distance
+COMMON = 28  # relations in the paper
 
 
 class NamePair(NamedTuple):
@@ -69,7 +73,7 @@ def pair_by_distance(
     table: NameTable,
     *,
     most: int,
-    seed: int = 0,
+    seed: int,
 ) -> list[NamePair]:
     """Draw a pair of each distance for each held-out concept.
 
@@ -105,41 +109,38 @@ def pair_by_relation(
     relations: Iterable[Relation],
     table: NameTable,
     *,
-    kinds: int,
     most: int,
-    seed: int = 0,
+    seed: int,
 ) -> list[NamePair]:
-    """Draw related pairs with at least one held-out concept.
+    """Draw pairs of the most frequent relations, with at least one held-out concept.
 
     held_out (set[str]): Ids of the held-out concepts.
     table (NameTable): All concepts; its database sorts the relations.
-    kinds (int): Number of relations, the most frequent ones.
     most (int): Pairs of a relation at most.
     RETURNS (list[NamePair]): By relation, the most frequent first.
     """
     scratch = table.scratch
-    scratch.execute("CREATE TABLE related (rela, one, other)")
+    scratch.execute(
+        "CREATE TABLE related (rela, one, other, PRIMARY KEY (rela, one, other)) "
+        "WITHOUT ROWID"
+    )
     scratch.executemany(
-        "INSERT INTO related VALUES (?, ?, ?)",
+        "INSERT OR IGNORE INTO related VALUES (?, ?, ?)",
         (
             relation
             for relation in relations
             if relation[1] != relation[2] and not held_out.isdisjoint(relation[1:])
         ),
     )
-    scratch.execute(
-        "CREATE TABLE distinctly AS SELECT DISTINCT * FROM related ORDER BY 1, 2, 3"
-    )
     common = scratch.execute(
-        "SELECT rela FROM distinctly GROUP BY rela "
-        "ORDER BY count(*) DESC, rela LIMIT ?",
-        (kinds,),
+        "SELECT rela FROM related GROUP BY rela ORDER BY count(*) DESC, rela LIMIT ?",
+        (COMMON,),
     ).fetchall()
     found: list[NamePair] = []
     for (rela,) in common:
         rng = random.Random(f"{seed} {rela}")
         rows = scratch.execute(
-            "SELECT one, other FROM distinctly WHERE rela = ? ORDER BY one, other",
+            "SELECT one, other FROM related WHERE rela = ? ORDER BY one, other",
             (rela,),
         )
         pairs: list[NamePair] = []
@@ -150,3 +151,40 @@ def pair_by_relation(
                 pairs += pair_names(rela, names[0], names[1], rng)
         found += keep_some(pairs, most, f"{seed} {rela}")
     return found
+
+
+def draw_pairs(
+    concepts_path: Path,
+    held_out_path: Path,
+    relations_path: Path | None = None,
+    *,
+    most: int,
+    seed: int = 0,
+) -> list[NamePair]:
+    """Draw the pairs of names for an evaluation.
+
+    concepts_path (Path): concepts.jsonl, with the held-out concepts.
+    held_out_path (Path): concepts.jsonl of the held-out concepts.
+    relations_path (Path | None): MRREL.RRF, or the folder of a release.
+    most (int): Pairs of a distance, and of a relation, at most.
+    RETURNS (list[NamePair]): By distance, then by relation.
+    RAISES (SapbertError): If there is only one distance.
+    """
+    with open_temporary_db() as scratch:
+        table = NameTable(scratch)
+        hierarchy = build_hierarchy(table.add(read_concepts(concepts_path)))
+        held_out = read_concepts(held_out_path)
+        pairs = pair_by_distance(held_out, hierarchy, table, most=most, seed=seed)
+        if len({pair.kind for pair in pairs}) < 2:
+            raise SapbertError(
+                Errors.E762.format(path=held_out_path, concepts=concepts_path)
+            )
+        if relations_path is not None:
+            pairs += pair_by_relation(
+                {concept.cui for concept in read_concepts(held_out_path)},
+                read_relations(relations_path),
+                table,
+                most=most,
+                seed=seed,
+            )
+    return pairs

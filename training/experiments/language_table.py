@@ -1,21 +1,38 @@
 """results.json of gold files by language → Precision@1 and @5, as for XL-BEL."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import typer
 from wasabi import msg
 
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.writing import write_atomically, write_json
+from training.data.reporting import Quiet, format_markdown
 from training.errors import Errors, SapbertError, check_choice
-from training.experiments.summarize_runs import Key, Run, read_run
+from training.experiments.summarize_runs import Group, Key, Run, read_runs
 
 # In the name of a file: xlbel_es.test.tsv.gz, es_1k_test_query.txt, dev.es.tsv
 LANGUAGE = re.compile(r"(?<![A-Za-z0-9])[a-z]{2}(?![A-Za-z0-9])")
+
+Columns = dict[str, dict[str, float | None]]  # coverage, p@1 …: by language, and mean
+
+
+class LanguageTable(TypedDict):
+    """Results by language.
+
+    files (dict[str, str]): The gold file of each language.
+    linkers (dict[str, list[Columns]]): For each linker one entry for each seed.
+    """
+
+    level: str
+    ties: str
+    group: str
+    settings: dict[str, Any]
+    files: dict[str, str]
+    linkers: dict[str, list[Columns]]
 
 
 def find_language(file: str) -> str:
@@ -44,140 +61,98 @@ def list_languages(run: Run, path: Path) -> dict[str, str]:
     return files
 
 
-def read_runs(paths: dict[str, list[Path]], group: str) -> dict[str, list[Run]]:
-    """Read the results of several linkers, each with files for its seeds.
-
-    RAISES (SapbertError): If a file is not usable, or has other settings or mentions.
-    """
-    first: Path | None = None
-    runs: dict[str, list[Run]] = {}
-    for name, files in paths.items():
-        for path in files:
-            run = read_run(path, group)
-            if first is None:
-                first, known = path, run
-            for setting in sorted({*known.settings, *run.settings}):
-                if known.settings.get(setting) != run.settings.get(setting):
-                    raise SapbertError(
-                        Errors.E746.format(path=path, first=first, setting=setting)
-                    )
-            if run.digests != known.digests:
-                raise SapbertError(Errors.E782.format(path=path, first=first))
-            runs.setdefault(name, []).append(run)
-    return runs
-
-
-def mean_of_known(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the values that are not None; None without any."""
-    known = [value for value in values if value is not None]
-    return round(fmean(known), 6) if known else None
-
-
-def make_table(
-    paths: dict[str, list[Path]],
-    *,
-    level: str = "concepts",
-    ties: str = "expected",
-    group: str = "all",
-) -> dict[str, Any]:
-    """Arrange results by language.
-
-    paths (dict[str, list[Path]]): Files results.json by linker, one for each seed.
-    level (str): One of `LEVELS`, the unit of k.
-    ties (str): One of `TIES`.
-    group (str): Group of mentions: "all", "covered", "seen" or "unseen".
-    RETURNS (dict[str, Any]): Settings, gold files by language, and for each linker and
-        seed `coverage` and `p@k` by language, with their `mean` over languages.
-    RAISES (SapbertError): If a file is not usable, or a setting is unknown or differs.
-    """
-    check_choice("level", LEVELS, level)
-    check_choice("ties", TIES, ties)
-    runs = read_runs(paths, group)
-    first = next(iter(runs.values()))[0]
-    files = list_languages(first, next(iter(paths.values()))[0])
-    ks = first.settings["ks"]
-    linkers: dict[str, list[dict[str, Any]]] = {}
-    for name, seeds in runs.items():
-        for run in seeds:
-            columns: dict[str, dict[str, float | None]] = {
-                "coverage": {lang: run.coverages[file] for lang, file in files.items()}
-            }
-            for k in ks:
-                columns[f"p@{k}"] = {
-                    language: run.accuracies[Key(file, level, k)][ties]
-                    for language, file in files.items()
-                }
-            for values in columns.values():
-                values["mean"] = mean_of_known(list(values.values()))
-            linkers.setdefault(name, []).append(columns)
-    return {
-        "level": level,
-        "ties": ties,
-        "group": group,
-        "settings": first.settings,
-        "files": files,
-        "linkers": linkers,
+def make_columns(run: Run, files: dict[str, str], level: str, ties: str) -> Columns:
+    """Return coverage and precisions of a run by language, with their means."""
+    columns: Columns = {
+        "coverage": {language: run.coverages[file] for language, file in files.items()}
     }
+    for k in run.settings["ks"]:
+        columns[f"p@{k}"] = {
+            language: run.accuracies[Key(file, level, k)][ties]
+            for language, file in files.items()
+        }
+    for values in columns.values():
+        known = [value for value in values.values() if value is not None]
+        values["mean"] = round(fmean(known), 6) if known else None
+    return columns
 
 
-def format_table(data: dict[str, Any]) -> str:
+def format_table(table: LanguageTable) -> str:
     """Format the result of `make_table` as Markdown, without a final line feed."""
-    columns = [
-        (name, column) for name, seeds in data["linkers"].items() for column in seeds[0]
-    ]
-    titles = [f"{name}: {column.capitalize()}" for name, column in columns]
-    lines = [
-        f"Precision of the first answers by {data['level']}, ties {data['ties']}; "
-        f"mentions: {data['group']}. Coverage is of all mentions. Of several seeds "
-        "mean ± standard deviation.",
-        "",
-        f"| Language | {' | '.join(titles)} |",
-        f"| --- |{' ---: |' * len(titles)}",
-    ]
-    for language in (*data["files"], "mean"):
-        cells = [
-            format_mean([seed[column][language] for seed in data["linkers"][name]])
+    linkers = table["linkers"]
+    columns = [(name, column) for name, seeds in linkers.items() for column in seeds[0]]
+    header = ["Language", *(f"{name}: {each.capitalize()}" for name, each in columns)]
+    rows = [
+        [language]
+        + [
+            format_mean([seed[column][language] for seed in linkers[name]])
             for name, column in columns
         ]
-        lines.append(f"| {language} | {' | '.join(cells)} |")
+        for language in (*table["files"], "mean")
+    ]
+    lines = [
+        f"Precision of the first answers by {table['level']}, ties {table['ties']}; "
+        f"mentions: {table['group']}. Coverage is of all mentions. Of several seeds "
+        "mean ± standard deviation.",
+        "",
+        *format_markdown(header, rows),
+    ]
     return "\n".join(lines)
 
 
-def group_results(values: Sequence[str]) -> dict[str, list[Path]]:
-    """Parse `NAME=results.json`; files of one name are seeds."""
-    paths: dict[str, list[Path]] = {}
-    for value in values:
-        name, separator, path = value.partition("=")
-        if not separator or not name.strip() or not path.strip():
-            raise SapbertError(Errors.E783.format(value=value))
-        paths.setdefault(name.strip(), []).append(Path(path.strip()))
-    return paths
+def parse_result(value: str) -> tuple[str, Path]:
+    """Parse `NAME=results.json`."""
+    name, separator, path = value.partition("=")
+    if not separator or not name.strip() or not path.strip():
+        raise SapbertError(Errors.E783.format(value=value))
+    return name.strip(), Path(path.strip())
 
 
-def language_table_command(
-    results: list[str] = typer.Argument(
-        ..., help="NAME=results.json of each linker; with one name for several seeds."
-    ),
-    level: str = typer.Option("concepts", help="Unit of k: concepts or rows."),
-    ties: str = typer.Option("expected", help="lenient, expected or strict."),
-    group: str = typer.Option("all", help="all, covered, seen or unseen mentions."),
-    output: Path | None = typer.Option(None, help="Markdown to write."),
-    json: Path | None = typer.Option(None, help="JSON to write."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """The languages are in the names of the gold files: xlbel_es.test.tsv.gz.
+def make_table(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            help="NAME=results.json of each linker; with one name for several seeds."
+        ),
+    ],
+    level: Annotated[str, typer.Option(help="concepts or rows.")] = "concepts",
+    ties: Annotated[str, typer.Option(help="lenient, expected, strict.")] = "expected",
+    group: Group = "all",
+    output: Annotated[Path | None, typer.Option(help="Markdown to write.")] = None,
+    json: Annotated[Path | None, typer.Option(help="JSON to write.")] = None,
+    quiet: Quiet = False,
+) -> LanguageTable:
+    """Arrange results by language, from names of gold files: xlbel_es.test.tsv.gz.
 
     Example: python -m training language-table base=results/base.json
     translated=results/translated.json --output results/xlbel.md
     """
-    data = make_table(group_results(results), level=level, ties=ties, group=group)
-    table = format_table(data)
+    check_choice("level", LEVELS, level)
+    check_choice("ties", TIES, ties)
+    names, paths = zip(*map(parse_result, results), strict=True)
+    runs = read_runs(paths, group)
+    files = list_languages(runs[0], paths[0])
+    linkers: dict[str, list[Columns]] = {}
+    for name, path, run in zip(names, paths, runs, strict=True):
+        if run.digests != runs[0].digests:
+            raise SapbertError(Errors.E782.format(path=path, first=paths[0]))
+        linkers.setdefault(name, []).append(make_columns(run, files, level, ties))
+    table: LanguageTable = {
+        "level": level,
+        "ties": ties,
+        "group": group,
+        "settings": runs[0].settings,
+        "files": files,
+        "linkers": linkers,
+    }
+    text = format_table(table)
     if output:
         with write_atomically(output) as file:
-            file.write(f"{table}\n".encode())
+            file.write(f"{text}\n".encode())
     if json:
-        write_json(json, data)
+        write_json(json, table)
     if not quiet:
-        typer.echo(table)
+        typer.echo(text)
         for written in filter(None, (output, json)):
             msg.good(f"Wrote {written}")
+    return table

@@ -1,24 +1,14 @@
 """The Multi-Similarity loss, alone and over the distances of a hierarchy."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from training.losses.registry import Loss, registry
+from training.losses.registry import Loss, register_partial, registry
 
 
-@registry.losses("spacy-sapbert.MultiSimilarityLoss.v1")
-def make_multi_similarity_loss(
-    scale_pos: float = 2.0, scale_neg: float = 50.0, offset: float = 0.5
-) -> Loss:
-    """Build a `multi_similarity_loss` with these constants."""
-    return partial(
-        multi_similarity_loss, scale_pos=scale_pos, scale_neg=scale_neg, offset=offset
-    )
-
-
+@register_partial(registry.losses, "spacy-sapbert.MultiSimilarityLoss.v1")
 def multi_similarity_loss(
     vectors: Tensor,
     positives: Tensor,

@@ -13,51 +13,14 @@ pair counts as often as it is part of a triplet.
 SOURCE: Liu et al. (2021), the comparison of losses, with the constants chosen there.
 """
 
-from functools import partial
-
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from training.losses.registry import Loss, registry
+from training.losses.registry import register_partial, registry
 
 
-@registry.losses("spacy-sapbert.CosineLoss.v1")
-def make_cosine_loss() -> Loss:
-    """Return `cosine_loss`, which has no constants."""
-    return cosine_loss
-
-
-@registry.losses("spacy-sapbert.TripletLoss.v1")
-def make_triplet_loss(margin: float = 0.2) -> Loss:
-    """Build a `triplet_loss`."""
-    return partial(triplet_loss, margin=margin)
-
-
-@registry.losses("spacy-sapbert.NcaLoss.v1")
-def make_nca_loss(scale: float = 20.0) -> Loss:
-    """Build a `nca_loss`."""
-    return partial(nca_loss, scale=scale)
-
-
-@registry.losses("spacy-sapbert.LiftedStructureLoss.v1")
-def make_lifted_structure_loss(margin: float = 0.5) -> Loss:
-    """Build a `lifted_structure_loss`."""
-    return partial(lifted_structure_loss, margin=margin)
-
-
-@registry.losses("spacy-sapbert.InfoNceLoss.v1")
-def make_info_nce_loss(temperature: float = 0.07) -> Loss:
-    """Build an `info_nce_loss`."""
-    return partial(info_nce_loss, temperature=temperature)
-
-
-@registry.losses("spacy-sapbert.CircleLoss.v1")
-def make_circle_loss(margin: float = 0.25, scale: float = 256.0) -> Loss:
-    """Build a `circle_loss`."""
-    return partial(circle_loss, margin=margin, scale=scale)
-
-
+@register_partial(registry.losses, "spacy-sapbert.CosineLoss.v1")
 def cosine_loss(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
     """Compute the distance of positives from cosine 1, and of negatives from 0 or less.
 
@@ -70,6 +33,7 @@ def cosine_loss(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor
     return pulls + mean_or_zero(cosines[negatives].relu())
 
 
+@register_partial(registry.losses, "spacy-sapbert.TripletLoss.v1")
 def triplet_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, margin: float = 0.2
 ) -> Tensor:
@@ -96,6 +60,7 @@ def triplet_loss(
     return violations / triplets.clamp(min=1)
 
 
+@register_partial(registry.losses, "spacy-sapbert.NcaLoss.v1")
 def nca_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, scale: float = 20.0
 ) -> Tensor:
@@ -116,6 +81,7 @@ def nca_loss(
     return mean_or_zero(softplus(wrong - right)[positives.any(dim=1)])
 
 
+@register_partial(registry.losses, "spacy-sapbert.LiftedStructureLoss.v1")
 def lifted_structure_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, margin: float = 0.5
 ) -> Tensor:
@@ -134,6 +100,7 @@ def lifted_structure_loss(
     return mean_or_zero(violations.square()) / 2
 
 
+@register_partial(registry.losses, "spacy-sapbert.InfoNceLoss.v1")
 def info_nce_loss(
     vectors: Tensor, positives: Tensor, negatives: Tensor, *, temperature: float = 0.07
 ) -> Tensor:
@@ -149,6 +116,7 @@ def info_nce_loss(
     return mean_or_zero(softplus(pushes[:, None] - exponents)[positives])
 
 
+@register_partial(registry.losses, "spacy-sapbert.CircleLoss.v1")
 def circle_loss(
     vectors: Tensor,
     positives: Tensor,

@@ -1,7 +1,10 @@
 """The losses, miners and schedules that a training config can name."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from inspect import Signature, signature
+from typing import Any, TypeVar
 
 import catalogue
 import confection
@@ -13,6 +16,7 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 # a step, from 0, and the steps of the run → a factor for the learning rate
 Schedule = Callable[[int, int], float]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 MODULES = ("miners", "multi_similarity", "other_losses", "schedules")
 
@@ -33,3 +37,23 @@ def load_registry() -> type[registry]:
     for name in MODULES:
         import_module(f"training.losses.{name}")
     return registry
+
+
+def register_partial(kind: Any, name: str) -> Callable[[Function], Function]:
+    """Register a loss or a miner; its keyword-only arguments are those of the config.
+
+    kind (catalogue.Registry): `registry.losses` or `registry.miners`. It gets a
+        function that returns the loss or miner with the arguments of the config.
+    """
+
+    def register(function: Function) -> Function:
+        def make(**settings: Any) -> Callable[..., Any]:
+            return partial(function, **settings)
+
+        parameters = signature(function).parameters.values()
+        settings = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+        make.__signature__ = Signature(settings)  # type: ignore[attr-defined]
+        kind.register(name, func=make)
+        return function
+
+    return register

@@ -14,7 +14,7 @@ from training.data.hierarchy import FAMILY, Hierarchy, compute_distances, read_h
 from training.data.shuffling import permute, shuffled_batches
 from training.data.tokenized_pairs import Corpus, build_corpus, open_corpus
 from training.errors import Errors, SapbertError
-from training.trainer.distributed import ALONE, Ranks, split_batch, wait_for_ranks
+from training.trainer.distributed import ALONE, Ranks, wait_for_ranks
 from training.trainer.settings import TrainingSettings
 
 LENGTH_MULTIPLE = 8  # of padded names, for the matrix units of a GPU
@@ -99,7 +99,6 @@ def open_sources(
 
     folder (Path): Folder for its tokenised names; those of other files are beside it.
     RETURNS (list[Source]): Pairs, then relations and families if there are any.
-    RAISES (SapbertError): If a file is not usable, or has incomplete families.
     """
     files = settings.hierarchy
     paths = {
@@ -229,7 +228,7 @@ def collate_batch(
     hierarchy (Hierarchy | None): For families, the parents of the concepts.
     RETURNS (Batch): For each process all first names, then all second ones.
     """
-    shares = split_batch(numbers, ranks)
+    shares = np.array_split(numbers, ranks.size)  # the pairs of each process
     names = [corpus.ends[share].T.reshape(-1) for share in shares]
     labels = np.concatenate([np.tile(corpus.labels[share], 2) for share in shares])
     own = names[ranks.own]

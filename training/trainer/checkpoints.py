@@ -88,9 +88,8 @@ def link_file(source: Path, target: Path) -> None:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of the run of a checkpoint; empty without a checkpoint."""
     path = folder / "state.json"
-    return (
-        dict(json.loads(path.read_text("utf8"))["settings"]) if path.is_file() else {}
-    )
+    data = json.loads(path.read_text("utf8")) if path.is_file() else {"settings": {}}
+    return dict(data["settings"])
 
 
 def read_checkpoint(
@@ -101,12 +100,10 @@ def read_checkpoint(
     *,
     settings: dict[str, Any],
 ) -> Progress | None:
-    """Restore weights, optimiser and scaler, if there is a checkpoint.
+    """Restore weights, optimiser and scaler; None if there is no checkpoint.
 
     model (torch.nn.Module): The encoder, already on its device.
     settings (dict[str, Any]): Settings of this run, equal to those of the checkpoint.
-    RETURNS (Progress | None): The position; None without a checkpoint.
-    RAISES (SapbertError): If the checkpoint belongs to another run.
     """
     path = folder / "state.json"
     if not path.is_file():

@@ -13,6 +13,7 @@ from transformers.utils import logging
 from wasabi import msg
 
 from spacy_sapbert.system.reading import check_file
+from training.data.reporting import Quiet
 from training.trainer.batches import corpus_folders
 from training.trainer.checkpoints import read_settings
 from training.trainer.distributed import share_number, start_ranks, stop_ranks
@@ -33,14 +34,18 @@ def train_command(
     ),
     device: str = typer.Option("auto", help="auto, cpu or cuda."),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 = torch's choice."),
-    checkpoint: Path | None = typer.Option(None, help="[ENCODER-checkpoint]"),
+    checkpoint: Path | None = typer.Option(
+        None, help="Its folder. [ENCODER-checkpoint]"
+    ),
     corpus: Path | None = typer.Option(
         None, help="Keep the tokenised names in this folder, for other runs."
     ),
     fresh: bool = typer.Option(False, "--fresh", help="Ignore a checkpoint."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+    quiet: Quiet = False,
 ) -> None:
-    """The default settings are those of the paper, in training/configs/default.cfg.
+    """Train an encoder on pairs of names.
+
+    The default settings are those of the paper, in training/configs/default.cfg.
     Each can be changed: --training.optimizer.learning_rate 5e-5. To resume a stopped
     run, repeat the command. Under torchrun all processes train together.
 

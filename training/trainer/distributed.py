@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, distributed
 
@@ -51,11 +50,6 @@ def wait_for_ranks(ranks: Ranks) -> None:
     """Wait until all processes have called this."""
     if ranks.size > 1:
         distributed.barrier()
-
-
-def split_batch(batch: np.ndarray, ranks: Ranks) -> list[np.ndarray]:
-    """Return the pairs of a batch for each process, in nearly equal shares."""
-    return np.array_split(batch, ranks.size)
 
 
 def gather_vectors(own: Tensor, sizes: list[int], ranks: Ranks) -> Tensor:

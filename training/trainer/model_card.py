@@ -23,10 +23,10 @@ def summarize(
 ) -> dict[str, Any]:
     """Compute counts, losses and speed of a run, for the table and the model card.
 
+    Losses are means over the first and the last tenth of the steps.
+
     log (list[dict[str, Any]]): Entries of training.jsonl.
     corpora (dict[str, Corpus]): Training data by the name of its source.
-    progress (Progress): The position, with the best validation.
-    RETURNS (dict[str, Any]): Losses are means over a tenth of the steps.
     """
     tenth = max(len(log) // 10, 1)
 
@@ -59,10 +59,9 @@ def summarize(
 
 
 def format_model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
-    """Format the model card: base, data, loss, settings, log and versions.
+    """Format the model card as Markdown.
 
     run (dict[str, Any]): The settings of the run.
-    RETURNS (str): Markdown.
     """
     settings = "\n".join(f"| {key} | `{value}` |" for key, value in run.items())
     course = "\n".join(

@@ -125,8 +125,7 @@ def train(
     corpus_folder (Path): Folder of the tokenised names; see `corpus_folders`.
     stop (Event | None): If set, the run ends after the current step, with a checkpoint.
     RETURNS (dict[str, Any] | None): Counts, losses and seconds; None if stopped.
-    RAISES (SapbertError): If pairs, base, checkpoint or settings are not usable, or
-        the loss is not finite.
+    RAISES (SapbertError): If a file or setting is not usable, or the loss not finite.
     SOURCE: Liu et al. (2021), §3 and §4.1.
     """
     settings = make_settings(config)
@@ -206,10 +205,9 @@ def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> None:
 
 
 def run_step(run: Run, step: int, source: Source, batch: Batch) -> dict[str, Any]:
-    """Train on a batch, and validate if it is due.
+    """Train on a batch, validate if it is due, and return the entry for the log.
 
     step (int): From 0.
-    RETURNS (dict[str, Any]): The entry for the log.
     RAISES (SapbertError): If the loss is not finite.
     """
     rate = run.settings.learning_rate(step, run.total)
@@ -224,12 +222,8 @@ def run_step(run: Run, step: int, source: Source, batch: Batch) -> dict[str, Any
             )
         )
     run.progress.step = done = step + 1
-    entry = {
-        "step": done,
-        "source": source.name,
-        "learning_rate": rate,
-        **asdict(result),
-    }
+    entry: dict[str, Any] = {"step": done, "source": source.name, "learning_rate": rate}
+    entry.update(asdict(result))
     section = run.settings.validation
     if section.mentions and (done == run.total or done % section.every == 0):
         accuracy = 0.0
@@ -251,10 +245,7 @@ def record_validation(progress: Progress, accuracy: float) -> None:
 
 
 def resume_run(run: Run) -> None:
-    """Restore a run from its last checkpoint, if there is one.
-
-    RAISES (SapbertError): If the checkpoint belongs to another run.
-    """
+    """Restore a run from its last checkpoint, if there is one."""
     saved = read_checkpoint(run.checkpoint, *run.state, settings=run.fixed)
     if saved is None:
         return

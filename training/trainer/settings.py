@@ -150,12 +150,7 @@ class TrainingSettings(Section):
 
 
 def make_settings(config: Config) -> TrainingSettings:
-    """Validate a config.
-
-    config (Config): From `read_config`.
-    RETURNS (TrainingSettings): The settings.
-    RAISES (SapbertError): If a setting is unknown, of another type or out of range.
-    """
+    """Validate a config from `read_config`; a wrong setting raises a SapbertError."""
     try:
         return TrainingSettings.model_validate(dict(config))
     except ValidationError as error:
@@ -217,11 +212,10 @@ def read_config(
 
 
 def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
-    """Parse changes of a config from the command line, as spaCy's commands accept them.
+    """Parse changes of a config, as spaCy's commands accept them.
 
     arguments (Sequence[str]): E.g. `--training.seed`, `1`, `--training.epochs=3`.
     RETURNS (dict[str, Any]): Values by dotted names, parsed as JSON if possible.
-    RAISES (SapbertError): If an argument has no dotted name, or no value.
     """
     overrides: dict[str, Any] = {}
     rest = list(arguments)

@@ -55,11 +55,9 @@ class StepResult:
 def make_state(
     settings: TrainingSettings, device: str, rank: int
 ) -> tuple[Any, TrainingState]:
-    """Load the encoder and make its optimiser.
+    """Load the encoder and make its optimiser; return tokenizer and state.
 
     rank (int): The number of this process; dropout differs between processes.
-    RETURNS (tuple[PreTrainedTokenizerBase, TrainingState]): Tokenizer and state.
-    RAISES (SapbertError): If there is no such encoder, or no adapter to write.
     """
     encoder, training = settings.encoder, settings.training
     tokenizer, model = load_encoder(encoder.base)

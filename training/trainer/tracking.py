@@ -10,12 +10,10 @@ Tracker = Callable[[dict[str, Any]], None]  # one line of training.jsonl
 
 
 def make_tracker(name: str | None, folder: Path, settings: dict[str, Any]) -> Tracker:
-    """Build a tracker.
+    """Build a tracker, which is called with each entry of the log.
 
     name (str | None): "tensorboard", "wandb", or None for no tracker.
     folder (Path): Folder for TensorBoard's files.
-    RETURNS (Tracker): Called with each entry of the log.
-    RAISES (SapbertError): If it is not installed.
     """
     if name is None:
         return lambda entry: None

@@ -34,11 +34,7 @@ class Validation(NamedTuple):
 
 
 def read_validation(settings: TrainingSettings) -> Validation | None:
-    """Read the files of the section `validation`.
-
-    RETURNS (Validation | None): None if no mentions are set.
-    RAISES (SapbertError): If a file is not usable.
-    """
+    """Read the files of the section `validation`; None if no mentions are set."""
     files = settings.validation
     if files.mentions is None or files.concepts is None:
         return None
@@ -63,7 +59,6 @@ def encoder_ranker(
 
     model (PreTrainedModel): The encoder, in evaluation mode.
     k (int): Concepts for each mention; more if scores are equal.
-    RETURNS (Ranker): Mentions → answers with cosines.
     """
     dictionary = validation.dictionary
 
@@ -98,7 +93,6 @@ def validate(
     """Compute Acc@1 by concepts on the gold mentions, with the expected tie order.
 
     model (PreTrainedModel): The encoder; in training mode before and after.
-    RETURNS (float): 0 to 1.
     """
     model.eval()
     encoder = settings.encoder

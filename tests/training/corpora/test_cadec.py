@@ -33,7 +33,7 @@ def write(folder: Path, concepts: str) -> Path:
     return folder
 
 
-def test_read_cadec_concepts_are_put_to_the_mentions(tmp_path: Path) -> None:
+def test_read_cadec_has_the_concepts_of_each_mention(tmp_path: Path) -> None:
     arms = [["102556003", "53057004"]]
     assert list(read_cadec(write(tmp_path, CONCEPTS))) == [
         GoldDocument(
@@ -85,7 +85,7 @@ def test_split_concepts_refuses_anything_else(field: str) -> None:
         ("TT1\t123456 | Zomorph | 49 56\tZomorph", "E721"),
     ],
 )
-def test_read_cadec_a_bad_line_is_named_and_not_quoted(
+def test_read_cadec_with_a_bad_line_names_it_without_its_text(
     tmp_path: Path, line: str, code: str
 ) -> None:
     folder = write(tmp_path, f"{CONCEPTS}{line}\n")
@@ -99,9 +99,7 @@ def test_read_cadec_a_bad_line_is_named_and_not_quoted(
     ("name", "code"),
     [("text/Z.1.txt", "E001"), ("sct/Z.1.ann", "E001"), ("original/Z.1.ann", "E108")],
 )
-def test_read_cadec_a_missing_file_is_named(
-    tmp_path: Path, name: str, code: str
-) -> None:
+def test_read_cadec_names_a_missing_file(tmp_path: Path, name: str, code: str) -> None:
     folder = write(tmp_path, CONCEPTS)
     (folder / name).unlink()
     with pytest.raises(SapbertError, match=code):

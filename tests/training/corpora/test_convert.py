@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -5,11 +6,9 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
-from training.__main__ import app
 from training.corpora.convert import convert_corpus
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
@@ -42,12 +41,8 @@ def read_docs(path: Path, lang: str = "en") -> list[Doc]:
     return list(DocBin().from_disk(path).get_docs(spacy.blank(lang).vocab))
 
 
-def list_entities(doc: Doc) -> list[tuple]:
+def list_entities(doc: Doc) -> list[tuple[str, str, str]]:
     return [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents]
-
-
-def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, ["convert", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("name", ["gold.tsv", "gold.tsv.gz"])
@@ -128,16 +123,14 @@ def test_convert_corpus_with_a_bad_output_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_convert_prints_counts(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.txt"
+def test_convert_prints_counts(invoke: Callable[..., Any], tmp_path: Path) -> None:
+    corpus, output = tmp_path / "corpus.txt", tmp_path / "gold.tsv"
     corpus.write_text("1|t|Fever\n1|a|\n1\t0\t5\tFever\tDisease\tUMLS:C1\n", "utf8")
-    output = tmp_path / "gold.tsv"
-    options = ("--format", "pubtator", "--output", output, "--drop-prefix", "UMLS:")
-    result = run(corpus, *options, "--prefix", "X:")
-    assert result.exit_code == 0
-    assert "without an id" in result.output
+    words = ["convert", corpus, "--format", "pubtator", "--output", output]
+    words += ["--drop-prefix", "UMLS:", "--prefix", "X:"]
+    assert "without an id" in invoke(*words).output
     assert next(read_mentions(output)).parts == [["X:C1"]]
-    assert run(corpus, *options, "--quiet").output == ""
+    assert invoke(*words, "--quiet").output == ""
 
 
 @pytest.mark.parametrize(
@@ -148,17 +141,18 @@ def test_convert_prints_counts(tmp_path: Path) -> None:
         (["--format", "tsv"], "E701"),
     ],
 )
-def test_convert_prints_errors(tmp_path: Path, options: list[str], code: str) -> None:
-    corpus = tmp_path / "corpus.txt"
+def test_convert_prints_errors(
+    invoke: Callable[..., Any], tmp_path: Path, options: list[str], code: str
+) -> None:
+    corpus, output = tmp_path / "corpus.txt", tmp_path / "gold.tsv"
     corpus.write_text("1|t|Fever\n", "utf8")
-    result = run(corpus, *options, "--output", tmp_path / "gold.tsv")
-    assert result.exit_code == 1
-    assert code in result.output
-    assert not (tmp_path / "gold.tsv").exists()
+    words = ("convert", corpus, *options, "--output", output)
+    assert code in invoke(*words, code=1).output
+    assert not output.exists()
 
 
-def forget_concepts(gold: Doc) -> Doc:
-    """Return a copy whose entities are the same and mean nothing yet."""
+def without_concepts(gold: Doc) -> Doc:
+    """Return a copy whose entities have no concepts."""
     doc = gold.copy()
     doc.set_ents([Span(doc, e.start, e.end, label=e.label) for e in gold.ents])
     return doc
@@ -187,7 +181,7 @@ def test_convert_docs_can_be_evaluated(
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb), "threshold": -1})
     golds = list(DocBin().from_disk(path).get_docs(nlp.vocab))
-    scores = nlp.evaluate([Example(forget_concepts(gold), gold) for gold in golds])
+    scores = nlp.evaluate([Example(without_concepts(gold), gold) for gold in golds])
     assert scores["nel_micro_f"] == pytest.approx(f)
     assert 0 <= scores["nel_micro_p"] <= 1
 

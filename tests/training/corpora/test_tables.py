@@ -6,7 +6,13 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
-from training.corpora.tables import read_askapatient, read_cometa, read_tsv, read_xlbel
+from training.corpora.tables import (
+    read_askapatient,
+    read_biosyn_concepts,
+    read_cometa,
+    read_tsv,
+    read_xlbel,
+)
 
 TSV = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 XLBEL = "C0000001||calor\n"
@@ -16,6 +22,7 @@ COMETA = (
 )
 ROW = "0\t17\theart racing\t80313002\tPalpitations\t3424008\tTachycardia\tIt raced.\n"
 QUOTED = '1\t18\tsick\t1\tIll\t2\tNausea\t"He said ""sick"".\nThen\tleft."\n'
+BIOSYN = "7||154|171||DiseaseClass||enzyme deficiency||D008661\n"
 ASKAPATIENT = "271782001\tDrowsy\tbit drowsy\n"
 
 
@@ -49,16 +56,23 @@ def test_read_tsv_of_one_language(tmp_path: Path) -> None:
         list(read_tsv(bare, language="en"))
 
 
-def test_read_tsv_with_bars_joining_parts(tmp_path: Path) -> None:
-    path = write(tmp_path / "gold.tsv", "mention\tids\nboth\tA|B\n")
-    (document,) = read_tsv(path, bars_join_parts=True)
-    assert document.spans[0].parts == [["A"], ["B"]]
-
-
-def test_read_tsv_of_mention_and_id_is_one_document(tmp_path: Path) -> None:
-    path = write(tmp_path / "gold.txt", "fever||C1\npain||C2\n")
-    (document,) = read_tsv(path)
-    assert [span.mention for span in document.spans] == ["fever", "pain"]
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("mention\tids\nboth\tA|B\n", {}, [("both", [["A", "B"]])]),
+        (
+            "mention\tids\nboth\tA|B\n",
+            {"bars_join_parts": True},
+            [("both", [["A"], ["B"]])],
+        ),
+        ("fever||C1\npain||C2\n", {}, [("fever", [["C1"]]), ("pain", [["C2"]])]),
+    ],
+)
+def test_read_tsv_without_documents_has_one(
+    text: str, options: dict[str, bool], expected: list[Any], tmp_path: Path
+) -> None:
+    (document,) = read_tsv(write(tmp_path / "gold.tsv", text), **options)
+    assert [(span.mention, span.parts) for span in document.spans] == expected
 
 
 def test_read_tsv_of_real_tables_equals_read_mentions(data_folder: Path) -> None:
@@ -69,7 +83,59 @@ def test_read_tsv_of_real_tables_equals_read_mentions(data_folder: Path) -> None
         assert all(span.start >= 0 for span in spans)
 
 
-def test_read_xlbel_lines_of_ids_and_mention(tmp_path: Path) -> None:
+def test_read_biosyn_concepts_of_a_folder_has_a_file_for_each_document(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SapbertError, match="E108"):
+        list(read_biosyn_concepts(tmp_path))
+    path = write(tmp_path / "7.concept", BIOSYN)
+    write(tmp_path / "12.concept", "")
+    write(tmp_path / "7.txt", "7|t|Not looked at.")
+    span = GoldSpan(154, 171, "DiseaseClass", "enzyme deficiency", [["D008661"]], 1)
+    assert list(read_biosyn_concepts(tmp_path)) == [
+        GoldDocument("12", "", []),
+        GoldDocument("7", "", [span]),
+    ]
+    assert list(read_biosyn_concepts(path)) == [GoldDocument("7", "", [span])]
+
+
+@pytest.mark.parametrize(
+    ("mention", "ids", "options", "expected"),
+    [
+        ("fever", "D1|OMIM:2", {}, [("fever", [["D1", "OMIM:2"]])]),
+        ("fever", "D1+D2", {}, [("fever", [["D1"], ["D2"]])]),
+        ("fever", "-1", {}, [("fever", [])]),
+        ("fever", "CUI-less", {}, [("fever", [])]),
+        # a composite is split if there are as many ids
+        ("cough|fever", "D1|D2", {}, [("cough", [["D1"]]), ("fever", [["D2"]])]),
+        (
+            "cough|fever",
+            "D1|D2",
+            {"split_composites": False},
+            [("cough|fever", [["D1", "D2"]])],
+        ),
+        (
+            "cough|fever",
+            "D1|D2",
+            {"split_composites": False, "bars_join_parts": True},
+            [("cough|fever", [["D1"], ["D2"]])],
+        ),
+    ],
+)
+def test_read_biosyn_concepts_of_ids_and_composites(
+    mention: str,
+    ids: str,
+    options: dict[str, bool],
+    expected: list[Any],
+    tmp_path: Path,
+) -> None:
+    line = f"7||-1|-1||Disease||{mention}||{ids}\n"
+    (document,) = read_biosyn_concepts(write(tmp_path / "7.concept", line), **options)
+    assert [(span.mention, span.parts) for span in document.spans] == expected
+    assert {span.start for span in document.spans} == {-1}
+
+
+def test_read_xlbel_of_ids_and_mention(tmp_path: Path) -> None:
     path = write(tmp_path / "es.txt", "C0000001||fiebre\n\nC0000002|C0000003||tos\n")
     assert list(read_xlbel(path)) == [
         GoldDocument("1", "", [GoldSpan(-1, -1, "", "fiebre", [["C0000001"]], 1)]),
@@ -79,7 +145,7 @@ def test_read_xlbel_lines_of_ids_and_mention(tmp_path: Path) -> None:
     ]
 
 
-def test_read_xlbel_a_context_becomes_the_text(tmp_path: Path) -> None:
+def test_read_xlbel_of_a_context_has_its_text(tmp_path: Path) -> None:
     line = "C0000001||fiebre||Tiene  <tgt>fiebre</tgt> || y tos .\n"
     (document,) = read_xlbel(write(tmp_path / "es.txt", line))
     (span,) = document.spans
@@ -89,7 +155,7 @@ def test_read_xlbel_a_context_becomes_the_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lang", ["es", "ru"])
 @pytest.mark.parametrize("ending", ["", "_with_context"])
-def test_read_xlbel_the_real_files_have_a_thousand_mentions(
+def test_read_xlbel_of_real_files_has_a_thousand_mentions(
     data_folder: Path, lang: str, ending: str
 ) -> None:
     path = data_folder / "eval-text" / f"{lang}_1k_test_query{ending}.txt.gz"
@@ -103,7 +169,7 @@ def test_read_xlbel_the_real_files_have_a_thousand_mentions(
             assert document.text[span.start : span.end] == span.mention
 
 
-def test_read_xlbel_a_real_file_reads_as_its_table(data_folder: Path) -> None:
+def test_read_xlbel_of_a_real_file_equals_its_table(data_folder: Path) -> None:
     queries = data_folder / "eval-text" / "es_1k_test_query.txt.gz"
     table = data_folder / "eval" / "xlbel_es.test.tsv.gz"
     pairs = [
@@ -113,24 +179,19 @@ def test_read_xlbel_a_real_file_reads_as_its_table(data_folder: Path) -> None:
     assert pairs[0] == pairs[1]
 
 
-def test_read_cometa_a_row_is_a_document_without_text(tmp_path: Path) -> None:
-    path = write(tmp_path / "dev.csv", COMETA + ROW)
-    span = GoldSpan(-1, -1, "", "heart racing", [["80313002"]], 2)
-    assert list(read_cometa(path)) == [GoldDocument("17", "", [span])]
-
-
 @pytest.mark.parametrize(
-    ("level", "cui"), [("general", "80313002"), ("specific", "3424008")]
+    ("options", "cui"),
+    [({}, "80313002"), ({"level": "specific"}, "3424008")],
 )
-def test_read_cometa_the_level_chooses_the_ids(
-    tmp_path: Path, level: str, cui: str
+def test_read_cometa_has_a_document_without_text_for_each_row(
+    tmp_path: Path, options: dict[str, str], cui: str
 ) -> None:
     path = write(tmp_path / "dev.csv", COMETA + ROW)
-    (document,) = read_cometa(path, level=level)
-    assert document.spans[0].parts == [[cui]]
+    span = GoldSpan(-1, -1, "", "heart racing", [[cui]], 2)
+    assert list(read_cometa(path, **options)) == [GoldDocument("17", "", [span])]
 
 
-def test_read_cometa_quotes_may_hold_tabs_and_line_ends(tmp_path: Path) -> None:
+def test_read_cometa_of_quotes_with_tabs_and_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.csv", COMETA + QUOTED + ROW)
     spans = [document.spans[0] for document in read_cometa(path)]
     assert [(span.mention, span.line) for span in spans] == [
@@ -139,20 +200,19 @@ def test_read_cometa_quotes_may_hold_tabs_and_line_ends(tmp_path: Path) -> None:
     ]
 
 
-def test_read_askapatient_a_line_is_a_document_without_text(tmp_path: Path) -> None:
+def test_read_askapatient_has_a_document_without_text_for_each_line(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path / "AskAPatient.fold-0.test.txt", f"\n{ASKAPATIENT}")
     span = GoldSpan(-1, -1, "", "bit drowsy", [["271782001"]], 2)
     assert list(read_askapatient(path)) == [GoldDocument("2", "", [span])]
 
 
-def test_read_askapatient_fold_and_split_choose_the_file(tmp_path: Path) -> None:
+def test_read_askapatient_reads_the_file_of_fold_and_split(tmp_path: Path) -> None:
     write(tmp_path / "AskAPatient.fold-0.test.txt", ASKAPATIENT)
     write(tmp_path / "AskAPatient.fold-9.train.txt", ASKAPATIENT * 3)
     assert len(list(read_askapatient(tmp_path))) == 1
     assert len(list(read_askapatient(tmp_path, fold=9, split="train"))) == 3
-
-
-def test_read_askapatient_a_missing_fold_is_named(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="fold-3.validation.txt"):
         list(read_askapatient(tmp_path, fold=3, split="validation"))
 
@@ -163,6 +223,17 @@ def test_read_askapatient_a_missing_fold_is_named(tmp_path: Path) -> None:
         *[
             ("tsv", f"{TSV}d1\t{place}\ten\t\tfiebre\tC1\n", 2, "E714")
             for place in ("5\t5", "x\t5", "5\t", "-1\t5", "1.0\t5", "٣\t5")
+        ],
+        *[
+            ("biosyn", f"{BIOSYN}7||{line}", 2, code)
+            for line, code in (
+                ("1|2||Disease||fiebre", "E703"),
+                ("1|2||Disease||fiebre||D1||D2", "E703"),
+                ("1||Disease||fiebre||D1", "E714"),
+                ("2|1||Disease||fiebre||D1", "E714"),
+                ("1|2||Disease||||D1", "E704"),
+                ("1|2||Disease||fiebre| ||D1|D2", "E704"),
+            )
         ],
         ("xlbel", f"{XLBEL}C0000001", 2, "E715"),
         ("xlbel", f"{XLBEL}fiebre||C0000001", 2, "E715"),
@@ -181,7 +252,7 @@ def test_read_askapatient_a_missing_fold_is_named(tmp_path: Path) -> None:
         ("askapatient", f"{ASKAPATIENT}1\tDrowsy\t \n", 2, "E704"),
     ],
 )
-def test_read_corpus_a_bad_line_of_a_table_is_named_and_not_quoted(
+def test_read_corpus_with_a_bad_line_names_it_without_its_text(
     tmp_path: Path, format: str, text: str, line: int, code: str
 ) -> None:
     path = write(tmp_path / "table.txt", text)
@@ -199,7 +270,7 @@ def test_read_corpus_a_bad_line_of_a_table_is_named_and_not_quoted(
         ("askapatient", {"split": "dev"}, r"E605.*'dev'"),
     ],
 )
-def test_read_corpus_an_unknown_part_of_a_table_is_an_error(
+def test_read_corpus_of_an_unknown_part_is_an_error(
     tmp_path: Path, format: str, options: dict[str, Any], error: str
 ) -> None:
     with pytest.raises(SapbertError, match=error):

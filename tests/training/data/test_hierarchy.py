@@ -1,33 +1,23 @@
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.data.hierarchy import (
-    Distances,
-    Hierarchy,
-    build_hierarchy,
-    compute_distances,
-    read_hierarchy,
-)
+from spacy_sapbert.vocabularies.concepts import Concept
+from training.data.hierarchy import Distances, build_hierarchy, compute_distances
 from training.data.pairs import hash_text
 
 FOREST = {"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": ["gone"], "f": ["gone"]}
 
 
-def make(parents: dict[str, list[str]]) -> Hierarchy:
-    return build_hierarchy(
+def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.ndarray:
+    hierarchy = build_hierarchy(
         Concept(cui, [cui], parents=above) for cui, above in parents.items()
     )
-
-
-def measure(parents: dict[str, list[str]], rows: str, *args: Distances) -> np.ndarray:
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
-    return compute_distances(make(parents), labels, *args)
+    return compute_distances(hierarchy, labels, *args)
 
 
 def test_compute_distances_by_hand() -> None:
@@ -63,14 +53,6 @@ def test_compute_distances_of_unknown_concepts() -> None:
     assert measure(FOREST, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure({}, "xy").tolist() == [[0, 3], [3, 0]]
     assert measure(FOREST, "").shape == (0, 0)
-
-
-def test_hierarchy_has_parents_and_children() -> None:
-    hierarchy = make({**FOREST, "d": ["b", "c", "b"]})
-    assert set(hierarchy.parents_of(hash_text("d"))) == set(map(hash_text, "bc"))
-    assert len(hierarchy.parents_of(hash_text("d"))) == 2
-    assert set(hierarchy.children_of(hash_text("a"))) == set(map(hash_text, "bc"))
-    assert hierarchy.children_of(hash_text("d")).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -110,11 +92,3 @@ def test_compute_distances_equals_the_definition(
         else:
             expected = 3
         assert found[i, j] == expected
-
-
-def test_read_hierarchy_equals_build_hierarchy(tmp_path: Path) -> None:
-    concepts = [Concept(cui, [cui], parents=above) for cui, above in FOREST.items()]
-    path = tmp_path / "concepts.jsonl"
-    write_concepts(path, concepts)
-    for one, other in zip(read_hierarchy(path), build_hierarchy(concepts), strict=True):
-        assert np.array_equal(one, other)

@@ -54,9 +54,9 @@ def test_write_relations_has_one_pair_for_two_concepts(tmp_path: Path) -> None:
 
 def test_write_relations_selects_relations_by_name(tmp_path: Path) -> None:
     write(tmp_path)
-    assert pair(tmp_path, kept=["causes"]) == ["C1+C3\theart\tPain"]
+    assert pair(tmp_path, relations="causes") == ["C1+C3\theart\tPain"]
     with pytest.raises(SapbertError, match="E760"):
-        pair(tmp_path, kept=["cures"])
+        pair(tmp_path, relations="cures")
 
 
 def test_read_relations_has_the_second_id_first(tmp_path: Path) -> None:
@@ -71,12 +71,9 @@ def test_read_relations_has_the_second_id_first(tmp_path: Path) -> None:
     assert list(read_relations(packed.parent)) == found
 
 
-def test_read_relations_of_another_folder_is_an_error(tmp_path: Path) -> None:
+def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E759"):
         list(read_relations(tmp_path))
-
-
-def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
     path = write(tmp_path)
     with path.open("a") as file:
         file.write("C1|cut\n")

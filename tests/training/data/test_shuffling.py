@@ -13,10 +13,10 @@ from transformers import AutoTokenizer
 from training.data.prefetch import prefetch
 from training.data.shuffling import mix_bits, permute, shuffled_batches
 from training.data.tokenized_pairs import build_corpus
-from training.trainer.batches import pad_names, split_by_length
+from training.trainer.batches import pad_names
 
 
-def test_pad_names_lays_them_out_as_the_tokenizer_does(
+def test_pad_names_equals_the_padding_of_the_tokenizer(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     tokenizer: Any = AutoTokenizer.from_pretrained(tiny_encoder)
@@ -44,19 +44,8 @@ def test_pad_names_lays_them_out_as_the_tokenizer_does(
     assert np.array_equal(wide_mask.sum(axis=1), corpus.lengths(names))
 
 
-@given(st.lists(st.integers(3, 25), min_size=1, max_size=60), st.integers(1, 9))
-def test_split_by_length_gives_every_row_once_in_order(
-    lengths: list[int], chunks: int
-) -> None:
-    parts = split_by_length(np.array(lengths), chunks)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
-    assert all(len(part) for part in parts)
-    longest = [max(lengths[row] for row in part) for part in parts]
-    assert longest == sorted(longest)
-
-
 @given(st.integers(1, 3000), st.integers(0, 1 << 40), st.integers(0, 1000))
-def test_permute_gives_every_number_once(total: int, seed: int, epoch: int) -> None:
+def test_permute_has_every_number_once(total: int, seed: int, epoch: int) -> None:
     order = permute(np.arange(total), total, seed=seed, epoch=epoch)
     assert order.dtype == np.int64
     assert np.array_equal(np.sort(order), np.arange(total))
@@ -96,7 +85,7 @@ def test_permute_shows_no_structure() -> None:
         assert (orders[one] == orders[other]).sum() < 10
 
 
-def test_shuffled_batches_give_each_pair_once_and_depend_on_seed_and_epoch() -> None:
+def test_shuffled_batches_have_each_pair_once_and_depend_on_seed_and_epoch() -> None:
     def flat(seed: int, epoch: int) -> list[int]:
         batches = list(shuffled_batches(103, size=10, seed=seed, epoch=epoch))
         assert [len(batch) for batch in batches] == [10] * 10 + [3]
@@ -108,7 +97,7 @@ def test_shuffled_batches_give_each_pair_once_and_depend_on_seed_and_epoch() -> 
     assert flat(0, 0) != flat(1, 0)
 
 
-def test_shuffled_batches_start_where_they_are_told() -> None:
+def test_shuffled_batches_start_after_the_skipped_ones() -> None:
     everything = list(shuffled_batches(103, size=10, seed=3, epoch=2))
     for start in (0, 1, 10, 11):
         rest = list(shuffled_batches(103, size=10, seed=3, epoch=2, start=start))
@@ -118,7 +107,7 @@ def test_shuffled_batches_start_where_they_are_told() -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 4, 100])
-def test_prefetch_gives_the_items_in_order(ahead: int) -> None:
+def test_prefetch_yields_the_items_in_order(ahead: int) -> None:
     assert list(prefetch(range(50), ahead)) == list(range(50))
     assert list(prefetch([], ahead)) == []
 
@@ -146,7 +135,7 @@ def test_prefetch_works_ahead_but_not_farther() -> None:
     ready.close()
 
 
-def test_prefetch_passes_an_error_on_after_the_items() -> None:
+def test_prefetch_raises_an_error_after_the_items() -> None:
     def items() -> Iterator[int]:
         yield 1
         yield 2

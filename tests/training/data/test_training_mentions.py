@@ -1,12 +1,12 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.__main__ import app
+from training.data.pairs import read_pairs
 from training.data.training_mentions import write_finetune_pairs
 
 CONCEPTS = [
@@ -21,7 +21,16 @@ def write_mentions(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_pair_mentions_has_every_other_name_of_the_concept(tmp_path: Path) -> None:
+@pytest.fixture
+def concepts_path(tmp_path: Path) -> Path:
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, CONCEPTS)
+    return path
+
+
+def test_write_finetune_pairs_has_every_other_name_of_the_concept(
+    concepts_path: Path, tmp_path: Path
+) -> None:
     mentions = write_mentions(
         tmp_path / "train.txt",
         "mi||C1",
@@ -33,7 +42,7 @@ def test_pair_mentions_has_every_other_name_of_the_concept(tmp_path: Path) -> No
         "either||C2|C3",
         "nothing||C9",
     )
-    counts = write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", {})
+    counts = write_finetune_pairs([mentions], concepts_path, tmp_path / "pairs.tsv")
     pairs = (tmp_path / "pairs.tsv").read_text("utf8").splitlines()
     assert [tuple(line.split("\t")) for line in pairs] == [
         ("C1", "coronary infarct", "Heart attack"),
@@ -51,42 +60,32 @@ def test_pair_mentions_has_every_other_name_of_the_concept(tmp_path: Path) -> No
     assert counts["pairs"] == 7
 
 
-def test_pair_mentions_resolves_aliases(tmp_path: Path) -> None:
+def test_write_finetune_pairs_resolves_aliases(
+    concepts_path: Path, tmp_path: Path
+) -> None:
     mentions = write_mentions(tmp_path / "train.txt", "high temperature||OLD")
-    aliases = {"OLD": "C3"}
-    write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", aliases)
-    line = (tmp_path / "pairs.tsv").read_text("utf8")
-    assert line == "C3\thigh temperature\tFever\n"
+    aliases = write_mentions(tmp_path / "aliases.tsv", "OLD\tC3")
+    output = tmp_path / "pairs.tsv"
+    write_finetune_pairs([mentions], concepts_path, output, aliases)
+    assert output.read_text("utf8") == "C3\thigh temperature\tFever\n"
 
 
-def test_write_finetune_pairs_without_pairs_is_an_error(tmp_path: Path) -> None:
+def test_write_finetune_pairs_without_pairs_is_an_error(
+    concepts_path: Path, tmp_path: Path
+) -> None:
     mentions = write_mentions(tmp_path / "train.txt", "fever||X1")
     with pytest.raises(SapbertError, match="none of 1 is"):
-        write_finetune_pairs([mentions], CONCEPTS, tmp_path / "pairs.tsv", {})
+        write_finetune_pairs([mentions], concepts_path, tmp_path / "pairs.tsv")
     assert not (tmp_path / "pairs.tsv").exists()
 
 
 def test_finetune_pairs_can_be_read_by_training(
-    tmp_path: Path, tiny_encoder: Path
+    invoke: Callable[..., Any], concepts_path: Path, tmp_path: Path
 ) -> None:
-    from transformers import AutoTokenizer
-
-    from training.data.tokenized_pairs import build_corpus
-
     mentions = write_mentions(tmp_path / "train.txt", "heart infarct||C1")
-    write_concepts(tmp_path / "concepts.jsonl", CONCEPTS)
-    places = ["--concepts", str(tmp_path / "concepts.jsonl")]
-    places += ["--output", str(tmp_path / "pairs.tsv")]
-    result = CliRunner().invoke(app, ["finetune-pairs", str(mentions), *places])
-    assert result.exit_code == 0, result.output
-    corpus = build_corpus(
-        tmp_path / "pairs.tsv",
-        tmp_path / "corpus",
-        AutoTokenizer.from_pretrained(tiny_encoder),
-        max_length=25,
-        lowercase=True,
-    )
-    assert len(corpus) == 2
+    output = tmp_path / "pairs.tsv"
+    invoke("finetune-pairs", mentions, "--concepts", concepts_path, "--output", output)
+    assert len(list(read_pairs(output))) == 2
 
 
 LINES = [
@@ -101,30 +100,16 @@ LINES = [
 ]
 
 
-@pytest.fixture
-def dictionary_file(tmp_path: Path) -> Path:
-    path = tmp_path / "concepts.jsonl"
-    write_concepts(path, CONCEPTS)
-    return path
-
-
-def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, ["add-mentions", *map(str, arguments)])
-
-
 def test_add_mentions_appends_them_as_names(
-    dictionary_file: Path, tmp_path: Path
+    invoke: Callable[..., Any], concepts_path: Path, tmp_path: Path
 ) -> None:
     mentions = write_mentions(tmp_path / "train.txt", *LINES)
-    aliases = tmp_path / "aliases.tsv"
-    aliases.write_text("OLD\tC3\n", "utf8")
-    output = tmp_path / "extended.jsonl"
-    result = run(dictionary_file, mentions, "--output", output, "--aliases", aliases)
-    assert result.exit_code == 0, result.output
-    concepts = list(read_concepts(output))
+    aliases = write_mentions(tmp_path / "aliases.tsv", "OLD\tC3")
+    options = ["--output", tmp_path / "extended.jsonl", "--aliases", aliases]
+    invoke("add-mentions", concepts_path, mentions, *options)
+    concepts = list(read_concepts(tmp_path / "extended.jsonl"))
     assert concepts[0].sources == {"S": [0, 1]}
-    names = {concept.cui: concept.aliases for concept in concepts}
-    assert names == {
+    assert {concept.cui: concept.aliases for concept in concepts} == {
         "C1": ["Heart attack", "MI", "Coronary infarct"],
         "C2": ["Mitral insufficiency", "MI", "leak"],
         "C3": ["Fever", "pyrexia", "Leak"],
@@ -132,11 +117,10 @@ def test_add_mentions_appends_them_as_names(
 
 
 def test_add_mentions_refuses_mentions_of_another_vocabulary(
-    dictionary_file: Path, tmp_path: Path
+    invoke: Callable[..., Any], concepts_path: Path, tmp_path: Path
 ) -> None:
     other = write_mentions(tmp_path / "other.txt", "fever||D005334")
     output = tmp_path / "extended.jsonl"
-    result = run(dictionary_file, other, "--output", output)
-    assert result.exit_code == 1
-    assert "E619" in result.output
+    words = ("add-mentions", concepts_path, other, "--output", output)
+    assert "E619" in invoke(*words, code=1).output
     assert not output.exists()

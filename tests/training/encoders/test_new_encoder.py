@@ -1,17 +1,17 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.huggingface import load_encoder, read_settings
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.__main__ import app
 from training.encoders.new_encoder import make_encoder, read_names, spell_piece
 from training.encoders.wordpieces import learn_pieces, make_tokenizer
 
@@ -43,6 +43,12 @@ def test_learn_pieces_of_names() -> None:
     assert tokenizer.tokenize("FEVER kuume") == ["fever", "kuume"]
     ids = tokenizer("fever")["input_ids"]
     assert tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", "fever", "[SEP]"]
+    cased = make_tokenizer(
+        learn_pieces(["Fever", "Fever", "fever"], size=200, lowercase=False),
+        lowercase=False,
+    )
+    assert cased.tokenize("Fever") == ["Fever"]
+    assert cased.tokenize("fever") != ["Fever"]
 
 
 def test_make_tokenizer_keeps_accents_and_unifies_forms() -> None:
@@ -55,13 +61,6 @@ def test_make_tokenizer_keeps_accents_and_unifies_forms() -> None:
     assert tokenizer.tokenize("sydan") != ["sydän"]
 
 
-def test_learn_pieces_cased_has_capitals() -> None:
-    pieces = learn_pieces(["Fever", "Fever", "fever"], size=200, lowercase=False)
-    tokenizer = make_tokenizer(pieces, lowercase=False)
-    assert tokenizer.tokenize("Fever") == ["Fever"]
-    assert tokenizer.tokenize("fever") != ["Fever"]
-
-
 def test_learn_pieces_has_at_most_half_characters() -> None:
     many = [chr(0x4E00 + number) for number in range(3000)]
     names = [*many, *["fever"] * 5]
@@ -69,9 +68,6 @@ def test_learn_pieces_has_at_most_half_characters() -> None:
     assert len(pieces) <= 300
     assert "fever" in pieces
     assert sum(piece in set(many) for piece in pieces) <= 150
-
-
-def test_learn_pieces_without_names_is_an_error() -> None:
     with pytest.raises(SapbertError, match="E776"):
         learn_pieces([], size=200, lowercase=True)
 
@@ -111,7 +107,7 @@ def test_make_encoder_is_the_same_for_a_seed(
     assert digests(tmp_path / "0") == digests(tmp_path / "1")
 
 
-def test_compute_vectors_keeps_those_of_common_pieces(
+def test_make_encoder_keeps_the_vectors_of_common_pieces(
     named: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     counts = make_encoder(named, tmp_path / "new", size=300, body=str(tiny_encoder))
@@ -138,8 +134,8 @@ def test_compute_vectors_keeps_those_of_common_pieces(
     assert read_settings(tmp_path / "new") == read_settings(tiny_encoder)
 
 
-def spelling(tokenizer: object) -> tuple:
-    return tokenizer.backend_tokenizer, tokenizer.get_vocab()  # type: ignore[attr-defined]
+def spelling(tokenizer: Any) -> tuple[Any, dict[str, int]]:
+    return tokenizer.backend_tokenizer, tokenizer.get_vocab()
 
 
 def test_spell_piece_begins_inside_a_word_where_the_piece_does(
@@ -181,12 +177,14 @@ def test_make_encoder_without_a_body_has_the_given_size(
     ],
 )
 def test_new_encoder_with_bad_options_is_an_error(
-    options: list[str], code: str, named: Path, tiny_encoder: Path, tmp_path: Path
+    options: list[str],
+    code: str,
+    invoke: Callable[..., Any],
+    named: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
 ) -> None:
     options = [str(tiny_encoder) if each == "BODY" else each for each in options]
-    result = CliRunner().invoke(
-        app, ["new-encoder", str(named), str(tmp_path / "new"), *options]
-    )
-    assert result.exit_code == 1
-    assert code in result.output
+    shown = invoke("new-encoder", named, tmp_path / "new", *options, code=1).output
+    assert code in shown
     assert list(tmp_path.iterdir()) == []

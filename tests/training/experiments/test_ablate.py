@@ -1,14 +1,12 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.__main__ import app
 from training.experiments.ablate import (
     Run,
     format_grid,
@@ -50,7 +48,9 @@ def test_read_grid_combines_runs_and_values(tmp_path: Path) -> None:
         '"training.chunks" = [1]\n[runs.a]\n[runs.b]\n"training.steps" = 3\n',
         "utf8",
     )
-    assert [(run.name, run.settings) for run in read_grid(path)] == [
+    runs = read_grid(path)
+    assert runs[1].folder == "a-training.chunks-1-seed-1"
+    assert [(run.name, run.settings) for run in runs] == [
         (name, {"training.steps": steps, "training.seed": seed, "training.chunks": 1})
         for name, steps in (("a, training.chunks 1", 2), ("b, training.chunks 1", 3))
         for seed in (0, 1)
@@ -67,8 +67,8 @@ def test_read_grid_of_another_file_is_an_error(text: str, tmp_path: Path) -> Non
         read_grid(path)
 
 
-def test_format_grid_gives_mean_and_deviation_of_seeds() -> None:
-    def result(name: str, value: float) -> dict[str, Any]:
+def test_format_grid_has_mean_and_deviation_of_seeds() -> None:
+    def result(name: str, value: float) -> Any:
         ties = dict.fromkeys(("lenient", "expected", "strict"), value)
         level = {"acc@1": ties, "acc@5": ties}
         accuracy = {"all": {"concepts": level, "rows": level}}
@@ -96,13 +96,8 @@ def test_shared_settings_are_those_of_all_runs() -> None:
     }
 
 
-def test_run_folder_differs_by_seed() -> None:
-    folders = [Run("a, b/c", {"training.seed": seed}).folder for seed in (0, 1)]
-    assert folders == ["a-b-c-seed-0", "a-b-c-seed-1"]
-
-
 def test_ablate_trains_missing_runs_and_writes_one_table(
-    tiny_encoder: Path, tmp_path: Path
+    invoke: Callable[..., Any], tiny_encoder: Path, tmp_path: Path
 ) -> None:
     grid = tmp_path / "grid.toml"
     grid.write_text(
@@ -117,16 +112,10 @@ def test_ablate_trains_missing_runs_and_writes_one_table(
     write_concepts(tmp_path / "concepts.jsonl", concepts)
     write_concepts(tmp_path / "fewer.jsonl", concepts[:1])
     (tmp_path / "dev.tsv").write_text("mention\tids\nHeart attack\tC1\n", "utf8")
-    command = [str(grid), str(tmp_path / "dev.tsv"), "--base", str(tiny_encoder)]
-    command += ["--concepts", str(tmp_path / "concepts.jsonl")]
-    command += ["--out", str(tmp_path / "out")]
-
-    def invoke(*more: str) -> Result:
-        return CliRunner().invoke(app, ["ablate", *command, *more])
-
-    first = invoke()
-    assert first.exit_code == 0, first.output
-    assert "| plain | 1 | 1.000 / 1.000 / 1.000 |" in first.output
+    words = ["ablate", grid, tmp_path / "dev.tsv", "--base", tiny_encoder]
+    words += ["--concepts", tmp_path / "concepts.jsonl", "--out", tmp_path / "out"]
+    shown = invoke(*words).output
+    assert "| plain | 1 | 1.000 / 1.000 / 1.000 |" in shown
     data = json.loads((tmp_path / "out" / "ablation.json").read_text("utf8"))
     assert [each["name"] for each in data] == ["before training", "plain", "few"]
     pairs = {
@@ -136,16 +125,13 @@ def test_ablate_trains_missing_runs_and_writes_one_table(
     assert pairs == {4, 1}  # of all concepts, and one of the only concept
     weights = tmp_path / "out" / "few-seed-0" / "encoder" / "model.safetensors"
     before = weights.stat().st_mtime_ns
-    again = invoke()
-    assert again.exit_code == 0
+    invoke(*words)
     assert weights.stat().st_mtime_ns == before
-    # nor is what was judged with another dictionary, whatever its name
+    # the folder of a run with another dictionary, whatever its name, or other settings
     (tmp_path / "other").mkdir()
     write_concepts(tmp_path / "other" / "concepts.jsonl", concepts[:1])
-    judged = invoke("--dictionary", str(tmp_path / "other" / "concepts.jsonl"))
-    assert judged.exit_code == 1
-    assert "E751" in judged.output
-    # the folder of a run is not taken for that of another
-    other = invoke("--pooling", "mean")
-    assert other.exit_code == 1
-    assert "E751" in other.output
+    for more in (
+        ("--dictionary", tmp_path / "other" / "concepts.jsonl"),
+        ("--pooling", "mean"),
+    ):
+        assert "E751" in invoke(*words, *more, code=1).output

@@ -1,31 +1,31 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.__main__ import app
 from training.data.hierarchy import compute_distances, read_hierarchy
 from training.data.hold_out import hold_out
 from training.data.pairs import hash_text
+from training.encoders.embedding import embed_names
 from training.experiments.evaluate_hierarchy import (
     area_under_curve,
     compare_names,
-    draw_pairs,
     format_tables,
     precision_recall,
-    rank_correlation,
     score_distances,
     score_encoder,
     score_relations,
 )
+from training.experiments.held_out_pairs import NamePair, draw_pairs
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
 
@@ -51,7 +51,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     return whole, held, folder / "MRREL.RRF"
 
 
-def test_pair_by_distance_has_the_distance_and_a_held_out_concept(
+def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(
     files: tuple[Path, Path, Path],
 ) -> None:
     whole, held, _ = files
@@ -74,7 +74,7 @@ def test_pair_by_distance_has_the_distance_and_a_held_out_concept(
     assert set(few) <= set(pairs)
 
 
-def test_pair_by_relation_has_a_held_out_concept(
+def test_draw_pairs_by_relation_has_a_held_out_concept(
     files: tuple[Path, Path, Path],
 ) -> None:
     whole, held, relations = files
@@ -91,10 +91,7 @@ def test_pair_by_relation_has_a_held_out_concept(
     assert found == expected
 
 
-def test_compare_names_returns_the_encoder_s_cosines(tiny_encoder: Path) -> None:
-    from training.encoders.embedding import embed_names
-    from training.experiments.held_out_pairs import NamePair
-
+def test_compare_names_has_the_cosines_of_the_encoder(tiny_encoder: Path) -> None:
     pairs = [NamePair("0", "heart attack", "fever"), NamePair("3", "pain", "fever")]
     one, fever, pain = embed_names(str(tiny_encoder), ["heart attack", "fever", "pain"])
     expected = [float(one @ fever), float(pain @ fever)]
@@ -102,17 +99,16 @@ def test_compare_names_returns_the_encoder_s_cosines(tiny_encoder: Path) -> None
 
 
 def test_evaluate_hierarchy_writes_json_and_tables(
-    files: tuple[Path, Path, Path], tiny_encoder: Path, tmp_path: Path
+    invoke: Callable[..., Any],
+    files: tuple[Path, Path, Path],
+    tiny_encoder: Path,
+    tmp_path: Path,
 ) -> None:
-
     whole, held, relations = files
     output = tmp_path / "results.json"
-    words: list[str] = [str(tiny_encoder), str(whole), str(held), str(output)]
-    found = CliRunner().invoke(
-        app, ["evaluate-hierarchy", *words, "--relations", str(relations)]
-    )
-    assert found.exit_code == 0, found.output
-    result: dict = json.loads(output.read_text("utf8"))
+    words = ["evaluate-hierarchy", tiny_encoder, whole, held, output]
+    invoke(*words, "--relations", relations)
+    result = json.loads(output.read_text("utf8"))
     assert list(result["auc"]) == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
     assert all(0 <= area <= 1 for area in result["auc"].values())
     assert list(result["precision_recall"]) == ["0", "1", "2"]
@@ -154,10 +150,6 @@ def test_area_under_curve_names_the_extra_without_scikit_learn(
         area_under_curve(np.ones(2), np.ones(2))
 
 
-def test_rank_correlation_of_a_constant_is_none() -> None:
-    assert rank_correlation(np.array([0.1, 0.2]), np.zeros(2)) is None
-
-
 def test_precision_recall_keeps_the_ends_of_a_long_curve() -> None:
     cosines = np.linspace(-1, 1, 1000)
     points = precision_recall(cosines, cosines > 0, points=10)
@@ -174,8 +166,11 @@ def test_score_distances_by_hand() -> None:
     assert result["pairs"] == {"0": 1, "1": 2, "3": 2}
     assert result["mean_cosine"] == {"0": 0.9, "1": 0.7, "3": 0.4}
     assert result["auc"] == {"0-1": 1.0, "0-3": 1.0, "1-3": 0.875}
+    assert result["spearman"] is not None
     assert result["spearman"] > 0.8
     assert list(result["precision_recall"]) == ["0", "1"]
+    constant = score_distances(np.array([0.1, 0.2]), np.zeros(2, dtype=int))
+    assert constant["spearman"] is None
     assert result["precision_recall"]["1"][-1] == {
         "cosine": 0.2,
         "precision": 0.6,
@@ -185,9 +180,10 @@ def test_score_distances_by_hand() -> None:
 
 def test_score_relations_by_hand() -> None:
     random = np.array([0.1, 0.3])
-    result = score_relations(np.array([0.2, 0.9, 0.8]), ["of", "in", "in"], random)
+    names = np.array(["of", "in", "in"])
+    result = score_relations(np.array([0.2, 0.9, 0.8]), names, random)
     assert list(result["relations"]) == ["in", "of"]
     assert result["relations"]["in"] == {"pairs": 2, "auc": 1.0}
     assert result["relations"]["of"] == {"pairs": 1, "auc": 0.5}
     assert result["mean_auc"] == 0.75
-    assert score_relations(np.zeros(0), [], random)["mean_auc"] is None
+    assert score_relations(np.zeros(0), names[:0], random)["mean_auc"] is None

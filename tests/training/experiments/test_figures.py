@@ -1,22 +1,14 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from training.__main__ import app
 from training.experiments.drawing import draw_curves, draw_recalls
 from training.experiments.figures import choose_concepts, sample_batch
-
-
-def invoke(*words: Any) -> Result:
-    result = CliRunner().invoke(app, ["figures", *map(str, words)])
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def assert_pictures(stem: Path) -> None:
@@ -28,25 +20,31 @@ def assert_pictures(stem: Path) -> None:
 
 
 def test_figures_draws_names_and_cosines_of_each_encoder(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+    invoke: Callable[..., Any], concepts_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     encoders = ["--encoder", f"before={tiny_encoder}", "--encoder", tiny_encoder]
-    invoke("names", concepts_file, tmp_path / "n", *encoders, "--fewest", 2)
+    names = ["figures", "names", concepts_file, tmp_path / "n", *encoders]
+    invoke(*names, "--fewest", 2)
     assert_pictures(tmp_path / "n")
-    invoke("cosines", concepts_file, tmp_path / "c", *encoders, "--pairs", 5)
+    cosines = ["figures", "cosines", concepts_file, tmp_path / "c", *encoders]
+    invoke(*cosines, "--pairs", 5)
     assert_pictures(tmp_path / "c")
     # drawn again it is the same file
     svg = (tmp_path / "c.svg").read_text("utf8")
-    invoke("cosines", concepts_file, tmp_path / "c", *encoders, "--pairs", 5)
+    invoke(*cosines, "--pairs", 5)
     assert (tmp_path / "c.svg").read_text("utf8") == svg
 
 
-def test_figures_draws_curves_of_logs(tmp_path: Path) -> None:
+def test_figures_draws_curves_of_logs(
+    invoke: Callable[..., Any], tmp_path: Path
+) -> None:
     log = tmp_path / "training.jsonl"
     entries = [{"step": n, "loss": 1 / n, "mined": 0.5} for n in range(1, 8)]
     entries[-1]["accuracy"] = 0.75
     log.write_text("".join(json.dumps(entry) + "\n" for entry in entries), "utf8")
-    invoke("curves", tmp_path / "curves", "--log", f"run={log}", "--window", 2)
+    invoke(
+        "figures", "curves", tmp_path / "curves", "--log", f"run={log}", "--window", 2
+    )
     assert_pictures(tmp_path / "curves")
 
 
@@ -58,7 +56,9 @@ def test_draw_curves_averages_over_windows() -> None:
     assert list(losses) == [1.5, 3.5, 5]
 
 
-def test_draw_recalls_has_a_plot_for_each_distance(tmp_path: Path) -> None:
+def test_draw_recalls_has_a_plot_for_each_distance(
+    invoke: Callable[..., Any], tmp_path: Path
+) -> None:
     curve = [
         {"cosine": 0.9, "precision": 1.0, "recall": 0.5},
         {"cosine": 0.1, "precision": 0.5, "recall": 1.0},
@@ -73,7 +73,7 @@ def test_draw_recalls_has_a_plot_for_each_distance(tmp_path: Path) -> None:
     assert [len(line.get_data()[0]) for line in figure.axes[1].lines] == [0, 2]
     path = tmp_path / "base.json"
     path.write_text(json.dumps({"precision_recall": {"0": curve, "1": curve}}), "utf8")
-    invoke("recalls", tmp_path / "recalls", "--result", f"base={path}")
+    invoke("figures", "recalls", tmp_path / "recalls", "--result", f"base={path}")
     assert_pictures(tmp_path / "recalls")
 
 
@@ -82,16 +82,14 @@ def test_draw_recalls_has_a_plot_for_each_distance(tmp_path: Path) -> None:
     "text", ["", "{", "[1]", '{"a": 1}', '{"precision_recall": 1}']
 )
 def test_figures_of_another_file_is_an_error(
-    tmp_path: Path, command: str, text: str
+    invoke: Callable[..., Any], tmp_path: Path, command: str, text: str
 ) -> None:
     path = tmp_path / "file"
     if text:
         path.write_text(text, "utf8")
     option = "--result" if command == "recalls" else "--log"
-    words = [command, str(tmp_path / "out"), option, str(path)]
-    result = CliRunner().invoke(app, ["figures", *words])
-    assert result.exit_code == 1
-    assert ("E763" if text else "E001") in result.output
+    shown = invoke("figures", command, tmp_path / "out", option, path, code=1).output
+    assert ("E763" if text else "E001") in shown
     assert not (tmp_path / "out.png").exists()
 
 
@@ -111,8 +109,8 @@ def test_sample_batch_has_two_different_names_of_each_concept() -> None:
     assert labels.tolist() == [n for n in range(6) for _ in range(2)]
 
 
-def test_figures_with_a_name_twice_is_an_error(tmp_path: Path) -> None:
-    words = ["curves", str(tmp_path / "c"), "--log", "a=x", "--log", "a=y"]
-    result = CliRunner().invoke(app, ["figures", *words])
-    assert result.exit_code == 1
-    assert "E709" in result.output
+def test_figures_with_a_name_twice_is_an_error(
+    invoke: Callable[..., Any], tmp_path: Path
+) -> None:
+    words = ["figures", "curves", tmp_path / "c", "--log", "a=x", "--log", "a=y"]
+    assert "E709" in invoke(*words, code=1).output

@@ -1,17 +1,21 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_json
-from training.__main__ import app
-from training.experiments.language_table import find_language, format_table, make_table
+from training.experiments.language_table import (
+    LanguageTable,
+    find_language,
+    format_table,
+    make_table,
+)
 
 ES, RU = "xlbel_es.test.tsv.gz", "xlbel_ru.test.tsv.gz"
 
@@ -43,6 +47,10 @@ def write(
     return path
 
 
+def table(*results: str, **options: Any) -> LanguageTable:
+    return make_table([*results], quiet=True, **options)
+
+
 @pytest.mark.parametrize(
     ("file", "language"),
     [
@@ -52,14 +60,14 @@ def write(
         ("dev.de.tsv", "de"),
     ],
 )
-def test_find_language(file: str, language: str) -> None:
+def test_find_language_in_the_name_of_a_file(file: str, language: str) -> None:
     assert find_language(file) == language
 
 
 def test_make_table_has_languages_and_their_mean(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", {ES: (0.2, 0.1, 0.2), RU: (0.4, 0.3, 0.5)})
     other = write(tmp_path / "b.json", {ES: (0.2, 0.2, 0.4), RU: (0.4, 0.5, 0.5)})
-    data = make_table({"base": [one], "trained": [other]})
+    data = table(f"base={one}", f"trained={other}")
     assert data["files"] == {"es": ES, "ru": RU}
     (base,) = data["linkers"]["base"]
     assert base == {
@@ -73,7 +81,7 @@ def test_make_table_has_languages_and_their_mean(tmp_path: Path) -> None:
         "| trained: Coverage | trained: P@1 | trained: P@5 |"
     )
     assert lines[-1] == "| mean | 0.300 | 0.200 | 0.350 | 0.300 | 0.350 | 0.450 |"
-    (strict,) = make_table({"base": [one]}, ties="strict")["linkers"]["base"]
+    (strict,) = table(f"base={one}", ties="strict")["linkers"]["base"]
     assert set(strict["p@1"].values()) == {0}
 
 
@@ -82,13 +90,13 @@ def test_format_table_has_mean_and_deviation_of_seeds(tmp_path: Path) -> None:
         write(tmp_path / f"{value}.json", {ES: (0.2, value, 0.9)})
         for value in (0.1, 0.3)
     ]
-    table = format_table(make_table({"trained": paths}))
-    assert "| es | 0.200 ± 0.000 | 0.200 ± 0.141 | 0.900 ± 0.000 |" in table
+    text = format_table(table(*(f"trained={path}" for path in paths)))
+    assert "| es | 0.200 ± 0.000 | 0.200 ± 0.141 | 0.900 ± 0.000 |" in text
 
 
 def test_make_table_leaves_empty_languages_out_of_the_mean(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", {ES: (0.0, None, None), RU: (0.5, 0.4, 0.6)})
-    data = make_table({"a": [path]}, group="covered")
+    data = table(f"a={path}", group="covered")
     assert data["linkers"]["a"][0]["p@1"]["mean"] == 0.4
     assert "| es | 0.000 | – | – |" in format_table(data)
 
@@ -96,23 +104,27 @@ def test_make_table_leaves_empty_languages_out_of_the_mean(tmp_path: Path) -> No
 def test_make_table_of_different_results_is_an_error(tmp_path: Path) -> None:
     values = {ES: (0.2, 0.1, 0.2)}
     one = write(tmp_path / "a.json", values)
-    with pytest.raises(SapbertError, match="E746.*distinct"):
-        make_table({"a": [one], "b": [write(tmp_path / "b.json", values, distinct=1)]})
-    with pytest.raises(SapbertError, match="E782"):
-        make_table({"a": [one, write(tmp_path / "c.json", values, sha256="1")]})
-    twice = write(tmp_path / "d.json", {**values, "dev.es.tsv": (0.2, 0.1, 0.2)})
-    with pytest.raises(SapbertError, match="E781.*'es'"):
-        make_table({"a": [twice]})
-    with pytest.raises(SapbertError, match=r"E780.*dev\.tsv"):
-        make_table({"a": [write(tmp_path / "e.json", {"dev.tsv": (1, 1, 1)})]})
+    twice = {**values, "dev.es.tsv": (0.2, 0.1, 0.2)}
+    for result, code in (
+        (write(tmp_path / "b.json", values, distinct=1), "E746.*distinct"),
+        (write(tmp_path / "c.json", values, sha256="1"), "E782"),
+    ):
+        with pytest.raises(SapbertError, match=code):
+            table(f"a={one}", f"a={result}")
+    for result, code in (
+        (f"a={write(tmp_path / 'd.json', twice)}", "E781.*'es'"),
+        (f"a={write(tmp_path / 'e.json', {'dev.tsv': (1, 1, 1)})}", r"E780.*dev\.tsv"),
+        (str(one), "E783"),
+    ):
+        with pytest.raises(SapbertError, match=code):
+            table(result)
     with pytest.raises(SapbertError, match="E605"):
-        make_table({"a": [one]}, ties="kind")
-    result = CliRunner().invoke(app, ["language-table", str(one)])
-    assert result.exit_code == 1
-    assert "E783" in result.output
+        table(f"a={one}", ties="kind")
 
 
-def test_language_table_of_evaluated_mentions(sample_kb: Path, tmp_path: Path) -> None:
+def test_language_table_of_evaluated_mentions(
+    invoke: Callable[..., Any], sample_kb: Path, tmp_path: Path
+) -> None:
     # the second of two ids is right; one id is not in the knowledge base
     (tmp_path / "xlbel_en.test.tsv").write_text(
         "mention\tids\nfever\tC7777777|C0000004\naspirin\tC0000006\nflu\tC8888888\n",
@@ -123,14 +135,12 @@ def test_language_table_of_evaluated_mentions(sample_kb: Path, tmp_path: Path) -
     kb = load_kb(str(sample_kb))
     results = evaluate_kb(kb, paths, EvaluationSettings()).results
     write_json(tmp_path / "results.json", results)
-    command = [f"ours={tmp_path}/results.json", "--output", str(tmp_path / "table.md")]
-    result = CliRunner().invoke(
-        app, ["language-table", *command, "--json", str(tmp_path / "table.json")]
-    )
-    assert result.exit_code == 0, result.output
-    table = (tmp_path / "table.md").read_text("utf8")
-    assert "| en | 0.667 | 0.667 | 0.667 |" in table
-    assert "| ja | 1.000 | 1.000 | 1.000 |" in table
-    assert "| mean | 0.833 | 0.833 | 0.833 |" in table
+    words = ["language-table", f"ours={tmp_path}/results.json"]
+    words += ["--output", tmp_path / "table.md", "--json", tmp_path / "table.json"]
+    invoke(*words)
+    text = (tmp_path / "table.md").read_text("utf8")
+    assert "| en | 0.667 | 0.667 | 0.667 |" in text
+    assert "| ja | 1.000 | 1.000 | 1.000 |" in text
+    assert "| mean | 0.833 | 0.833 | 0.833 |" in text
     data = json.loads((tmp_path / "table.json").read_text("utf8"))
     assert data["linkers"]["ours"][0]["p@1"]["mean"] == pytest.approx(5 / 6, abs=1e-6)

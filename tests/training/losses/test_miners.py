@@ -1,4 +1,6 @@
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -7,66 +9,50 @@ from pytorch_metric_learning.miners import TripletMarginMiner
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from spacy_sapbert.errors import SapbertError
-from training.losses.miners import (
-    TRIPLETS,
-    make_no_miner,
-    make_triplet_miner,
-    mine_hard_pairs,
-)
-from training.losses.registry import Miner
+from training.losses.miners import keep_all_pairs, mine_hard_pairs
 
 MARGINS = [0.05, 0.1, 0.2, 0.3]
+TRIPLETS: list[Any] = ["all", "hard", "semihard"]
 
 
-def random_batch(seed: int, *, rows: int = 40, concepts: int = 12) -> tuple:
-    """Draw a batch that has no triplet so near a bound that rounding decides."""
-    generator = torch.Generator().manual_seed(seed)
-    while True:
-        labels = torch.randint(concepts, (rows,), generator=generator)
-        centres = torch.randn(concepts, 8, generator=generator)
-        noise = torch.randn(rows, 8, generator=generator)
-        vectors = normalize(centres[labels] + noise, dim=1)
-        distances = torch.cdist(vectors, vectors)
-        same = labels[:, None] == labels[None, :]
-        gaps = distances[:, None, :] - distances[:, :, None]  # anchor, one, other
-        gaps = gaps[same[:, :, None] & ~same[:, None, :]]
-        from_bounds = (gaps[:, None] - torch.tensor([0.0, *MARGINS])).abs()
-        if (from_bounds > 1e-5).all():
-            return vectors, labels
-
-
-def as_pairs(mask: Tensor) -> set:
+def as_pairs(mask: Tensor) -> set[tuple[int, ...]]:
     return {tuple(pair) for pair in mask.nonzero().tolist()}
 
 
-def triplets_as_masks(triplets: tuple[Tensor, Tensor, Tensor]) -> tuple[set, set]:
+def triplets_as_masks(
+    triplets: tuple[Tensor, Tensor, Tensor],
+) -> tuple[set[Any], set[Any]]:
     """Return the pairs of anchor and positive, and of anchor and negative."""
     anchors, ones, others = (each.tolist() for each in triplets)
     return set(zip(anchors, ones, strict=True)), set(zip(anchors, others, strict=True))
 
 
 @pytest.mark.parametrize("triplets", TRIPLETS)
-@pytest.mark.parametrize("margin", MARGINS)
-def test_mining_equals_the_library(margin: float, triplets: str) -> None:
-    miner = TripletMarginMiner(margin=margin, type_of_triplets=triplets)
+@pytest.mark.parametrize(
+    ("margin", "distance"),
+    [*((each, "euclidean") for each in MARGINS), (0.25, "cosine")],
+)
+def test_mine_hard_pairs_equals_the_library(
+    margin: float, distance: Any, triplets: Any, random_batch: Callable[..., Any]
+) -> None:
+    options = {"distance": CosineSimilarity()} if distance == "cosine" else {}
+    miner = TripletMarginMiner(margin=margin, type_of_triplets=triplets, **options)
     # From pairs of rows to concepts that mostly have one row, which is no positive.
     for seed, concepts in itertools.product(range(20), (4, 12, 60)):
-        vectors, labels = random_batch(seed, concepts=concepts)
-        names = torch.randint(
-            15, (len(labels),), generator=torch.Generator().manual_seed(seed)
-        )
-        mined = mine_hard_pairs(vectors, labels, margin=margin, triplets=triplets)
+        raw, labels, names = random_batch(seed, concepts=concepts)
+        vectors, names = normalize(raw, dim=1), names % 15
+        settings = {"margin": margin, "triplets": triplets, "distance": distance}
+        mined = mine_hard_pairs(vectors, labels, **settings)
         expected = miner(vectors, labels)
         assert tuple(map(as_pairs, mined)) == triplets_as_masks(expected)
         # and without the triplets of equal names
-        ours = make_triplet_miner(margin=margin, triplets=triplets)
+        mined = mine_hard_pairs(vectors, labels, names, **settings)
         kept = names[expected[0]] != names[expected[2]]
         fewer = triplets_as_masks(tuple(each[kept] for each in expected))
-        assert tuple(map(as_pairs, ours(vectors, labels, names))) == fewer
+        assert tuple(map(as_pairs, mined)) == fewer
 
 
-def test_mining_by_hand() -> None:
+def test_mine_hard_pairs_by_hand() -> None:
     # On a circle, at 0°, 60°, 90° and 180°: 1, √2 and 2 away from the first.
     angles = torch.tensor([0.0, 60.0, 90.0, 180.0]).deg2rad()
     vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
@@ -78,7 +64,7 @@ def test_mining_by_hand() -> None:
     assert as_pairs(negatives) == {(1, 2)}
 
 
-def test_mining_of_hard_and_semihard_triplets_by_hand() -> None:
+def test_mine_hard_pairs_of_hard_and_semihard_triplets_by_hand() -> None:
     # On a circle, at 0°, 60°, 50°, 70° and 180°: from the first a negative nearer than
     # its positive, one 0.147 farther, and one farther by 1.
     angles = torch.tensor([0.0, 60.0, 50.0, 70.0, 180.0]).deg2rad()
@@ -92,7 +78,7 @@ def test_mining_of_hard_and_semihard_triplets_by_hand() -> None:
     assert as_pairs(negatives) == {(0, 3)}
 
 
-def test_mining_takes_a_negative_as_near_as_the_positive_for_hard() -> None:
+def test_mine_hard_pairs_takes_a_negative_as_near_as_the_positive_for_hard() -> None:
     vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     labels = torch.tensor([0, 0, 1])
     positives, negatives = mine_hard_pairs(vectors, labels, triplets="hard")
@@ -103,7 +89,7 @@ def test_mining_takes_a_negative_as_near_as_the_positive_for_hard() -> None:
     assert not negatives.any()
 
 
-def test_mining_leaves_out_equal_names_of_two_concepts() -> None:
+def test_mine_hard_pairs_leaves_out_equal_names_of_two_concepts() -> None:
     vectors = normalize(torch.tensor([[1.0, 0.0], [1.0, 0.1], [1.0, 0.0]]), dim=1)
     labels = torch.tensor([0, 0, 1])
     names = torch.tensor([7, 8, 7])  # the first and the last are the same string
@@ -115,8 +101,8 @@ def test_mining_leaves_out_equal_names_of_two_concepts() -> None:
 
 @pytest.mark.parametrize("triplets", TRIPLETS)
 @pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 2]])
-def test_mining_without_positives_or_negatives_gives_nothing(
-    labels: list, triplets: str
+def test_mine_hard_pairs_without_positives_or_negatives_gives_nothing(
+    labels: list[int], triplets: Any
 ) -> None:
     vectors = normalize(torch.randn(3, 4), dim=1)
     positives, negatives = mine_hard_pairs(
@@ -126,22 +112,7 @@ def test_mining_without_positives_or_negatives_gives_nothing(
     assert not negatives.any()
 
 
-@pytest.mark.parametrize("miner", [make_triplet_miner(), make_no_miner()])
-def test_miner_checks_its_rows(miner: Miner) -> None:
-    with pytest.raises(SapbertError, match="3 vectors and 2 labels"):
-        miner(torch.eye(3), torch.tensor([0, 0]), None)
-
-
-def test_mining_of_unknown_triplets_is_an_error() -> None:
-    with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
-        mine_hard_pairs(torch.eye(2), torch.tensor([0, 0]), triplets="easy")
-    with pytest.raises(SapbertError, match="one of all, hard, semihard.*'easy'"):
-        make_triplet_miner(triplets="easy")
-    with pytest.raises(SapbertError, match="one of euclidean, cosine.*'dot'"):
-        make_triplet_miner(distance="dot")
-
-
-def test_mining_by_cosine_by_hand() -> None:
+def test_mine_hard_pairs_by_cosine_by_hand() -> None:
     # Cosines to row 0: a positive 0.8, another 0.5; negatives 0.6 and 0.54.
     cosines = torch.tensor([1.0, 0.8, 0.5, 0.6, 0.54])
     vectors = torch.stack([cosines, (1 - cosines**2).sqrt()], dim=1)
@@ -159,25 +130,12 @@ def test_mining_by_cosine_by_hand() -> None:
     assert negatives[0].tolist() == [False, False, True, False]
 
 
-@pytest.mark.parametrize("triplets", TRIPLETS)
-def test_mining_by_cosine_equals_the_library(triplets: str) -> None:
-    miner = TripletMarginMiner(
-        margin=0.25, type_of_triplets=triplets, distance=CosineSimilarity()
-    )
-    ours = make_triplet_miner(margin=0.25, triplets=triplets, distance="cosine")
-    for seed in range(20):
-        vectors, labels = random_batch(seed)
-        mined = tuple(map(as_pairs, ours(vectors, labels, None)))
-        assert mined == triplets_as_masks(miner(vectors, labels))
-
-
-def test_no_miner_keeps_all_pairs_but_those_of_equal_names() -> None:
+def test_keep_all_pairs_leaves_out_negatives_of_equal_names() -> None:
     labels = torch.tensor([0, 0, 1])
     names = torch.tensor([7, 8, 7])
-    miner = make_no_miner()
-    positives, negatives = miner(torch.eye(3), labels, None)
+    positives, negatives = keep_all_pairs(torch.eye(3), labels)
     assert as_pairs(positives) == {(0, 1), (1, 0)}
     assert as_pairs(negatives) == {(0, 2), (1, 2), (2, 0), (2, 1)}
-    positives, negatives = miner(torch.eye(3), labels, names)
+    positives, negatives = keep_all_pairs(torch.eye(3), labels, names)
     assert as_pairs(positives) == {(0, 1), (1, 0)}
     assert as_pairs(negatives) == {(1, 2), (2, 1)}

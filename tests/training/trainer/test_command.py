@@ -70,8 +70,11 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def lock_of(encoder: Path) -> Path:
-    return encoder.with_name(f"{encoder.name}-checkpoint.lock")
+def wait_for_first_step(encoder: Path) -> Path:
+    """Wait until a run has logged a step, and return its log."""
+    log = encoder.with_name(f"{encoder.name}-checkpoint.log.jsonl")
+    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
+    return log
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +116,7 @@ def test_train_interrupted_saves_and_can_be_repeated(
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
     run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    log = tmp_path / "encoder-checkpoint.log.jsonl"
-    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
+    wait_for_first_step(encoder)
     run.send_signal(signal.SIGINT)
     output, _ = run.communicate(timeout=LIMIT)
     assert run.returncode == 130
@@ -151,12 +153,13 @@ def test_train_stopped_by_weasel_keeps_the_last_step(
     parent = subprocess.Popen(
         [sys.executable, "-c", code, *command], cwd=ROOT, start_new_session=True
     )
-    log = tmp_path / "encoder-checkpoint.log.jsonl"
+    log = wait_for_first_step(encoder)
     state = tmp_path / "encoder-checkpoint" / "state.json"
-    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
     os.killpg(parent.pid, signal.SIGINT)  # Ctrl-C
     assert parent.wait(timeout=LIMIT) != 0
-    wait_for(lambda: state.is_file() and not lock_of(encoder).exists())
+    wait_for(
+        lambda: state.is_file() and not (tmp_path / "encoder-checkpoint.lock").exists()
+    )
     steps = json.loads(state.read_text("utf8"))["progress"]["step"]
     assert steps == len(log.read_text("utf8").splitlines())
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT)
@@ -170,8 +173,7 @@ def test_train_whose_supervisor_is_killed_saves_before_the_same_command_resumes(
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
     supervisor = subprocess.Popen(command, cwd=ROOT)
-    log = tmp_path / "encoder-checkpoint.log.jsonl"
-    wait_for(lambda: log.is_file() and log.stat().st_size > 0)
+    wait_for_first_step(encoder)
     supervisor.kill()
     subprocess.run(command, cwd=ROOT, check=True, timeout=LIMIT, capture_output=True)
     assert equal_weights(encoder, unbroken)

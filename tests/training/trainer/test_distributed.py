@@ -1,4 +1,4 @@
-"""Two processes on the CPU are held against one with the whole batch."""
+"""Compare two processes on the CPU with one that has the whole batch."""
 
 import json
 import os
@@ -8,16 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from confection import Config
 from safetensors.torch import load_file
 
-from training.trainer.distributed import ALONE, Ranks, gather_vectors, split_batch
-from training.trainer.run import train
+from spacy_sapbert.errors import SapbertError
 from training.trainer.settings import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[3]
@@ -155,33 +154,13 @@ def test_train_in_two_processes_resumed_equals_an_unbroken_run(
 
 
 def test_train_resumed_with_other_processes_is_an_error(
-    pairs_file: Path, make_config: MakeConfig, tmp_path: Path
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
-    from threading import Event
-
-    from spacy_sapbert.errors import SapbertError
-
     stop = Event()
     stop.set()
-    places: dict[str, Any] = {
-        "checkpoint": tmp_path / "checkpoint",
-        "corpus_folder": tmp_path / "corpus",
-        "progress_bar": False,
-    }
-    train(pairs_file, tmp_path / "e", make_config(), stop=stop, **places)
+    run_training(tmp_path, pairs_file, make_config(), stop=stop)
     state = tmp_path / "checkpoint" / "state.json"
     text = state.read_text("utf8")
     state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf8")
     with pytest.raises(SapbertError, match="another processes"):
-        train(pairs_file, tmp_path / "e", make_config(), **places)
-
-
-def test_gather_vectors_of_one_process_returns_its_vectors() -> None:
-    vectors = torch.ones(3, 2, requires_grad=True)
-    assert gather_vectors(vectors, [3], ALONE) is vectors
-
-
-def test_split_batch_gives_each_pair_to_one_process() -> None:
-    shares = split_batch(np.arange(10), Ranks(0, 3))
-    assert [len(share) for share in shares] == [4, 3, 3]
-    assert np.concatenate(shares).tolist() == list(range(10))
+        run_training(tmp_path, pairs_file, make_config())

@@ -15,8 +15,6 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
 )
 from spacy_sapbert.errors import SapbertError
-from training.trainer.checkpoints import Progress
-from training.trainer.run import record_validation
 from training.trainer.settings import flatten_config, read_config
 
 MakeConfig = Callable[..., Config]
@@ -96,18 +94,10 @@ def test_train_refuses_a_checkpoint_of_other_settings(
     other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
     with pytest.raises(SapbertError, match=r"another training.miner.margin.*--fresh"):
         run_training(tmp_path, pairs_file, other)
-    run_training(tmp_path, pairs_file, other, fresh=True)
-    assert (tmp_path / "encoder" / "model.safetensors").is_file()
-
-
-def test_train_resumed_with_another_checkpoint_every(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
-) -> None:
+    free = make_config({"training.checkpoint_every": 2})  # may differ
+    assert run_training(tmp_path, pairs_file, free)["steps"] == 15
     run_training(tmp_path, pairs_file, make_config(), stop=stopped())
-    summary = run_training(
-        tmp_path, pairs_file, make_config({"training.checkpoint_every": 2})
-    )
-    assert summary["steps"] == 15
+    assert run_training(tmp_path, pairs_file, other, fresh=True)["steps"] == 3
 
 
 def test_train_with_nan_names_lines_and_keeps_the_checkpoint(
@@ -126,14 +116,6 @@ def test_train_with_nan_names_lines_and_keeps_the_checkpoint(
     # what was saved before is still there
     state = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
     assert state["progress"]["step"] == 1
-
-
-def test_record_validation_keeps_the_first_of_equal_ones() -> None:
-    progress = Progress()
-    for step, accuracy in enumerate([0.0, 0.5, 0.5, 0.4], start=1):
-        progress.step = step
-        record_validation(progress, accuracy)
-    assert (progress.best_step, progress.best_accuracy, progress.waited) == (2, 0.5, 2)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

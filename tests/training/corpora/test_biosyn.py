@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from training.__main__ import app
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
+    KnownConcepts,
     Steps,
-    find_long_forms,
-    index_dictionary,
     order_parts,
+    preprocess_concepts,
     preprocess_documents,
+    preprocess_name,
 )
 from training.corpora.mention_text import expand_abbreviations
-from training.corpora.registry import GoldDocument, GoldSpan
+from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 LONG_FORMS = {
     "AT": "ataxia telangiectasia",
@@ -50,10 +50,6 @@ PUBTATOR = """\
 
 def make_span(mention: str, *parts: list[str]) -> GoldSpan:
     return GoldSpan(3, 9, "Disease", mention, list(parts), 1)
-
-
-def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, ["biosyn-mentions", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -95,21 +91,15 @@ def test_expand_abbreviations_inside_long_forms(mention: str, expected: str) -> 
 
 
 @given(st.text("ABab /,", max_size=20), st.dictionaries(*[st.text("ABab /,")] * 2))
-def test_expand_abbreviations_ends(mention: str, forms: dict) -> None:
+def test_expand_abbreviations_of_any_text_ends(
+    mention: str, forms: dict[str, str]
+) -> None:
     expand_abbreviations(mention, forms)
     assert expand_abbreviations(mention, {}) == " ".join(mention.split())
 
 
-def test_preprocess_documents_uses_long_forms_of_the_document() -> None:
-    text = "Familial adenomatous\npolyposis (FAP) is not Hexosaminidase  A (Hex\tA)."
-    assert find_long_forms(text) == {
-        "FAP": "Familial adenomatous polyposis",
-        "Hex A": "Hexosaminidase A",
-    }
-
-
 def test_order_parts_by_names() -> None:
-    known = index_dictionary(CONCEPTS, {})
+    known = KnownConcepts(CONCEPTS, {})
     names = ["ovarian cancer", "Breast-Cancer"]
     assert order_parts(names, [["D9"], ["D2"]], known) == [["D2"], ["D9"]]
     names = ["ovarian tumours", "breast cancer"]
@@ -132,25 +122,31 @@ def test_preprocess_documents_by_hand() -> None:
     assert counts["abbreviations expanded"] == counts["composites split"] == 1
 
 
-def test_preprocess_documents_without_optional_steps() -> None:
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (
+            Steps(abbreviations=False, composites=False),
+            [("boc", [["D1"]]), ("breast and ovarian cancer", [["D1"], ["D2", "D3"]])],
+        ),
+        (
+            Steps(part_ids="all"),
+            [
+                ("breast and ovarian cancer", [["D1"]]),
+                ("breast cancer", [["D1", "D2", "D3"]]),
+                ("ovarian cancer", [["D1", "D2", "D3"]]),
+            ],
+        ),
+    ],
+)
+def test_preprocess_documents_with_other_steps(
+    steps: Steps, expected: list[tuple[str, list[list[str]]]]
+) -> None:
     text = "Breast and Ovarian Cancer (BOC)"
-    spans = [make_span("BOC", ["D1"]), make_span(text[:25], ["D1"], ["D2"])]
+    spans = [make_span("BOC", ["D1"]), make_span(text[:25], ["D1"], ["D2", "D3"])]
     documents = [GoldDocument("1", text, spans)]
-    steps = Steps(abbreviations=False, composites=False)
     (document,) = preprocess_documents(documents, Counter(), steps)
-    assert [span.mention for span in document.spans] == [
-        "boc",
-        "breast and ovarian cancer",
-    ]
-    assert document.spans[1].parts == [["D1"], ["D2"]]
-
-
-def test_preprocess_documents_with_all_ids_of_parts() -> None:
-    spans = [make_span("Breast and Ovarian Cancer", ["D1"], ["D2", "D3"])]
-    steps = Steps(part_ids="all")
-    documents = [GoldDocument("1", "", spans)]
-    (document,) = preprocess_documents(documents, Counter(), steps)
-    assert [span.parts for span in document.spans] == [[["D1", "D2", "D3"]]] * 2
+    assert [(span.mention, span.parts) for span in document.spans] == expected
 
 
 def test_preprocess_documents_drops_unknown_mentions() -> None:
@@ -164,7 +160,7 @@ def test_preprocess_documents_drops_unknown_mentions() -> None:
         make_span("--", ["D1"]),
     ]
     counts: Counter[str] = Counter()
-    known = index_dictionary(CONCEPTS, {"X2": "D2"})
+    known = KnownConcepts(CONCEPTS, {"X2": "D2"})
     (document,) = preprocess_documents(
         [GoldDocument("1", "", spans)], counts, known=known
     )
@@ -183,11 +179,11 @@ def test_preprocess_documents_drops_unknown_mentions() -> None:
 
 
 def test_biosyn_mentions_can_be_read_by_evaluation(
-    corpus: Path, dictionary: Path, tmp_path: Path
+    invoke: Callable[..., Any], corpus: Path, dictionary: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "mentions.tsv"
-    done = run(corpus, "--format", "pubtator", "--output", output)
-    assert done.exit_code == 0, done.output
+    words = ["biosyn-mentions", corpus, "--format", "pubtator", "--output", output]
+    invoke(*words)
     assert [(gold.mention, gold.parts) for gold in read_mentions(output)] == [
         ("ataxia telangiectasia", [["D3"]]),
         ("ovarian cancer", [["D9"]]),
@@ -195,26 +191,15 @@ def test_biosyn_mentions_can_be_read_by_evaluation(
         ("nothing", [["D8"]]),
         ("nothing", []),
     ]
-    done = run(
-        *(corpus, "--format", "pubtator", "--output", output),
-        *("--dictionary", dictionary),
-    )
-    assert done.exit_code == 0, done.output
-    assert "not in the dictionary, dropped" in done.output
+    shown = invoke(*words, "--dictionary", dictionary).output
+    assert "not in the dictionary, dropped" in shown
     assert list(read_mentions(output)) == [
         GoldMention(2, "1", "ataxia telangiectasia", [["D3"]]),
         GoldMention(3, "1", "ovarian cancer", [["D2"]]),
         GoldMention(4, "1", "breast cancer", [["D9"]]),
     ]
-
-
-def test_biosyn_mentions_without_optional_steps(corpus: Path, tmp_path: Path) -> None:
-    output = tmp_path / "mentions.tsv.gz"
-    done = run(
-        *(corpus, "--format", "pubtator", "--output", output, "--quiet"),
-        *("--no-abbreviations", "--no-composites", "--bars-are-alternatives"),
-    )
-    assert (done.exit_code, done.output) == (0, "")
+    plain = ["--no-abbreviations", "--no-composites", "--bars-are-alternatives"]
+    assert invoke(*words, *plain, "--quiet").output == ""
     golds = list(read_mentions(output))
     assert [gold.mention for gold in golds[:2]] == ["at", "ovarian and breast cancer"]
     assert golds[1].parts == [["D9", "D2"]]
@@ -229,6 +214,7 @@ def test_biosyn_mentions_without_optional_steps(corpus: Path, tmp_path: Path) ->
     ],
 )
 def test_biosyn_mentions_prints_errors(
+    invoke: Callable[..., Any],
     corpus: Path,
     dictionary: Path,
     arguments: list[str],
@@ -236,19 +222,15 @@ def test_biosyn_mentions_prints_errors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(corpus.parent)
-    done = run("corpus.txt", "--format", "pubtator", "--output", "x.tsv", *arguments)
-    assert done.exit_code == 1
-    assert code in done.output
+    words = ["biosyn-mentions", "corpus.txt", "--format", "pubtator"]
+    assert code in invoke(*words, "--output", "x.tsv", *arguments, code=1).output
     assert {path.name for path in Path().iterdir()} == {"corpus.txt", "concepts.jsonl"}
 
 
 def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> None:
-    from spacy_sapbert.vocabularies.registry import read_vocabulary
-    from training.corpora.registry import read_corpus
-
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    known = index_dictionary(read_vocabulary(medic, "biosyn"), {})
+    known = KnownConcepts(read_vocabulary(medic, "biosyn"), {})
     documents = read_corpus(path, "pubtator", drop_prefix="OMIM:")
     counts: Counter[str] = Counter()
     written = list(preprocess_documents(documents, counts, known=known))
@@ -258,3 +240,87 @@ def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> N
     assert counts["composites left whole"] == 11
     assert counts["not in the dictionary, dropped"] == 0
     assert sum(len(document.spans) for document in written) == 810
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Tooth Agenesis, Selective, 6", "tooth agenesis selective 6"),
+        ("Crohn's  disease (CD)", "crohn s disease cd"),
+        ("beta-2\tagonist\n", "beta 2 agonist"),
+        ("C_6 {deficiency}", "c 6 deficiency"),
+        ("Sjögren–Larsson", "sjögren–larsson"),  # only ASCII is punctuation
+        ("+/-", ""),
+        ("", ""),
+    ],
+)
+def test_preprocess_name_removes_case_and_punctuation(name: str, expected: str) -> None:
+    assert preprocess_name(name) == expected
+
+
+@given(st.text())
+def test_preprocess_name_twice_equals_once(name: str) -> None:
+    once = preprocess_name(name)
+    assert preprocess_name(once) == once == " ".join(once.split())
+
+
+def test_preprocess_concepts_has_distinct_names_in_order() -> None:
+    concepts = [
+        Concept(
+            "C1",
+            ["---", "Heart-attack", "MI", "heart attack"],
+            types=["T047"],
+            sources={"S": [0, 2], "T": [2, 3]},
+        ),
+        Concept("C2", ["..."]),
+    ]
+    counts: Counter[str] = Counter()
+    assert list(preprocess_concepts(concepts, counts)) == [
+        Concept(
+            "C1",
+            ["heart attack", "mi"],
+            types=["T047"],
+            sources={"S": [1], "T": [0, 1]},
+        )
+    ]
+    # the given one is left alone
+    assert concepts[0].aliases[1] == "Heart-attack"
+    assert concepts[0].sources == {"S": [0, 2], "T": [2, 3]}
+    assert counts == {
+        "concepts": 2,
+        "names": 5,
+        "of punctuation only, dropped": 2,
+        "equal to another of the concept, dropped": 1,
+        "names written": 2,
+        "concepts written": 1,
+    }
+
+
+def test_biosyn_names_writes_concepts(
+    invoke: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, output = tmp_path / "concepts.jsonl", tmp_path / "out.jsonl.gz"
+    write_concepts(path, [Concept("C1", ["..."])])
+    assert "E731" in invoke("biosyn-names", path, output, code=1).output
+    assert list(tmp_path.iterdir()) == [path]
+    write_concepts(path, [Concept("C1", ["Heart-attack", "MI"], retired=["C9"])])
+    assert "names written" in invoke("biosyn-names", path, output).output
+    assert list(read_concepts(output)) == [
+        Concept("C1", ["heart attack", "mi"], retired=["C9"])
+    ]
+    assert invoke("biosyn-names", path, output, "--quiet").output == ""
+
+
+def test_biosyn_names_of_medic_are_as_many_as_published(
+    data_file: Callable[[str], Path],
+) -> None:
+    path = data_file("medic/medic_06Jul2012.txt.gz")
+    counts: Counter[str] = Counter()
+    concepts = list(preprocess_concepts(read_vocabulary(path, "biosyn"), counts))
+    names = {name for concept in concepts for name in concept.aliases}
+    assert len(concepts) == 11_915
+    assert counts["names"] == 76_237
+    assert counts["names written"] == 72_968  # a name of two concepts counts twice
+    assert len(names) == 71_924
+    # 71,923 with a letter: the other is "1", a slip in MEDIC after "…, Familial, 1"
+    assert [name for name in names if name.isnumeric()] == ["1"]
