@@ -33,7 +33,7 @@ from .gold import (
 
 ENTITY, NORMALISATION = "T", "N"
 OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes
-RESOURCE = "KB:"  # before ids that name no source, which brat asks for
+RESOURCE = "KB:"  # before ids that name no source, which brat requires
 NOTED = ("score", "probability", "types", "codes", "note")  # fields of an entity
 NOT_IN_FILES = frozenset('\\:*?"<>|')
 NAME_BYTES = 200  # of a file, of the 255 that most systems take

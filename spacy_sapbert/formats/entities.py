@@ -234,6 +234,6 @@ def name_type(label: str, losses: Losses) -> str:
 
 def warn_losses(format: str, losses: Losses) -> None:
     """Warn once of what was changed."""
-    said = ", ".join(f"{count} {what}" for what, count in losses.items() if count)
-    if said:
-        warnings.warn(Warnings.W520.format(format=format, losses=said), stacklevel=3)
+    changes = ", ".join(f"{count} {what}" for what, count in losses.items() if count)
+    if changes:
+        warnings.warn(Warnings.W520.format(format=format, losses=changes), stacklevel=3)

@@ -68,15 +68,15 @@ def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
     text, has_abstract = "", False
     for number, line in read_rows(path):
         if match := TEXT_LINE.fullmatch(line):
-            found, kind, said = match.groups()
+            found, kind, content = match.groups()
             if kind == "t":
                 if doc is not None:
                     yield doc, text, rows
-                doc, text, rows, has_abstract = found, said, [], False
+                doc, text, rows, has_abstract = found, content, [], False
             elif found != doc or has_abstract or rows:
                 raise bad_line(path, number, "an abstract without its title before it")
             else:
-                text, has_abstract = text + BETWEEN + said, True
+                text, has_abstract = text + BETWEEN + content, True
             continue
         fields = line.split("\t")
         if not 4 <= len(fields) <= 7:

@@ -128,7 +128,7 @@ def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(
     assert document.spans == [GoldSpan(7, 12, "L", "fever", [["C1"]], 0)]
 
 
-def test_bioc_passages_lie_where_their_offsets_say(name: str, tmp_path: Path) -> None:
+def test_bioc_passages_are_placed_at_their_offsets(name: str, tmp_path: Path) -> None:
     infons = {"type": "Disease", "identifier": "MESH:D1"}
     annotations = [
         ("left knee", infons, (6, 4), (15, 4)),

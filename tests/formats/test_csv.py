@@ -83,7 +83,7 @@ def test_csv_without_text_has_no_column_for_it(doc: Doc) -> None:
 @pytest.mark.parametrize(
     "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "'=1", "''-"]
 )
-def test_csv_a_spreadsheet_takes_no_text_for_a_formula(cell: str) -> None:
+def test_csv_text_like_a_formula_gets_a_quote(cell: str) -> None:
     assert defuse(cell) == f"'{cell}"
 
 

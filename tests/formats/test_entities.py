@@ -19,7 +19,7 @@ def doc() -> Doc:
     return NLP("one two three four")
 
 
-def test_entities_tell_the_concept_of_the_candidate(doc: Doc) -> None:
+def test_entities_have_the_concept_of_the_candidate(doc: Doc) -> None:
     doc.ents = [Span(doc, 1, 3, label="X")]
     doc.ents[0]._.cui, doc.ents[0]._.candidates = "C2", CANDIDATES
     assert describe_entities(doc) == [
@@ -85,7 +85,7 @@ def test_entities_attributes_can_have_other_names(doc: Doc) -> None:
     assert (entity["cui"], entity["candidates"], entity["note"]) == ("M1", [], None)
 
 
-def test_entities_tell_all_that_is_known_of_the_chosen_concept(doc: Doc) -> None:
+def test_entities_have_all_fields_of_the_chosen_concept(doc: Doc) -> None:
     doc.ents = [Span(doc, 0, 1, label="X")]
     candidate = {
         **CANDIDATES[1],

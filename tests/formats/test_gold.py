@@ -18,13 +18,13 @@ from spacy_sapbert.formats.gold import GoldSpan, choose_kb_id, split_ids
         ("A+-1", []),  # nobody can find both
     ],
 )
-def test_split_ids_knows_alternatives_and_composites(
+def test_split_ids_parses_alternatives_and_composites(
     ids: str, parts: list[list[str]]
 ) -> None:
     assert split_ids(ids) == parts
 
 
-def test_split_ids_can_take_bars_for_composites() -> None:
+def test_split_ids_can_parse_bars_as_composites() -> None:
     assert split_ids("A|B+C", bars_join_parts=True) == [["A"], ["B"], ["C"]]
 
 
@@ -32,7 +32,7 @@ def test_split_ids_can_take_bars_for_composites() -> None:
     ("parts", "kb_id"),
     [([], "NIL"), ([["A", "B"]], "A"), ([["A"], ["B"]], "")],
 )
-def test_choose_kb_id_gives_the_one_id_that_is_right(
+def test_choose_kb_id_returns_the_one_correct_id(
     parts: list[list[str]], kb_id: str
 ) -> None:
     assert choose_kb_id(GoldSpan(0, 1, "", "x", parts, 1)) == kb_id

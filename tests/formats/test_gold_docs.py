@@ -49,7 +49,7 @@ def test_gold_docs_a_composite_has_no_id_that_is_right_alone() -> None:
     assert doc.spans["gold"].attrs["ids"] == [[["C1"], ["C2"]]]
 
 
-def test_gold_docs_what_entities_cannot_hold_is_in_the_group_and_said() -> None:
+def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning() -> None:
     mentions = [
         (0, 26, "LONG", [["C1"]]),
         (11, 26, "INSIDE", [["C2"]]),
@@ -69,7 +69,7 @@ def test_gold_docs_what_entities_cannot_hold_is_in_the_group_and_said() -> None:
     assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
 
 
-def test_gold_docs_say_it_also_of_a_stream_that_is_left() -> None:
+def test_gold_docs_warn_also_if_a_stream_is_not_finished() -> None:
     document = GoldDocument("d", "ab", [GoldSpan(0, 1, "", "a", [], 1)])
     options = {"path": Path("p"), "spans_key": "gold", "label": "ENTITY"}
     stream = make_gold_docs([document] * 2, NLP, **options)
@@ -82,7 +82,7 @@ def test_gold_docs_mentions_without_a_type_have_a_label() -> None:
     assert describe(make((0, 6, "", [])).ents) == [(0, 6, "ENTITY", "NIL")]
 
 
-def test_gold_docs_survive_being_saved() -> None:
+def test_gold_docs_keep_the_group_when_saved() -> None:
     with pytest.warns(UserWarning, match="W530"):
         doc = make((0, 3, "A", [["C1"]]))
     copy = Doc(NLP.vocab).from_bytes(doc.to_bytes())
@@ -113,7 +113,7 @@ def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path: Path) -> No
         read_docs(tmp_path / "a.txt", NLP)
 
 
-def test_gold_docs_of_ncbi_disease_hold_all_its_mentions(data_folder: Path) -> None:
+def test_gold_docs_of_ncbi_disease_have_all_its_mentions(data_folder: Path) -> None:
     path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
     docs = [doc for _, doc in read_docs(path, NLP, format="pubtator")]
     assert sum(len(doc.spans["gold"]) for doc in docs) == 787

@@ -92,7 +92,7 @@ def test_html_loads_nothing_from_outside(doc: Doc) -> None:
     assert "url(" not in markup
 
 
-def test_html_escapes_whatever_a_document_or_a_kb_says() -> None:
+def test_html_escapes_all_texts() -> None:
     doc = NLP(f"took {EVIL} and {EVIL}")
     doc.ents = [doc.char_span(5, 5 + len(EVIL), label=EVIL, alignment_mode="expand")]
     doc.ents[0]._.cui = EVIL

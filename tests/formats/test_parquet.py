@@ -93,7 +93,7 @@ def test_parquet_without_text_has_no_column_for_it(doc: Doc) -> None:
     assert columns == [name for name in COLUMNS if name != "text"]
 
 
-def test_link_to_parquet_keeps_the_reason_of_a_tie(
+def test_parquet_of_link_keeps_the_reason_of_a_tie(
     cold_kb: Path, tmp_path: Path
 ) -> None:
     note = tmp_path / "note.txt"

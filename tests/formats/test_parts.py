@@ -63,7 +63,7 @@ def texts(folder: Path) -> Any:
 
 @given(total=st.integers(0, 12), size=st.integers(1, 5))
 @settings(max_examples=25, deadline=None)
-def test_parts_hold_every_document_once_and_in_order(
+def test_parts_have_every_document_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, total: int, size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("parts") / "out"
@@ -170,7 +170,7 @@ def test_parts_never_go_into_a_folder_with_other_files(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"part-00000.txt": b"mine"}
 
 
-def test_parts_forgive_what_the_first_moment_left(tmp_path: Path) -> None:
+def test_parts_ignore_a_temporary_file_of_a_killed_run(tmp_path: Path) -> None:
     (tmp_path / f".{STATE_FILE}.123.tmp").write_text("{")
     run(tmp_path)
     assert f".{STATE_FILE}.123.tmp" not in contents(tmp_path)
@@ -203,7 +203,7 @@ def test_parts_damaged_state_is_a_named_error(
     assert (tmp_path / "other.txt").exists()
 
 
-def test_parts_notice_that_a_part_is_gone_or_cut(tmp_path: Path) -> None:
+def test_parts_missing_or_truncated_part_is_an_error(tmp_path: Path) -> None:
     run(tmp_path)
     part = tmp_path / "part-00001.txt"
     part.write_text("cut")
@@ -224,9 +224,7 @@ def test_parts_notice_that_a_part_is_gone_or_cut(tmp_path: Path) -> None:
         [*DOCUMENTS, Document(7, "more")],
     ],
 )
-def test_parts_notice_that_the_input_has_changed(
-    tmp_path: Path, documents: Any
-) -> None:
+def test_parts_changed_input_is_an_error(tmp_path: Path, documents: Any) -> None:
     run(tmp_path)
     before = contents(tmp_path)
     with pytest.raises(SapbertError, match="E564"):
@@ -241,7 +239,7 @@ def test_parts_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     run(tmp_path)
 
 
-def test_parts_digest_tells_the_entities_of_a_doc() -> None:
+def test_parts_digest_depends_on_the_entities_of_a_doc() -> None:
     doc = spacy.blank("en")("fever and pain")
     first = digest_document(Document(1, doc.text, doc))
     doc.ents = [doc.char_span(0, 5, label="X")]

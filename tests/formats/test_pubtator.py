@@ -148,7 +148,7 @@ def test_pubtator_ncbi_disease_reads_as_its_table(
 
 
 @pytest.mark.parametrize("split", ["Development", "Training"])
-def test_pubtator_the_offsets_of_bc5cdr_give_its_mentions(
+def test_pubtator_offsets_of_bc5cdr_match_its_mentions(
     data_folder: Path, split: str
 ) -> None:
     path = data_folder / "eval-text" / f"CDR_{split}Set.PubTator.txt.gz"
@@ -188,7 +188,7 @@ def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
     assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
 
 
-def test_pubtator_what_pubtator_cannot_hold_is_counted_and_said() -> None:
+def test_pubtator_changes_are_counted_in_one_warning() -> None:
     doc = "x\n\ny"
     with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:
         text = write_one(doc, (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"), number="n|1\t2")

@@ -49,7 +49,7 @@ def test_table_without_text_shows_places(doc: Doc) -> None:
     assert "aspirin" not in text
 
 
-def test_table_says_that_there_are_no_entities() -> None:
+def test_table_shows_that_there_are_no_entities() -> None:
     assert cells(write(NLP("nothing"))) == [["note.txt"], ["no", "entities"]]
 
 

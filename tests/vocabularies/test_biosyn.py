@@ -38,7 +38,7 @@ def test_read_biosyn_lines_of_the_same_id_are_merged(tmp_path: Path) -> None:
     assert read(path)[0][0].aliases == ["fever", "pyrexia"]
 
 
-def test_read_biosyn_further_ids_of_a_line_lead_to_the_first(tmp_path: Path) -> None:
+def test_read_biosyn_further_ids_of_a_line_are_retired(tmp_path: Path) -> None:
     (concept,), report = read(write(tmp_path, "D1|OMIM:1|OMIM:2||fever"))
     assert (concept.cui, concept.retired) == ("D1", ["OMIM:1", "OMIM:2"])
     assert report.counts["retired ids"] == 2

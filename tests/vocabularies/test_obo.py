@@ -126,7 +126,7 @@ def test_read_obo_synonym_is_the_quoted_text(
         ('X:2 {source="a"} ! {x} comment', "X:2"),
     ],
 )
-def test_read_obo_comment_and_modifiers_are_no_part_of_an_id(
+def test_read_obo_comment_and_modifiers_are_not_part_of_an_id(
     tmp_path: Path, value: str, parent: str
 ) -> None:
     terms = [make_term("X:1 ! c", f"is_a: {value}"), make_term("X:2")]
@@ -139,7 +139,7 @@ def test_read_obo_xref_may_have_a_description(tmp_path: Path) -> None:
     assert concept.codes == {"X": ["1"], "MSH": ["D1"]}
 
 
-def test_read_obo_parent_that_is_not_there_and_the_term_itself_are_no_parents(
+def test_read_obo_unknown_parent_and_the_term_itself_are_not_parents(
     tmp_path: Path,
 ) -> None:
     assert read_one(tmp_path, "is_a: X:3", "is_a: X:1").parents == []
@@ -243,7 +243,7 @@ def test_read_obo_replaced_id_retires_to_the_new_one(tmp_path: Path) -> None:
     assert concepts[0].retired in (["X:1", "X:3"], ["X:3", "X:1"])
 
 
-def test_read_obo_id_replaced_by_several_leads_nowhere(tmp_path: Path) -> None:
+def test_read_obo_id_replaced_by_several_is_not_retired(tmp_path: Path) -> None:
     lines = ["is_obsolete: true", "replaced_by: X:2", "replaced_by: X:3"]
     terms = [make_term("X:1", *lines), make_term("X:2"), make_term("X:3")]
     concepts, _ = read(write_obo(tmp_path, *terms))

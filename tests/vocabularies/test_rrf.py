@@ -189,7 +189,7 @@ def test_read_rrf_types_keep_concepts_with_one_of_them(tmp_path: Path) -> None:
         ({"exclude_term_types": ("OAPP",)}, {"TTY": "OAP"}, "OAPP", "OAP"),
     ],
 )
-def test_read_rrf_filter_that_names_what_is_not_there_suggests(
+def test_read_rrf_unknown_filter_value_is_an_error_with_suggestions(
     tmp_path: Path,
     options: dict[str, Any],
     values: dict[str, str],
