@@ -12,20 +12,16 @@ SOFTNESS = 0.1
 
 
 def rank_parents(
-    scores: Mapping[str, float],
-    parents: Mapping[str, Sequence[str]],
-    *,
-    softness: float = SOFTNESS,
+    scores: Mapping[str, float], parents: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """Rank the parents of candidates by the weight of their children.
 
-    The weight of a candidate is exp((score − best score) / `softness`). It counts for
+    The weight of a candidate is exp((score − best score) / `SOFTNESS`). It counts for
     each parent of the candidate and, if the candidate is itself a parent of another
     one, for the candidate.
 
     scores (Mapping[str, float]): Cosine of each candidate, by id.
     parents (Mapping[str, Sequence[str]]): Ids of the parents of each candidate.
-    softness (float): Above 0; a higher value makes weights more equal.
     RETURNS (list[str]): Highest weight first; equal weights by the score of the best
         child, then by the parent's own score, then by id.
     """
@@ -34,11 +30,11 @@ def rank_parents(
     child_scores: dict[str, float] = {}
     for cui, score in scores.items():
         for parent in parents.get(cui, ()):
-            weights[parent] += math.exp((score - best) / softness)
+            weights[parent] += math.exp((score - best) / SOFTNESS)
             child_scores[parent] = max(score, child_scores.get(parent, -1.0))
     for cui, score in scores.items():
         if cui in weights:
-            weights[cui] += math.exp((score - best) / softness)
+            weights[cui] += math.exp((score - best) / SOFTNESS)
 
     def sort_key(parent: str) -> tuple[float, float, float, str]:
         weight = round(weights[parent], SORT_DIGITS)
