@@ -164,9 +164,8 @@ def test_kb_search_a_mention_without_candidates_exits_with_3(sample_kb: Path) ->
     result = run("search", "fever", "...", "--kb", sample_kb)
     assert result.exit_code == 3
     assert "no candidates" in result.output
-    assert json.loads(run("search", "...", "--kb", sample_kb, "--json").output)[0][
-        "note"
-    ]
+    (linked,) = json.loads(run("search", "...", "--kb", sample_kb, "--json").output)
+    assert linked["note"]
 
 
 def test_kb_search_without_a_kb_is_an_error(tmp_path: Path) -> None:
