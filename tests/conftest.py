@@ -3,6 +3,8 @@
 import os
 import shutil
 import string
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,26 @@ def data_file(data_folder: Path) -> Callable[[str], Path]:
         return data_folder / name
 
     return find
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs code, or the script at a path, in a process of its own."""
+
+    def run(
+        code: str | Path, *arguments: object, timeout: int = 300, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        words = [str(code)] if isinstance(code, Path) else ["-c", code]
+        return subprocess.run(
+            [sys.executable, *words, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            **options,
+        )
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -157,6 +179,22 @@ def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
+@pytest.fixture(scope="session")
+def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
+    """Builds a knowledge base of concepts and the tiny encoder in a folder."""
+    from spacy_sapbert.kb.build import build_kb
+
+    def make(folder: Path, concepts: list[Concept], **options: Any) -> Path:
+        write_concepts(folder / "concepts.jsonl", concepts)
+        settings = {"threads": 1, **options}
+        build_kb(
+            folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **settings
+        )
+        return folder / "kb"
+
+    return make
+
+
 @pytest.fixture
 def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
     """A copy of the knowledge base that a test may damage."""
@@ -164,23 +202,20 @@ def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cold_kb(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cold_kb(
+    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A knowledge base in which four concepts are called cold, with 3-grams."""
-    from spacy_sapbert.kb.build import build_kb
-
     concepts = [
         Concept("C1", ["Cold temperature", "cold"], types=["T070"], sources={"B": [1]}),
         Concept("C2", ["Common cold", "cold"], types=["T047"], sources={"A": [1]}),
         Concept("C3", ["Chronic lung disease", "COLD"], types=["T047"], parents=["C9"]),
         Concept("C4", ["Asthma"], types=["T047"], parents=["C9"]),
+        Concept("C5", ["Snow"], types=["T070"], parents=["C1"]),
         Concept("C6", ["cold", "Cold sensation"], types=["T184"], sources={"C": [0]}),
         Concept("C9", ["Lung disease"], types=["T047"], retired=["C0"]),
     ]
-    folder = tmp_path_factory.mktemp("cold")
-    write_concepts(folder / "concepts.jsonl", concepts)
-    kb = folder / "kb"
-    build_kb(folder / "concepts.jsonl", kb, str(tiny_encoder), threads=1, ngrams=True)
-    return kb
+    return make_kb(tmp_path_factory.mktemp("cold"), concepts, ngrams=True)
 
 
 @pytest.fixture(scope="session")

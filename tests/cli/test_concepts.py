@@ -1,15 +1,13 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli.concepts import choose_options, show_progress, split_values
+from spacy_sapbert.cli.concepts import show_progress
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
-from spacy_sapbert.vocabularies.report import Report, report_rows
+from spacy_sapbert.vocabularies.report import Report
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 OBO = """[Term]
@@ -162,33 +160,9 @@ def test_concepts_failure_leaves_the_old_output(tmp_path: Path, obo: Path) -> No
     assert run(obo, "-o", output, "--force", "--on-error", "skip").exit_code == 0
 
 
-def test_concepts_is_a_command_of_spacy_and_exits_with_1(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "spacy", "sapbert", "concepts", "nothing.obo"]
-    command += ["-o", str(tmp_path / "x.jsonl")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "E001" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_concepts_help_shows_examples() -> None:
     result = run("--help")
     assert "Example: spacy sapbert concepts" in result.output
-
-
-# --- functions ---
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [(None, None), ("all", []), ("", []), ("ENG", ["ENG"]), ("A, B,", ["A", "B"])],
-)
-def test_concepts_values_are_split_at_commas(text: str, values: list[str]) -> None:
-    assert split_values(text) == values
-
-
-def test_concepts_has_the_defaults_of_the_readers() -> None:
-    assert choose_options(a=None, b=[], c="x") == {"b": [], "c": "x"}
 
 
 def test_concepts_shows_progress_by_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,15 +176,3 @@ def test_concepts_shows_progress_by_file(capsys: pytest.CaptureFixture[str]) -> 
         report.read("MRCONSO.RRF", 500)
     assert report.rows == {"MRSTY.RRF": 10, "MRCONSO.RRF": 1500}
     assert "MRCONSO.RRF: 1.51k rows" in capsys.readouterr().err
-
-
-def test_concepts_report_has_only_what_occurred() -> None:
-    report = Report(names=1234, concepts=5)
-    report.dropped["suppressed rows"] += 0
-    report.dropped["repeated names"] += 2
-    assert report_rows(report) == [
-        ("dropped: repeated names", "2"),
-        ("kept: rows", "0"),
-        ("kept: names", "1,234"),
-        ("concepts", "5"),
-    ]

@@ -16,11 +16,6 @@ def test_gather_filter_returns_lists_by_name(tmp_path):
     }
 
 
-def test_gather_filter_without_options_is_none():
-    assert gather_filter() is None
-    assert gather_filter(types="all") == {}
-
-
 def test_read_ids_reads_one_id_a_line(tmp_path):
     path = tmp_path / "ids.txt"
     path.write_text("# why\n\nC1\tFever, high\r\n MONDO:5 \nC1\n\t\n")

@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -6,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.vocabularies.concepts import Concept
 
 
 def run(*arguments: object) -> Result:
@@ -73,7 +77,9 @@ def test_kb_build_replaces_a_folder_only_with_force(
     refused = run(*arguments)
     assert refused.exit_code == 1
     assert "--force" in refused.output
-    assert run(*arguments, "--force").exit_code == 0
+    assert run(*arguments, "--force", "--backend", "exact").exit_code == 0
+    assert load_kb(own_kb).manifest.index.backend == "exact"
+    assert not (own_kb / "index.hnsw").exists()
 
 
 def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:
@@ -106,18 +112,16 @@ def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
 
 
 def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
-    import subprocess
-    import sys
-
-    for command in (["spacy", "sapbert"], ["spacy_sapbert"]):
-        done = subprocess.run(
-            [sys.executable, "-m", *command, "kb", "info", str(sample_kb)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert "Distinct names" in done.stdout
+    for command, kb, code, message in (
+        ("spacy sapbert kb info", sample_kb, 0, "Distinct names"),
+        ("spacy_sapbert kb info", sample_kb, 0, "Distinct names"),
+        ("spacy sapbert kb info", sample_kb / "none", 1, "E310"),
+    ):
+        words = [sys.executable, "-m", *command.split(), str(kb)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert message in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_kb_export_adds_an_engine_and_info_shows_it(own_kb: Path) -> None:
@@ -135,3 +139,76 @@ def test_kb_export_without_a_kb_is_an_error(tmp_path: Path) -> None:
     result = run("export", tmp_path)
     assert result.exit_code == 1
     assert "E303" in result.output
+
+
+def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
+    result = run("search", "pyrexia", "head pain", "--kb", sample_kb, "-k", 2)
+    assert result.exit_code == 0, result.output
+    first, second = result.output.split("\n\nhead pain\n")
+    rows = [line.split() for line in first.splitlines()[4:]]
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert rows[0][1:] == ["1.000", "C0000004", "Fever", "Pyrexia", "T184"]
+    assert "C0000007" in second
+
+
+def test_kb_search_json_has_every_candidate(sample_kb: Path) -> None:
+    result = run("search", "pyrexia", "MI", "--kb", sample_kb, "--k", 3, "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.output)
+    assert [found["mention"] for found in data] == ["pyrexia", "MI"]
+    assert [len(found["candidates"]) for found in data] == [3, 3]
+    assert {c["cui"] for c in data[1]["candidates"][:2]} == {"C0000001", "C0000002"}
+
+
+def test_kb_search_a_mention_without_candidates_exits_with_3(sample_kb: Path) -> None:
+    result = run("search", "fever", "...", "--kb", sample_kb)
+    assert result.exit_code == 3
+    assert "no candidates" in result.output
+    (linked,) = json.loads(run("search", "...", "--kb", sample_kb, "--json").output)
+    assert linked["note"]
+
+
+def test_kb_search_without_a_kb_is_an_error(tmp_path: Path) -> None:
+    result = run("search", "fever", "--kb", tmp_path / "none")
+    assert result.exit_code == 1
+    assert "E310" in result.output
+
+
+def test_kb_search_prints_no_control_characters(sample_kb: Path) -> None:
+    result = run("search", "fever\x1b[31m", "--kb", sample_kb)
+    assert "\x1b[31m" not in result.output
+
+
+def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> None:
+    result = run("related", "C4", "C9", "--kb", cold_kb, "-k", 6)
+    assert result.exit_code == 0, result.output
+    first, second = result.output.split("\n\nC9 Lung disease\n")
+    assert first.startswith("C4 Asthma\n")
+    rows = [line.split() for line in first.splitlines()[4:]]
+    assert len(rows) == 6
+    words = {row[1]: row[-1] for row in rows}
+    assert (words["C3"], words["C9"]) == ("sibling", "parent")
+    words = {row[1]: row[-1] for row in map(str.split, second.splitlines()[2:])}
+    assert (words["C3"], words["C4"]) == ("child", "child")
+
+
+def test_kb_related_json_equals_the_python_result(cold_kb: Path) -> None:
+    result = run("related", "C4", "--kb", cold_kb, "--json")
+    assert result.exit_code == 0, result.output
+    found = [one._asdict() for one in load_kb(cold_kb).related("C4")]
+    assert json.loads(result.stdout) == [
+        {"cui": "C4", "name": "Asthma", "related": found}
+    ]
+
+
+def test_kb_related_to_an_unknown_concept_is_an_error(cold_kb: Path) -> None:
+    result = run("related", "C4", "gone", "--kb", cold_kb)
+    assert result.exit_code == 1
+    assert "E336" in result.output
+
+
+def test_kb_related_without_neighbours_exits_with_3(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    kb = make_kb(tmp_path, [Concept("C1", ["fever"])])
+    assert run("related", "C1", "--kb", kb).exit_code == 3

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 
 SENTINEL = "SENTINELTEXT"
-TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin", "DM"]
 
 # Runs the command in processes of its own, and each dies at another moment: these are
 # counted before and after each file takes its name, and at each document.
@@ -51,14 +50,6 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 app(sys.argv[2:])
 """
-
-
-@pytest.fixture
-def lines(tmp_path):
-    path = tmp_path / "notes.jsonl"
-    rows = (json.dumps({"id": n, "text": text}) for n, text in enumerate(TEXTS))
-    path.write_text("".join(row + "\n" for row in rows))
-    return path
 
 
 def arguments(lines, kb, output, *more):
@@ -111,12 +102,8 @@ def test_link_parts_killed_at_any_moment_resume_to_the_same_bytes(
     lines, sample_kb, tmp_path, whole
 ):
     command = [sys.executable, "-c", DYING, ",".join(map(str, MOMENTS))]
-    done = subprocess.run(
-        [*command, *arguments(lines, sample_kb, tmp_path / "MOMENT")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command += arguments(lines, sample_kb, tmp_path / "MOMENT")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     deaths = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     assert deaths == [(moment, -signal.SIGKILL) for moment in MOMENTS], done.stderr
     for moment, listed in MOMENTS.items():
@@ -139,15 +126,9 @@ def test_link_parts_full_disk_is_an_error_and_resumes(
     output = tmp_path / "out"
     sizes = [len(data) for name, data in sorted(whole.items()) if "part" in name]
     limit = max(sizes) - 1
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", LIMITED, str(limit)),
-            *arguments(lines, sample_kb, output),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", LIMITED, str(limit)]
+    command += arguments(lines, sample_kb, output)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "E004" in done.stdout + done.stderr
     assert SENTINEL not in done.stdout + done.stderr
@@ -244,18 +225,14 @@ def test_link_parts_need_a_folder(lines, sample_kb, tmp_path):
 def test_link_parts_invalid_line_keeps_earlier_parts(lines, sample_kb, tmp_path, whole):
     good = lines.read_text()
     rows = good.splitlines(keepends=True)
-    lines.write_text(
-        "".join([*rows[:4], "{" + " " * (len(rows[4]) - 2) + "\n", *rows[5:]])
-    )
+    rows[4] = "{" + " " * (len(rows[4]) - 2) + "\n"
+    lines.write_text("".join(rows))
     output = tmp_path / "out"
     result = run(lines, sample_kb, output)
     assert result.exit_code == 1
     assert "notes.jsonl:5" in "".join(result.output.split())
-    assert sorted(contents(output)) == [
-        "_state.json",
-        "part-00000.jsonl",
-        "part-00001.jsonl",
-    ]
+    parts = [f"part-0000{number}.jsonl" for number in (0, 1)]
+    assert sorted(contents(output)) == ["_state.json", *parts]
     lines.write_text(good)
     assert run(lines, sample_kb, output).exit_code == 0
     assert contents(output) == whole

@@ -1,6 +1,5 @@
 """`link --n-process`: what one process writes, whoever fails or is killed."""
 
-import json
 import multiprocessing
 import os
 import runpy
@@ -18,7 +17,6 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 
 SENTINEL = "SENTINELTEXT"
-TEXTS = ["fever", "no headache", "", "heart attack", f"MI {SENTINEL}", "aspirin", "DM"]
 
 # The command with components that fail, die and wait. Workers import this script, and
 # so have them too.
@@ -43,6 +41,8 @@ def die(doc):
         (FOLDER / "times").write_text(str(times - 1))
         os.kill(os.getpid(), signal.SIGKILL)
     doc.user_data["unwritable"] = object()  # as other components leave behind
+    doc.spans["other"] = [doc[0:1]]
+    doc.spans["other"].attrs["unwritable"] = object()
     return doc
 
 @Language.component("test_processes_waiting")
@@ -61,14 +61,6 @@ if __name__ == "__main__":
 def script(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
-    return path
-
-
-@pytest.fixture
-def lines(tmp_path):
-    path = tmp_path / "notes.jsonl"
-    rows = (json.dumps({"id": n, "text": text}) for n, text in enumerate(TEXTS))
-    path.write_text("".join(row + "\n" for row in rows))
     return path
 
 

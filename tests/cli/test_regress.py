@@ -5,11 +5,6 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.vocabularies.concepts import write_concepts
-from spacy_sapbert.vocabularies.registry import read_vocabulary
-
-SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 
 
 def run(*arguments):
@@ -40,11 +35,9 @@ def test_regress_prints_failures_and_exits_with_1(cases, sample_kb):
     assert summary == "2 cases, 1 passed, 1 failed"
 
 
-def test_regress_passes_the_sample_cases_with_any_encoder(tiny_encoder, tmp_path):
-    concepts = read_vocabulary(SAMPLE, languages=("ENG", "SPA"))
-    write_concepts(tmp_path / "concepts.jsonl", concepts)
-    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
-    result = run(SAMPLE / "cases.yaml", "--kb", tmp_path / "kb")
+def test_regress_passes_the_sample_cases_with_any_encoder(demo_folder):
+    cases = Path(__file__).parents[2] / "assets" / "sample" / "cases.yaml"
+    result = run(cases, "--kb", demo_folder / "models" / "sample" / "kb")
     assert result.exit_code == 0, result.output
     assert result.stdout == "7 cases, 7 passed, 0 failed\n"
 

@@ -318,14 +318,8 @@ def test_load_adapter_incomplete_is_an_error(
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"format": 2},
-        {"reduction": 0},
-        {"reduction": True},
-        {"reduction": "4"},
-        {"base": 1},
-        {"scale": 2},
-    ],
+    [{"format": 2}, {"base": 1}, {"scale": 2}]
+    + [{"reduction": value} for value in (0, True, "4")],
 )
 def test_load_adapter_invalid_description_is_an_error(
     change: dict, tiny_encoder: Path, tmp_path: Path

@@ -29,22 +29,15 @@ from spacy_sapbert.evaluation.figures import (
     write_figure,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.manifest import Calibration, Logistic
 from spacy_sapbert.linking.probability import score_probability
 
 F1, ACCURACY = "f1", "accuracy"
 # right, right, wrong, true NIL, right; no candidate for a known one and for a true NIL
 BY_HAND = sort_scores(
-    [
-        (0.9, True, True),
-        (0.8, True, True),
-        (0.8, False, True),
-        (0.6, False, False),
-        (0.5, True, True),
-        (None, False, True),
-        (None, False, False),
-    ]
+    [(0.9, True, True), (0.8, True, True), (0.8, False, True), (0.6, False, False)]
+    + [(0.5, True, True), (None, False, True), (None, False, False)]
 )
 
 ANSWERS = st.lists(
@@ -74,20 +67,6 @@ def sample_scores(mentions: int, *, seed: int = 0, slope: float = 12) -> TopScor
     right = rng.random(mentions) < 1 / (1 + np.exp(-slope * (scores - 0.7)))
     known = right | (rng.random(mentions) < 0.9)
     return sort_scores(list(zip(scores, right, known, strict=True)))
-
-
-@pytest.mark.parametrize(
-    ("text", "criterion"),
-    [
-        ("f1", ("f1", 0)),
-        ("accuracy", ("accuracy", 0)),
-        ("precision=0.95", ("precision", 0.95)),
-        ("precision=.9", ("precision", 0.9)),
-        ("precision=1", ("precision", 1)),
-    ],
-)
-def test_parse_criterion_reads_each(text: str, criterion: tuple[str, float]) -> None:
-    assert parse_criterion(text) == criterion
 
 
 @pytest.mark.parametrize(
@@ -287,11 +266,6 @@ def test_calibrate_names_the_highest_precision_if_it_is_too_low() -> None:
         calibrate(top, {}, "precision=0.99")
 
 
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
-
-
 @pytest.mark.parametrize(
     ("mention", "parts", "expected"),
     [
@@ -331,8 +305,6 @@ def test_read_gold_files_stops_at_a_limit(tmp_path: Path) -> None:
     path.write_text("fever||A|B\npain||-1\nheart||C\n", "utf8")
     files = read_gold_files([path], limit=2, bars_join_parts=True)
     assert [gold.parts for gold in files[path]] == [[["A"], ["B"]], []]
-    with pytest.raises(SapbertError, match="E740"):
-        read_gold_files([path, tmp_path / "other" / "dev.txt"])
 
 
 def test_calibrate_counts_documents_of_each_file(
@@ -359,11 +331,6 @@ def test_draw_calibration_shows_the_calibration() -> None:
     assert right.lines[0].get_ydata().max() < 1
     shares = right.lines[1].get_ydata()
     assert np.mean(shares) == pytest.approx(top.right.mean())
-
-
-def test_check_figure_refuses_other_endings() -> None:
-    with pytest.raises(SapbertError, match=r"E580.*\.png or \.svg.*picture\.pdf"):
-        check_figure(Path("picture.pdf"))
 
 
 def test_check_figure_names_the_extra_without_matplotlib(

@@ -47,22 +47,15 @@ def test_read_predictions_replaces_aliases(tmp_path: Path) -> None:
     assert found["dev", 3] == Prediction(2, [])
 
 
+CHANGES = [{"cuis": ["C1"]}, {"cuis": [1, 2]}, {"cuis": None}]
+CHANGES += [{"scores": ["a", "b"]}, {"line": "2"}, {"file": 2}]
+
+
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"cuis": ["C1"]},
-        {"cuis": [1, 2]},
-        {"cuis": None},
-        {"scores": ["a", "b"]},
-        {"line": "2"},
-        {"file": 2},
-    ],
+    "line",
+    ["", "{", "[]", "7", "{}", '"x"']
+    + [json.dumps({**ROW, **change}) for change in CHANGES],
 )
-def test_parse_prediction_refuses_other_rows(change: dict[str, Any]) -> None:
-    assert parse_prediction(json.dumps({**ROW, **change})) is None
-
-
-@pytest.mark.parametrize("line", ["", "{", "[]", "7", "{}", '"x"'])
 def test_parse_prediction_refuses_other_lines(line: str) -> None:
     assert parse_prediction(line) is None
 
@@ -140,13 +133,6 @@ def test_bootstrap_interval_equals_sampled_means() -> None:
     sampled = rng.choice(differences, size=(20_000, 200)).mean(axis=1)
     expected = np.quantile(sampled, [0.025, 0.975])
     assert bootstrap_interval(differences) == pytest.approx(expected, abs=0.006)
-
-
-def test_compare_scores_of_equal_linkers_has_no_difference() -> None:
-    scores = np.array([[1, 1, 1], [1, 0.5, 0], [0, 0, 0]], dtype=float)
-    for found in compare_scores(scores, scores).values():
-        assert (found["difference"], found["p"]) == (0, 1)
-        assert found["interval"] == [0, 0]
 
 
 def test_compare_scores_counts_ties_in_three_ways() -> None:

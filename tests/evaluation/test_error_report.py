@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.evaluation.accuracy import Answer
 from spacy_sapbert.evaluation.error_causes import CAUSES, ConceptInfo
 from spacy_sapbert.evaluation.error_report import (
     find_errors,
@@ -15,11 +15,11 @@ from spacy_sapbert.evaluation.error_report import (
     info_finder,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
-from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
-from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.evaluation.rankers import kb_ranker
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.manifest import IndexRecord
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 SENTINEL = "xyzzy"
 SCRIPT = '<script>alert("x")</script>'
@@ -66,11 +66,6 @@ class Page(HTMLParser):
         return " ".join("".join(self.texts).split())
 
 
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
-
-
 @pytest.fixture
 def gold_file(tmp_path: Path) -> Path:
     path = tmp_path / "gold.tsv"
@@ -106,14 +101,24 @@ def test_find_missed_concepts_returns_what_exact_search_ranks_first(
 
 def test_find_missed_concepts_skips_an_exact_index(kb: KnowledgeBase) -> None:
     index = IndexRecord(backend="exact", settings={})
-    assert (
-        find_missed_concepts(
-            KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"index": index})),
-            {"fever": 0.5},
-            {},
-        )
-        == {}
-    )
+    exact = KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"index": index}))
+    assert find_missed_concepts(exact, {"fever": 0.5}, {}) == {}
+
+
+def test_find_errors_names_what_the_index_misses(incomplete_kb: KnowledgeBase) -> None:
+    mentions = ["pyrexia", "aspirin"]
+    answers = rank_mentions(kb_ranker(incomplete_kb, {}, k=5), mentions)
+    ids = [("pyrexia", "C0000004"), ("aspirin", "C0000006"), ("aspirin", "C0000008")]
+    golds = [
+        ("dev", GoldMention(line, "", mention, [[cui]]))
+        for line, (mention, cui) in enumerate(ids, 2)
+    ]
+    found = find_errors(incomplete_kb, golds, answers, {}, EvaluationSettings())
+    assert [(error.line, error.gold) for error in found] == [
+        (2, [["C0000004"]]),
+        (4, [["C0000008"]]),
+    ]
+    assert found[0].cause == "index miss" != found[1].cause
 
 
 def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
@@ -123,47 +128,6 @@ def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
     assert (info("X").name, info("X").types) == ("Heart disease", {"T047"})
     assert info("Y").types == {"T047", "T121"}
     assert info("C9999999") == info("nowhere") == ConceptInfo()  # retired, unknown
-
-
-def test_find_errors_compares_the_index_where_it_matters(
-    kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = {
-        "fever": [Answer(0, "C0000004", 0.9), Answer(1, "C0000006", 0.8)],
-        "tied": [Answer(0, "C0000005", 0.9), Answer(1, "C0000004", 0.9)],
-        "missed": [Answer(0, "C0000006", 0.9)],
-        "far": [Answer(0, "C0000006", 0.9)],
-        "": [],
-    }
-    rows = {
-        entry.cui: row
-        for row, some in kb.entries(range(kb.rows)).items()
-        for entry in some
-    }
-    answers = {
-        text: [answer._replace(row=rows[answer.cui]) for answer in found]
-        for text, found in answers.items()
-    }
-    ids = [("fever", "C0000004"), ("tied", "C0000004"), ("missed", "C0000004")]
-    ids += [("far", "C0000001"), ("far", "C7777777"), ("", "C0000001")]
-    golds = [
-        ("dev", GoldMention(line, "", mention, [[cui]]))
-        for line, (mention, cui) in enumerate([*ids, *ids], 2)
-    ]
-    searched: list[dict[str, float]] = []
-
-    def search(kb: Any, scores: dict[str, float], aliases: Any) -> dict[str, Any]:
-        searched.append(scores)
-        return {"missed": frozenset({"C0000004"})}
-
-    name = "spacy_sapbert.evaluation.error_report.find_missed_concepts"
-    monkeypatch.setattr(name, search)
-    found = find_errors(kb, golds, answers, {}, EvaluationSettings())
-    causes = ["tie", "index miss", "wrong type", "not covered", "no answer"]
-    assert [error.cause for error in found] == causes * 2
-    assert [error.line for error in found[:5]] == [3, 4, 5, 6, 7]
-    assert searched == [{"far": 0.9, "missed": 0.9, "tied": 0.9}]
-    assert found[3].gold == [["C7777777"]]
 
 
 def test_error_report_counts_what_evaluate_does_not_count(
@@ -208,18 +172,17 @@ def test_error_report_page_shows_the_lines(sample_kb: Path, gold_file: Path) -> 
 
 
 def test_error_report_page_loads_nothing_and_escapes_the_data(
-    tiny_encoder: Path, tmp_path: Path
+    make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
     concepts = [
         Concept("C1", ["Fever", f"{SCRIPT}<img src=x onerror=alert(1)>"]),
         Concept("C2", ["Cold", "'\"&amp;</table>"]),
     ]
-    write_concepts(tmp_path / "concepts.jsonl", concepts)
-    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
+    kb = make_kb(tmp_path, concepts)
     gold = tmp_path / "<i>gold&.tsv"
     rows = [f"{SCRIPT}<img src=x onerror=alert(1)>\tC2", f"{SCRIPT}\t<u>C7</u>"]
     gold.write_text("mention\tids\n" + "\n".join(rows) + "\nx\0y\tC2\n", "utf8")
-    page, _, data = report(tmp_path / "kb", gold)
+    page, _, data = report(kb, gold)
     assert data["causes"]["not covered"] == 1
     tags = {tag for tag, _ in page.tags}
     outside = {"script", "img", "i", "u", "link", "iframe", "a", "base"}

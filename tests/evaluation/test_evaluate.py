@@ -1,13 +1,10 @@
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.evaluate import measure_recall
-from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
 
 
 class IncompleteIndex:
@@ -40,11 +37,6 @@ def unit_vectors() -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
-
-
 def test_measure_recall_is_1_for_a_small_real_index(kb: KnowledgeBase) -> None:
     recall = measure_recall(kb, ["fever", "heart failure", "..."])
     assert recall == {"queries": 2, "recall@1": 1.0, "recall@10": 1.0}
@@ -71,13 +63,11 @@ def test_measure_recall_without_queries(kb: KnowledgeBase) -> None:
     assert recall == {"queries": 0, "recall@1": None, "recall@10": None}
 
 
-def test_metrics_import_no_spacy() -> None:
+def test_metrics_import_no_spacy(run_python: Any) -> None:
     """A training machine scores encoders without spaCy."""
     modules = ("accuracy", "gold_mentions", "rankers", "score_mentions")
     lines = ["import sys", "sys.modules['spacy'] = None"]
     lines += [f"import spacy_sapbert.evaluation.{module}" for module in modules]
     lines.append("assert 'torch' not in sys.modules")
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True
-    )
+    done = run_python("\n".join(lines))
     assert done.returncode == 0, done.stderr

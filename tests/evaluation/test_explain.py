@@ -3,7 +3,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.expected_concept import STATES
@@ -15,11 +14,6 @@ from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
 from spacy_sapbert.vocabularies.concepts import Concept
 
 FEVER = "C0000004"
-
-
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
 
 
 @pytest.fixture(scope="module")
@@ -88,30 +82,6 @@ def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> N
     context = MentionContext("aspirin", label="SIGN")
     labelled = explain(kb, context, label_types={"SIGN": ["T184"]})
     assert labelled.filtered[0].filtered_by == ["label_types"]
-
-
-class IncompleteIndex:
-    """An index that never finds some rows."""
-
-    def __init__(self, index: Any, rows: int, missing: list[int]) -> None:
-        self.index, self.rows, self.missing = index, rows, missing
-
-    def vectors(self, rows: np.ndarray) -> Any:
-        return self.index.vectors(rows)
-
-    def search(self, vectors: np.ndarray, k: int) -> Any:
-        rows, scores = self.index.search(vectors, self.rows)
-        kept = ~np.isin(rows, self.missing)[0]
-        return rows[:, kept][:, :k], scores[:, kept][:, :k]
-
-
-@pytest.fixture
-def incomplete_kb(sample_kb: Path) -> KnowledgeBase:
-    """A knowledge base whose index does not find fever."""
-    kb = load_kb(sample_kb)
-    rows = [entry.row for entry in kb.store.entries_of(FEVER)]
-    kb.loaded_index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore[assignment]
-    return kb
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import (
     GoldMention,
-    check_names,
     find_concepts,
     group_aliases,
     is_seen,
@@ -148,12 +147,6 @@ def test_make_resolver_finds_the_concepts_of_each_part() -> None:
     resolve = make_resolver(IDS.get, {"A1": "C2"})
     gold = GoldMention(2, "", "x", [["C9", "A1"], ["C7"]])
     assert resolve(gold) == [{"C1", "C2"}, set()]
-
-
-def test_check_names_refuses_two_files_of_one_name() -> None:
-    check_names([Path("a/dev.tsv"), Path("a/test.tsv")])
-    with pytest.raises(SapbertError, match=r"E740.*dev\.tsv"):
-        check_names([Path("a/dev.tsv"), Path("b/dev.tsv")])
 
 
 def test_read_mentions_reads_the_real_corpora(data_folder: Path) -> None:

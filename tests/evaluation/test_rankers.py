@@ -15,7 +15,7 @@ from spacy_sapbert.evaluation.rankers import (
     read_training_mentions,
     tfidf_ranker,
 )
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -119,11 +119,6 @@ def test_back_off_ranker_prefers_the_training_mentions(tmp_path: Path) -> None:
     ]
     rows = [each.row for found in answers for each in found if each.score > 1]
     assert max(rows) < 0  # no row of the index
-
-
-@pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
-    return load_kb(sample_kb)
 
 
 def test_kb_ranker_ranks_concepts_as_the_linker_does(kb: KnowledgeBase) -> None:

@@ -1,32 +1,17 @@
 """A change of a knowledge base in its place is all or nothing, at every write."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import Calibration, Logistic, lock_kb, write_calibration
+from spacy_sapbert.kb.manifest import Calibration, lock_kb, write_calibration
 from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
-
-CALIBRATION = Calibration(
-    criterion="f1",
-    threshold=0.5,
-    mentions=1,
-    documents=1,
-    files=[],
-    precision=1.0,
-    recall=1.0,
-    f1=1.0,
-    logistic=Logistic(slope=1.0, intercept=0.0),
-    date="",
-    package_version="0",
-)
 
 # One process that opens a knowledge base, and forks for each moment a child that
 # changes it and there is killed, or told that the disk is full.
@@ -42,11 +27,6 @@ from spacy_sapbert.kb.manifest import Calibration, write_calibration
 
 source, work, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 WRITES = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "sqlite3.connect"}
-CALIBRATION = Calibration.model_validate({
-    "criterion": "f1", "threshold": 0.5, "mentions": 1, "documents": 1, "files": [],
-    "precision": 1.0, "recall": 1.0, "f1": 1.0, "date": "",
-    "logistic": {"slope": 1.0, "intercept": 0.0}, "package_version": "0",
-})
 left, how = -1, ""
 
 def is_write(event, arguments):
@@ -76,7 +56,7 @@ def change(kb):
     if what == "add":
         add_concepts(kb, [Concept("L2", ["two"]), Concept("C0000004", ["hot"])])
     else:
-        write_calibration(kb.folder, CALIBRATION)
+        write_calibration(kb.folder, Calibration.model_validate_json(sys.argv[4]))
 
 def state(folder):
     kb = load_kb(folder)
@@ -162,22 +142,22 @@ for how in ("kill", "full", "limit"):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("what", ["add", "calibrate"])
 def test_add_concepts_stopped_at_any_write_leaves_the_old_or_the_new_kb(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path, what: str
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    calibration: Calibration,
+    run_python: Any,
+    what: str,
 ) -> None:
     source = tmp_path / "source"
     build_kb(concepts_file, source, str(tiny_encoder), ngrams=True, threads=1)
-    done = subprocess.run(
-        [sys.executable, "-c", CHANGE, str(source), str(tmp_path), what],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"},
-    )
+    arguments = [source, tmp_path, what, calibration.model_dump_json()]
+    one = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+    done = run_python(CHANGE, *arguments, env={**os.environ, **one})
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_lock_kb_blocks_other_changes(own_kb: Path) -> None:
+def test_lock_kb_blocks_other_changes(own_kb: Path, calibration: Calibration) -> None:
     pytest.importorskip("fcntl", reason="this system has no such locks")
     kb = load_kb(own_kb)
     before = (own_kb / "meta.json").read_bytes()
@@ -185,7 +165,7 @@ def test_lock_kb_blocks_other_changes(own_kb: Path) -> None:
         with pytest.raises(SapbertError, match="E550"):
             add_concepts(kb, [Concept("L1", ["one"])])
         with pytest.raises(SapbertError, match="E550"):
-            write_calibration(own_kb, CALIBRATION)
+            write_calibration(own_kb, calibration)
         load_kb(own_kb)  # which only reads
     assert (own_kb / "meta.json").read_bytes() == before
     add_concepts(kb, [Concept("L1", ["one"])])

@@ -4,7 +4,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,17 +31,12 @@ while True:
 """
 
 
-def contents(folder: Path) -> dict:
-    return {
-        path.relative_to(folder): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+Contents = Callable[[Path], dict[Path, bytes]]
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03])
 def test_copy_kb_killed_leaves_a_complete_kb(
-    sample_kb: Path, own_kb: Path, delay: float
+    sample_kb: Path, own_kb: Path, contents: Contents, delay: float
 ) -> None:
     before = contents(own_kb)
     command = [sys.executable, "-c", COPY, str(sample_kb), str(own_kb), "0"]
@@ -55,14 +52,13 @@ def test_copy_kb_killed_leaves_a_complete_kb(
 
 @pytest.mark.parametrize("limit", [1, 5_000, 60_000])
 def test_copy_kb_on_a_full_disk_is_an_error_and_leaves_the_old_kb(
-    sample_kb: Path, own_kb: Path, limit: int
+    sample_kb: Path, own_kb: Path, contents: Contents, run_python: Any, limit: int
 ) -> None:
     (own_kb / "note.txt").write_text("only in the old one", "utf8")
     before = contents(own_kb)
     largest = max(len(data) for data in contents(sample_kb).values())
     assert limit < largest
-    command = [sys.executable, "-c", COPY, str(sample_kb), str(own_kb), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python(COPY, sample_kb, own_kb, limit)
     assert done.returncode == 1
     assert "E004" in done.stderr
     assert "Nothing was left" in done.stderr

@@ -1,6 +1,6 @@
 """What is cache: the last results, no more than so many, the same as without."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,8 @@ def test_lru_cache_works_with_threads() -> None:
             found = cache.get_many(range(number - 20, number + 1))
             assert all(key == value for key, value in found.items())
 
-    threads = [threading.Thread(target=use, args=(1000 * i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(use, range(0, 4000, 1000)))
     assert len(cache.values) == 50
 
 

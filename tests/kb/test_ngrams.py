@@ -77,11 +77,6 @@ def test_extract_ngrams_pads_each_word() -> None:
     assert owners.tolist() == [0, 0, 0, 2, 2]
 
 
-def test_extract_ngrams_of_an_empty_text_is_empty() -> None:
-    for texts in ([], [""], ["", " "]):
-        assert [len(array) for array in extract_ngrams(texts)] == [0, 0]
-
-
 def test_search_has_the_cosine_by_hand(make_index: Make) -> None:
     # 3-grams: " ab", "ab " of both names; " c " of the second alone
     index = make_index(["ab", "ab c"])
@@ -110,38 +105,6 @@ def test_search_equals_scikit_learn(make_index: Make) -> None:
         assert scores[number, : len(order)].tolist() == found[order].tolist()
         assert (rows[number, len(order) :] == -1).all()
         assert not scores[number, len(order) :].any()
-
-
-def test_search_finds_a_name_of_its_own_first(make_index: Make) -> None:
-    index = make_index(NAMES)
-    rows, scores = index.search(["HEART ATTACK", "brca2", "fibrosis"], 1)
-    assert rows.tolist() == [[1], [5], [12]]
-    assert scores.ravel() == pytest.approx([1, 1, 1], abs=1e-6)
-
-
-def test_search_orders_equal_names_by_row(make_index: Make) -> None:
-    index = make_index(["fever", "pain", "FEVER", "Fever ", "févér"])
-    rows, scores = index.search(["fever"], 3)
-    assert rows.tolist() == [[0, 2, 3]]
-    assert len(set(scores[0].tolist())) == 1
-
-
-def test_search_ignores_unknown_3_grams(make_index: Make) -> None:
-    index = make_index(["fever", "pain"])
-    rows, scores = index.search(["fever qqqq", "qqqq", "", "..."], 2)
-    assert rows.tolist() == [[0, -1], [-1, -1], [-1, -1], [-1, -1]]
-    assert scores[0, 0] == pytest.approx(1)
-    assert not scores[1:].any()
-
-
-def test_search_returns_allowed_rows_only(make_index: Make) -> None:
-    index = make_index(NAMES)
-    allowed = np.zeros(len(NAMES), dtype=bool)
-    allowed[[0, 6, 8]] = True
-    rows, _ = index.search(["heart attack", "infarction"], 2, allowed=allowed)
-    assert rows.tolist() == [[6, -1], [0, -1]]
-    allowed[:] = False
-    assert (index.search(["heart"], 2, allowed=allowed)[0] == -1).all()
 
 
 @pytest.mark.parametrize("mask", [np.ones(2, dtype=bool), np.ones(3, dtype=int)])

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
 
 
 def test_find_kb_finds_an_installed_package_by_name(
-    wheel: Path, sample_kb: Path, tmp_path: Path
+    wheel: Path, sample_kb: Path, tmp_path: Path, run_python: Any
 ) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
@@ -73,14 +74,8 @@ def test_find_kb_finds_an_installed_package_by_name(
         "    doc.ents = [Span(doc, 0, 2, 'X')]\n"
         "    print(json.dumps(nlp(doc).ents[0]._.candidates))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    path = {"PYTHONPATH": str(tmp_path / "site")}
+    done = run_python(code, env={**os.environ, **path}, cwd=tmp_path)
     expected = load_kb(sample_kb).link(["heart attacks"])[0].candidates
     assert [json.loads(line) for line in done.stdout.splitlines()] == [expected] * 2
 

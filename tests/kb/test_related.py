@@ -1,5 +1,7 @@
 """The concepts nearest to a concept, held against a comparison of all names."""
 
+import shutil
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,9 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute"]
 # Six trunks, and under each six branches; some share names, one has none to read.
@@ -32,14 +33,9 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module", params=["exact", "hnsw"])
-def built(
-    request: Any, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def built(request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
     folder = tmp_path_factory.mktemp("related")
-    write_concepts(folder / "concepts.jsonl", CONCEPTS)
-    options: Any = {"backend": request.param, "threads": 1}
-    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
-    return folder / "kb"
+    return make_kb(folder, CONCEPTS, backend=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +46,13 @@ def kb(built: Path) -> KnowledgeBase:
 @pytest.fixture
 def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
     """The same with concepts and names of one's own, and without others."""
-    import shutil
-
     kb = load_kb(shutil.copytree(built, tmp_path / "kb"))
-    kb = add_concepts(
-        kb,
-        [
-            Concept("L1", ["acute pain of it"], parents=["T3"]),
-            Concept("L2", ["it"], parents=["L1"]),
-            Concept("B00", ["broken heart"], parents=["L1"]),
-        ],
-    )
-    kb = remove_concepts(kb, ["T4", "B45"])
+    added = [
+        Concept("L1", ["acute pain of it"], parents=["T3"]),
+        Concept("L2", ["it"], parents=["L1"]),
+        Concept("B00", ["broken heart"], parents=["L1"]),
+    ]
+    kb = remove_concepts(add_concepts(kb, added), ["T4", "B45"])
     return remove_concepts(kb, ["B01"], alias="heart attack")
 
 

@@ -2,6 +2,8 @@
 
 import io
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -17,12 +19,11 @@ from spacy_sapbert.evaluation.explain import explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.registry import load_writer, read_docs
-from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.linking.broader import rank_parents
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 ABOVE: dict[str, list[str]] = {"A": ["P"], "B": ["Q"], "C": ["Q"], "D": ["Q", "R"]}
 # Three branches of a trunk; the types and sources of what is above them differ.
@@ -74,12 +75,8 @@ def test_rank_parents_equal_weights_go_to_the_nearer_child() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("broader")
-    write_concepts(folder / "concepts.jsonl", CONCEPTS)
-    options: Any = {"backend": "exact", "threads": 1}
-    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
-    return folder / "kb"
+def folder(make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
+    return make_kb(tmp_path_factory.mktemp("broader"), CONCEPTS, backend="exact")
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +102,7 @@ def test_broader_links_a_mention_below_the_threshold_to_a_parent(
     assert kb[linked.cui].name == "fever"
 
 
-def test_broader_changes_no_other_mention(
-    kb: KnowledgeBase,
-) -> None:
+def test_broader_changes_no_other_mention(kb: KnowledgeBase) -> None:
     mentions = ["acute fever", "...", "feverish", ""]
     for settings in ({}, {"threshold": -1}, {"threshold": 1, "ambiguous": "nil"}):
         plain = kb.link(mentions, **settings)
@@ -151,8 +146,6 @@ def test_broader_maps_retired_parents(kb: KnowledgeBase) -> None:
 
 
 def test_broader_uses_the_overlay(folder: Path, tmp_path: Path) -> None:
-    import shutil
-
     kb = load_kb(shutil.copytree(folder, tmp_path / "kb"))
     added = [Concept("L", ["organ"]), Concept("H", ["it"], parents=["L"])]
     kb = add_concepts(kb, added)
@@ -182,9 +175,7 @@ def nlp(folder: Path) -> Language:
     return nlp
 
 
-def test_broader_linker_keeps_the_candidates(
-    nlp: Language,
-) -> None:
+def test_broader_linker_keeps_the_candidates(nlp: Language) -> None:
     one, other = nlp(make_doc(nlp)).ents
     assert (one._.cui, one.kb_id_, one._.link_note) == ("F", "F", "broader")
     assert one._.candidates

@@ -1,19 +1,16 @@
-"""Filters: what they name, and that a search with one is a search of what is left."""
+"""Filters: what they name, and the notes of mentions whose concept they remove."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.indexes import layered as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 TYPES = ["T047", "T184", "T121", "T061"]
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
@@ -42,108 +39,10 @@ def make_concepts() -> list[Concept]:
 
 @pytest.fixture(scope="module", params=["hnsw", "exact"])
 def kb(
-    request: pytest.FixtureRequest,
-    tiny_encoder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any
 ) -> KnowledgeBase:
     folder = tmp_path_factory.mktemp("filtered")
-    write_concepts(folder / "concepts.jsonl", make_concepts())
-    build_kb(
-        folder / "concepts.jsonl",
-        folder / "kb",
-        str(tiny_encoder),
-        backend=request.param,
-        threads=1,
-    )
-    return load_kb(folder / "kb")
-
-
-def allows(wanted: Filter, concept: Concept, place: int) -> bool:
-    """The meaning of a filter, written down once more."""
-
-    def named(values: tuple, places: dict) -> bool:
-        return not values or any(place in places.get(value, ()) for value in values)
-
-    ids = {concept.cui, *concept.retired}
-    return (
-        (not wanted.types or bool(expand_types(wanted.types) & {*concept.types}))
-        and named(wanted.languages, concept.languages)
-        and named(wanted.sources, concept.sources)
-        and (not wanted.allow or bool(ids & {*wanted.allow}))
-        and not ids & {*wanted.deny}
-    )
-
-
-def search_plainly(kb: KnowledgeBase, text: str, wanted: Filter, k: int) -> list[Any]:
-    """The scores of the k best allowed concepts, by comparing with every name."""
-    query = kb.embed([text]).vectors[0]
-    best = {}
-    for concept in make_concepts():
-        places = [p for p in range(3) if allows(wanted, concept, p)]
-        if places:
-            names = [concept.aliases[place] for place in places]
-            best[concept.cui] = float((kb.embed(names).vectors @ query).max())
-    return sorted(best.values(), reverse=True)[:k]
-
-
-FILTERS = [
-    Filter(types=("T047",)),
-    Filter(types=("DISO",)),
-    Filter(types=("T061", "CHEM"), sources=("SNOMEDCT_US",)),
-    Filter(languages=("FIN",)),
-    Filter(languages=("FIN",), sources=("MSH",), types=("T184",)),
-    Filter(allow=("C0000003", "C0000017", "R5")),
-    Filter(deny=tuple(f"C{number:07}" for number in range(50))),
-    Filter(deny=("R6", "C0000012"), types=("T047",)),
-]
-
-
-@pytest.mark.parametrize("wanted", FILTERS)
-@pytest.mark.parametrize("exact_rows", [0, 10**6], ids=["index", "rows"])
-def test_filter_search_equals_a_search_of_the_remaining_rows(
-    kb: KnowledgeBase, wanted: Filter, exact_rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search, "EXACT_ROWS", exact_rows)
-    concepts = {concept.cui: concept for concept in make_concepts()}
-    for text in ("heart 6", "acute pain", "fever", "attack of diabetes"):
-        found = kb.link([text], k=5, filter=wanted)[0].candidates
-        expected = search_plainly(kb, text, wanted, 5)
-        assert [c["score"] for c in found] == pytest.approx(expected, abs=6e-5)
-        for candidate in found:
-            concept = concepts[candidate["cui"]]
-            place = concept.aliases.index(candidate["alias"])
-            assert allows(wanted, concept, place)
-
-
-@given(
-    types=st.sets(st.sampled_from([*TYPES, "DISO", "CHEM"]), max_size=2),
-    sources=st.sets(st.sampled_from(["MSH", "SNOMEDCT_US"]), max_size=1),
-    deny=st.sets(st.sampled_from([f"C{n:07}" for n in range(60)]), max_size=40),
-    text=st.text(alphabet="heartpinfv 0123", min_size=1, max_size=12),
-)
-@settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_filter_of_any_kind_returns_allowed_concepts_only(
-    kb: KnowledgeBase, types: set, sources: set, deny: set, text: str
-) -> None:
-    data = {"types": [*types], "sources": [*sources], "deny": [*deny]}
-    wanted = make_filter(data)
-    found = kb.link([text], k=60, filter=data)[0].candidates
-    concepts = {concept.cui: concept for concept in make_concepts()}
-    for candidate in found:
-        concept = concepts[candidate["cui"]]
-        place = concept.aliases.index(candidate["alias"])
-        assert allows(wanted, concept, place)
-    if any(character.isalnum() for character in text):
-        left = {
-            cui
-            for cui, concept in concepts.items()
-            if any(allows(wanted, concept, place) for place in range(3))
-        }
-        assert {candidate["cui"] for candidate in found} == left
+    return load_kb(make_kb(folder, make_concepts(), backend=request.param))
 
 
 def test_filter_with_few_concepts_finds_all_of_them(kb: KnowledgeBase) -> None:
@@ -201,16 +100,14 @@ def test_semantic_groups_equal_those_of_umls() -> None:
 
 
 def test_filter_types_may_have_blanks_or_names_of_groups(
-    tiny_encoder: Path, tmp_path: Path
+    make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
     concepts = [
         Concept("X1", ["heart"], types=["GENE"]),
         Concept("X2", ["fever"], types=["Disease or Syndrome"]),
         Concept("X3", ["pain"], types=["Disease"]),
     ]
-    write_concepts(tmp_path / "concepts.jsonl", concepts)
-    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))
-    kb = load_kb(tmp_path / "kb")
+    kb = load_kb(make_kb(tmp_path, concepts))
     for types, cui in ((["GENE"], "X1"), (["Disease or Syndrome"], "X2")):
         found = kb.link(["heart"], filter={"types": types})[0].candidates
         assert [candidate["cui"] for candidate in found] == [cui]

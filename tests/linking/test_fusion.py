@@ -11,11 +11,7 @@ from spacy_sapbert.kb.fused_search import unite_searches
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import NgramIndex, load_ngrams
-from spacy_sapbert.linking.fusion import (
-    FUSIONS,
-    compute_ranks,
-    fuse_scores,
-)
+from spacy_sapbert.linking.fusion import FUSIONS, compute_ranks, fuse_scores
 
 PAIRS = st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32)))
 MENTIONS = ["fevr", "hart attack", "MI", "頭痛", "zzz"]
@@ -99,12 +95,8 @@ def test_fuse_ranks_a_row_that_is_better_in_both_first(
 
 @pytest.mark.parametrize(
     ("fusion", "weight", "code"),
-    [
-        ("sum", 0.3, "E593"),
-        ("weighted", 1.5, "E313"),
-        ("rrf", -0.1, "E313"),
-        ("weighted", float("nan"), "E313"),
-    ],
+    [("sum", 0.3, "E593"), ("weighted", 1.5, "E313"), ("rrf", -0.1, "E313")]
+    + [("weighted", float("nan"), "E313")],
 )
 def test_fuse_scores_invalid_setting_is_an_error(
     fusion: str, weight: float, code: str
@@ -129,44 +121,3 @@ def test_unite_searches_has_both_scores_of_every_row(
         assert cosines == pytest.approx(every[rows] @ vectors[number], abs=1e-5)
         of_text = ngrams.similarity([MENTIONS[number]], [rows])[0]
         assert similarities.tolist() == of_text.tolist()
-
-
-def test_unite_searches_returns_allowed_rows_only(
-    kb: KnowledgeBase, ngrams: NgramIndex
-) -> None:
-    allowed = np.zeros(kb.manifest.counts.rows, dtype=bool)
-    allowed[::2] = True
-    vectors = kb.embed(MENTIONS).vectors
-    nothing = np.full((len(MENTIONS), 1), -1), np.zeros((len(MENTIONS), 1))
-    found = unite_searches(
-        MENTIONS, vectors, nothing, kb.index, ngrams, k=50, allowed=allowed
-    )
-    assert any(len(each.rows) for each in found)
-    assert all(allowed[each.rows].all() for each in found)
-
-
-def test_unite_searches_without_mentions_is_empty(
-    kb: KnowledgeBase, ngrams: NgramIndex
-) -> None:
-    vectors = kb.embed(MENTIONS).vectors[:0]
-    near = kb.search(vectors, 3)
-    assert unite_searches([], vectors, near, kb.index, ngrams, k=3) == []
-
-
-def test_unite_searches_does_not_depend_on_the_batch(
-    kb: KnowledgeBase, ngrams: NgramIndex
-) -> None:
-    vectors = kb.embed(MENTIONS).vectors
-    near = kb.search(vectors, 4)
-    whole = unite_searches(MENTIONS, vectors, near, kb.index, ngrams, k=4)
-    for number, expected in enumerate(whole):
-        part = slice(number, number + 1)
-        near_one = near[0][part], near[1][part]
-        (found,) = unite_searches(
-            MENTIONS[part], vectors[part], near_one, kb.index, ngrams, k=4
-        )
-        assert found.rows.tolist() == expected.rows.tolist()
-        order, same = (
-            fuse(each.cosines, each.similarities) for each in (found, expected)
-        )
-        assert order.tolist() == same.tolist()

@@ -1,21 +1,22 @@
 """Search at its limits, held against a plain comparison with every name."""
 
+import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.kb import mention_search
-from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.indexes import layered as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.linking.filters import expand_types, make_filter
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
 TYPES = ["T047", "T184", "T121"]
@@ -52,17 +53,19 @@ REMOVED = ["C00", "C13"]
 
 
 @pytest.fixture(scope="module", params=["hnsw", "exact"])
-def kb(
-    request: pytest.FixtureRequest,
-    tiny_encoder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+def base(
+    request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any
 ) -> KnowledgeBase:
     folder = tmp_path_factory.mktemp("limits")
-    write_concepts(folder / "concepts.jsonl", make_concepts())
-    options: Any = {"backend": request.param, "threads": 1, "ngrams": True}
-    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
-    kb = load_kb(folder / "kb")
-    kb = add_concepts(kb, ADDED)
+    options = {"backend": request.param, "ngrams": True}
+    return load_kb(make_kb(folder, make_concepts(), **options))
+
+
+@pytest.fixture(scope="module")
+def kb(base: KnowledgeBase, tmp_path_factory: Any) -> KnowledgeBase:
+    """The same with concepts added and removed."""
+    folder = tmp_path_factory.mktemp("layers") / "kb"
+    kb = add_concepts(load_kb(shutil.copytree(base.folder, folder)), ADDED)
     kb = remove_concepts(kb, REMOVED)
     return remove_concepts(kb, ["C05"], alias="attack 5")
 
@@ -156,6 +159,48 @@ def test_search_with_an_overlay_equals_plain_search(
             check(kb, mention, wanted, k)
 
 
+BASE_FILTERS: list[dict[str, list[str]]] = [
+    {"types": ["T047"]},
+    {"types": ["DISO"]},
+    {"types": ["T184", "CHEM"], "sources": ["ICD"]},
+    {"languages": ["FIN"]},
+    {"languages": ["FIN"], "sources": ["ICD"], "types": ["T184"]},
+    {"allow": ["C03", "C17", "R05"]},
+    {"deny": [f"C{number:02}" for number in range(30)]},
+    {"deny": ["R06", "C12"], "types": ["T047"]},
+]
+
+
+@pytest.mark.parametrize("wanted", BASE_FILTERS, ids=str)
+@pytest.mark.parametrize("exact_rows", [0, 10**6], ids=["index", "rows"])
+def test_search_without_an_overlay_equals_plain_search(
+    base: KnowledgeBase,
+    wanted: dict[str, list[str]],
+    exact_rows: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "EXACT_ROWS", exact_rows)
+    for mention in ("heart 6", "acute pain", "fever", "attack of diabetes"):
+        check(base, mention, wanted, 5)
+
+
+@given(
+    types=st.sets(st.sampled_from([*TYPES, "DISO", "CHEM"]), max_size=2),
+    sources=st.sets(st.sampled_from(["MSH", "ICD"]), max_size=1),
+    deny=st.sets(st.sampled_from([f"C{n:02}" for n in range(40)]), max_size=30),
+    text=st.text(alphabet="heartpinfv 0123", min_size=1, max_size=12),
+)
+@settings(max_examples=20, deadline=None)
+def test_search_without_an_overlay_of_any_text_equals_plain_search(
+    base: KnowledgeBase, text: str, **fields: Any
+) -> None:
+    wanted = {name: sorted(values) for name, values in fields.items()}
+    if text.strip():
+        check(base, text, wanted, 60)
+    else:
+        assert base.link([text], filter=wanted) == [([], "empty", None)]
+
+
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_search_does_not_depend_on_exact_rows(
     kb: KnowledgeBase, more: int, monkeypatch: pytest.MonkeyPatch
@@ -192,21 +237,13 @@ def test_link_note_is_below_threshold_if_the_filter_removes_nothing(
     kb: KnowledgeBase,
 ) -> None:
     wanted: Any = {"deny": ["C01"]}
-    notes = {
-        (mention, threshold): kb.link([mention], filter=wanted, threshold=threshold)[
-            0
-        ].note
-        for mention in ("fever 1", "xyz")
-        for threshold in (None, 0.99999, 1)
-    }
-    assert notes == {
-        ("fever 1", None): None,
-        ("fever 1", 0.99999): "filtered",
-        ("fever 1", 1): "filtered",
-        ("xyz", None): None,
-        ("xyz", 0.99999): "below_threshold",
-        ("xyz", 1): "below_threshold",
-    }
+    for threshold, expected in (
+        (None, [None, None]),
+        (0.99999, ["filtered", "below_threshold"]),
+        (1, ["filtered", "below_threshold"]),
+    ):
+        linked = kb.link(["fever 1", "xyz"], filter=wanted, threshold=threshold)
+        assert [one.note for one in linked] == expected
     nothing: Any = {"types": ["T121"], "allow": ["C03"]}
     for threshold, note in ((None, "filtered"), (1, "filtered")):
         linked = kb.link(["fever"], filter=nothing, threshold=threshold)
@@ -215,11 +252,7 @@ def test_link_note_is_below_threshold_if_the_filter_removes_nothing(
     assert linked == [([], "below_threshold", None)]
 
 
-@settings(
-    deadline=None,
-    max_examples=30,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(deadline=None, max_examples=30)
 @given(
     mention=st.sampled_from([*WORDS, "ward", "7 old", "attack 5", "zz 9"]),
     types=st.sets(st.sampled_from([*TYPES, "T999", "DISO"]), max_size=2),

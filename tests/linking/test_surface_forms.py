@@ -57,16 +57,10 @@ def test_split_pieces_have_right_offsets(text):
     assert not text[last:].strip()
 
 
-@pytest.mark.parametrize("name", ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"])
-def test_is_abbreviation_accepts_capitals(name):
-    assert is_abbreviation(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
-)
-def test_is_abbreviation_refuses_other_names(name):
-    assert not is_abbreviation(name)
+def test_is_abbreviation_needs_capitals():
+    accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
+    others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
+    assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
 
 
 def test_iter_windows_start_and_end_with_words():

@@ -3,9 +3,9 @@
 import json
 import logging
 import socket
-import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,12 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import BROADER, NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept
 
 ATTRS = ("cui", "candidates", "link_note", "kb_ents")
 GROUPS = {"a": ("a_cui", "a_candidates", "a_note"), "b": ("b_cui", "b_found", "b_note")}
@@ -50,28 +49,19 @@ STRANGE = [
 
 @pytest.fixture(scope="module")
 def folder(
-    few_concepts: list[Concept],
-    tiny_encoder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    few_concepts: list[Concept], make_kb: Callable[..., Path], tmp_path_factory: Any
 ) -> Path:
     """With ties, languages, sources and 3-grams; some concepts added, one removed."""
-    folder = tmp_path_factory.mktemp("any")
     concepts = [
         *few_concepts,
         Concept("C0000009", ["Cold", "chill"], types=["T184"], languages={"ENG": [0]}),
         Concept("D1", ["Common cold", "cold"], types=["T047"], sources={"MSH": [0, 1]}),
         Concept("D2", ["COLD"], parents=["C0000003"], sources={"ICD": [0]}),
     ]
-    write_concepts(folder / "concepts.jsonl", concepts)
-    options: Any = {"ngrams": True, "threads": 1}
-    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **options)
-    kb = load_kb(folder / "kb")
-    kb = add_concepts(
-        kb,
-        [Concept("L1", ["Ward fever", "WF"], types=["T184"], languages={"FIN": [0]})],
-    )
-    remove_concepts(kb, ["C0000005"])
-    return folder / "kb"
+    folder = make_kb(tmp_path_factory.mktemp("any"), concepts, ngrams=True)
+    more = Concept("L1", ["Ward fever", "WF"], types=["T184"], languages={"FIN": [0]})
+    remove_concepts(add_concepts(load_kb(folder), [more]), ["C0000005"])
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -398,17 +388,9 @@ def test_linker_threads_with_other_settings_do_not_mix(nlp: Language) -> None:
 
     expected = [link(options) for options in each]
     assert len({json.dumps(one) for one in expected}) == len(each)
-    found: list[Any] = [None] * len(each)
-
-    def work(number: int) -> None:
-        found[number] = [link(each[number]) for _ in range(5)]
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(each))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [[one] * 5 for one in expected]
+    with ThreadPoolExecutor(len(each)) as threads:
+        found = threads.map(lambda options: [link(options) for _ in range(5)], each)
+        assert list(found) == [[one] * 5 for one in expected]
 
 
 SENTINEL = "Zzpatient"

@@ -1,8 +1,7 @@
 """The linker beside components of others, and the programs of docs/recipes.md."""
 
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,7 @@ PROGRAM = re.compile(
     r"^```python\n(.*?)^```\n+```text\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
 TEXT = "No fever. She denies a headache, but had a heart attack."
-LINKS = {
-    "fever": "C0000004",
-    "headache": "C0000007",
-    "heart attack": "C0000001",
-}
+LINKS = {"fever": "C0000004", "headache": "C0000007", "heart attack": "C0000001"}
 NEGATED = {"fever": True, "headache": True, "heart attack": False}
 Span.set_extension("test_negated", default=False, force=True)
 
@@ -161,14 +156,10 @@ def test_recipes_have_a_program_and_its_output() -> None:
 
 
 @pytest.mark.parametrize(("code", "output"), PROGRAM.findall(RECIPES))
-def test_recipe_prints_its_output(demo_folder: Path, code: str, output: str) -> None:
+def test_recipe_prints_its_output(
+    demo_folder: Path, run_python: Callable[..., Any], code: str, output: str
+) -> None:
     for module in re.findall(r"^(?:import|from) (\S+)", code, re.MULTILINE):
         pytest.importorskip(module, exc_type=ImportError)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=demo_folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(code, cwd=demo_folder)
     assert done.stdout == output, done.stderr

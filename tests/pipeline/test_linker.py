@@ -1,7 +1,4 @@
 import pickle
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +189,7 @@ def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
         ),
         ({"cui_attr": "candidates"}, "E552.*candidates` is named twice"),
         ({"kb_ents_attr": "cui"}, "E552.*cui` is named twice"),
+        ({"filter": {"tuis": []}}, "E330.*'tuis'"),
     ],
 )
 def test_linker_invalid_setting_is_an_error_with_its_name(
@@ -204,10 +202,9 @@ def test_linker_invalid_setting_is_an_error_with_its_name(
 def test_linker_attribute_with_a_getter_is_an_error() -> None:
     Span.set_extension("computed", getter=len)
     try:
+        config = {"cui_attr": "computed"}
         with pytest.raises(SapbertError, match="E552.*computed` is computed"):
-            spacy.blank("en").add_pipe(
-                "sapbert_linker", config={"cui_attr": "computed"}
-            )
+            spacy.blank("en").add_pipe("sapbert_linker", config=config)
     finally:
         Span.remove_extension("computed")
 
@@ -295,28 +292,17 @@ def test_linker_default_config_equals_that_of_the_factory() -> None:
 def test_linker_uses_the_error_handler(nlp: Language) -> None:
     linker = nlp.get_pipe("sapbert_linker")
     failed: list[str] = []
-
-    def keep(name: str, pipe: Any, docs: list[Doc], error: Exception) -> None:
-        failed.append(name)
-
     other = pickle.loads(pickle.dumps(linker))
     other.source = "nowhere"
-    other.set_error_handler(keep)
-
-    def stream() -> Iterator[Doc]:
-        yield make_doc(nlp)
-
-    assert list(other.pipe(stream())) == []
+    other.set_error_handler(lambda name, pipe, docs, error: failed.append(name))
+    assert list(other.pipe(iter([make_doc(nlp)]))) == []
     assert failed == ["sapbert_linker"]
 
 
-def test_linker_import_is_light() -> None:
+def test_linker_import_is_light(run_python: Any) -> None:
     code = (
         "import sys, spacy_sapbert.pipeline.linker, spacy_sapbert.encoder.name_encoder;"
         "heavy = {'transformers', 'spacy_transformers', 'hnswlib', 'sqlite3'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    assert run_python(code).stdout.strip() == "[]"

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 import spacy
 from hypothesis import given
@@ -164,12 +161,3 @@ def test_set_extension_of_another_component_is_an_error(how):
     Doc.set_extension("test_taken", force=True, **how)
     with pytest.raises(SapbertError, match="E570.*test_taken.*abbreviations_attr"):
         set_extensions("test_long", "test_taken")
-
-
-def test_long_forms_import_is_light():
-    code = (
-        "import sys, spacy_sapbert.pipeline.long_forms\n"
-        "heavy = {'transformers', 'hnswlib', 'spacy_sapbert.kb'}\n"
-        "assert not heavy & {*sys.modules}"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,7 +4,6 @@ import gc
 import itertools
 import random
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import spacy
@@ -71,11 +70,3 @@ def test_pipe_in_memory_zones_links_the_same(nlp):
             linked += [describe(doc) for doc in part]
     assert linked == expected
     assert [describe(doc) for doc in nlp.pipe(texts)] == expected
-
-
-def test_pipe_in_threads_links_the_same(nlp):
-    texts = make_texts(60, seed=2)
-    expected = [describe(nlp(text)) for text in texts]
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda text: describe(nlp(text)), texts))
-    assert found == expected

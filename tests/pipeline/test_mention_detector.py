@@ -1,8 +1,5 @@
 import gc
-import multiprocessing
 import pickle
-import subprocess
-import sys
 
 import pytest
 import spacy
@@ -269,13 +266,8 @@ def test_detector_pickled_with_its_linker_shares_one_kb():
 
 # --- saving ---
 
-SETTINGS = {
-    "label": "X",
-    "max_tokens": 3,
-    "min_length": 4,
-    "overwrite": True,
-    "spans_key": "sc",
-}
+SETTINGS = {"label": "X", "max_tokens": 3, "min_length": 4, "overwrite": True}
+SETTINGS["spans_key"] = "sc"
 
 
 def test_detector_to_bytes_has_the_settings():
@@ -290,15 +282,6 @@ def test_detector_round_trips_on_disk(tmp_path):
     nlp.to_disk(tmp_path)
     copy = spacy.load(tmp_path).get_pipe("sapbert_mentions")
     assert copy.settings() == nlp.get_pipe("sapbert_mentions").settings()
-
-
-def test_detector_import_is_light():
-    code = (
-        "import sys, spacy_sapbert.pipeline.mention_detector\n"
-        "heavy = {'transformers', 'hnswlib', 'spacy_transformers'}\n"
-        "assert not {*heavy, 'spacy_sapbert.kb'} & {*sys.modules}"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # --- with a real knowledge base ---
@@ -343,13 +326,3 @@ def test_detector_from_bytes_uses_the_kb_of_the_linker(sample_kb):
     nlp = make_linking_pipeline(sample_kb)
     copy = make_linking_pipeline("not-there").from_bytes(nlp.to_bytes())
     assert links(copy("heart attack")) == links(nlp("heart attack"))
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_detector_with_two_processes_equals_one(sample_kb, method, monkeypatch):
-    monkeypatch.setattr("spacy.language.mp", multiprocessing.get_context(method))
-    nlp = make_linking_pipeline(sample_kb)
-    lines = ["heart attack", "", "fever and MI"]
-    expected = [links(doc) for doc in nlp.pipe(lines)]
-    docs = nlp.pipe(lines, n_process=2, batch_size=1)
-    assert [links(doc) for doc in docs] == expected

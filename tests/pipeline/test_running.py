@@ -7,7 +7,6 @@ from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
-from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.pipeline.running import (
     complete_pipeline,
     link_documents,
@@ -173,14 +172,6 @@ def test_link_documents_without_entities_needs_a_detector(sample_kb):
     doc.ents = [doc.char_span(0, 5, label="X")]
     found = link_documents(nlp, [Document(1, "fever", doc)], batch_size=1)
     assert cuis(found) == [(1, ["C0000004"])]
-
-
-def test_complete_pipeline_sets_the_filter_of_the_linker(sample_kb):
-    nlp = spacy.blank("en")
-    linker = complete_pipeline(
-        nlp, kb=str(sample_kb), filter={"types": ["T047"]}, detection=False
-    )
-    assert linker.options.filter == Filter(types=("T047",))
 
 
 def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):

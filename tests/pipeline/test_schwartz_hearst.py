@@ -1,9 +1,8 @@
 import gzip
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,23 +47,13 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
             "homogentisate 1, 2-dioxygenase",
         ),
         ("infected with E. coli (EC)", "EC", "E. coli"),
-    ],
-)
-def test_abbreviations_are_found_in_brackets(text: str, short: str, long: str) -> None:
-    assert list_pairs(text) == [(short, long)]
-
-
-@pytest.mark.parametrize(
-    ("text", "short", "long"),
-    [
+        # the long form in the brackets
         ("DCC (deleted in colon cancer) was lost", "DCC", "deleted in colon cancer"),
         ("LA (also called Los Angeles)", "LA", "Los Angeles"),
         ("MS [multiple sclerosis, of any kind]", "MS", "multiple sclerosis"),
     ],
 )
-def test_abbreviations_are_found_before_brackets(
-    text: str, short: str, long: str
-) -> None:
+def test_abbreviations_are_found_at_brackets(text: str, short: str, long: str) -> None:
     assert list_pairs(text) == [(short, long)]
 
 
@@ -199,13 +188,11 @@ def test_abbreviations_of_initials_are_found(first: str, rests: list[str]) -> No
     assert list_pairs(f"1 {' '.join(words)} ({short})") == [(short, " ".join(words))]
 
 
-def test_abbreviations_import_neither_spacy_nor_numpy() -> None:
-    code = (
-        "import sys, spacy_sapbert.pipeline.schwartz_hearst as _; print(*sys.modules)"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert not {"spacy", "numpy", "torch"} & set(done.stdout.split())
+def test_abbreviations_import_neither_spacy_nor_numpy(run_python: Any) -> None:
+    code = "import sys, spacy_sapbert.pipeline.schwartz_hearst; print(*sys.modules)"
+    modules = run_python(code).stdout.split()
+    assert "spacy_sapbert.pipeline.schwartz_hearst" in modules
+    assert not {"spacy", "numpy", "torch"} & {*modules}
 
 
 def read_texts(path: Path) -> dict[str, str]:

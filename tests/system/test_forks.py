@@ -2,10 +2,7 @@
 
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -89,45 +86,30 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads(
 """
 
 
-def run_code(code: str, timeout: int = 120):
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    return done.stdout.splitlines(), done.stderr
+SAFE = "from spacy_sapbert.system.forks import make_fork_safe\n"
 
 
 @needs_fork
-def test_torch_works_in_a_fork_of_a_process_with_an_encoder():
-    code = (
-        TORCH
-        + "from spacy_sapbert.system.forks import make_fork_safe\n"
-        + "make_fork_safe()\nuse_torch()\n"
-        + CHILD
-    )
-    lines, stderr = run_code(code)
-    assert lines == ["1", "0 2"], stderr
-
-
-@needs_fork
-def test_torch_works_in_a_fork_that_loads_the_encoder():
-    code = (
-        TORCH
-        + "from spacy_sapbert.system.forks import make_fork_safe\nuse_torch()\n"
-        + CHILD.replace("    use_torch()", "    make_fork_safe()\n    use_torch()")
-    )
-    lines, stderr = run_code(code)
-    assert lines == ["1", "0 2"], stderr
-
-
-@needs_fork
-def test_torch_threads_without_an_encoder_do_not_change():
-    code = TORCH + "import spacy_sapbert.pipeline.linker\ntorch.set_num_threads(2)\n"
-    lines, stderr = run_code(code + CHILD.replace("    use_torch()\n", ""))
-    assert lines == ["2", "0 2"], stderr
+@pytest.mark.parametrize(
+    ("code", "threads"),
+    [
+        (f"{SAFE}make_fork_safe()\nuse_torch()\n{CHILD}", "1"),
+        (
+            f"{SAFE}use_torch()\n"
+            + CHILD.replace("    use_torch()", "    make_fork_safe()\n    use_torch()"),
+            "1",
+        ),
+        (
+            "import spacy_sapbert.pipeline.linker\ntorch.set_num_threads(2)\n"
+            + CHILD.replace("    use_torch()\n", ""),
+            "2",
+        ),
+    ],
+    ids=["parent has an encoder", "child loads the encoder", "no encoder"],
+)
+def test_torch_works_in_a_fork_and_keeps_its_threads(run_python, code, threads):
+    done = run_python(TORCH + code, timeout=120)
+    assert done.stdout.splitlines() == [threads, "0 2"], done.stderr
 
 
 # One pipeline, run by one process and by two, before and after the parent links.
@@ -177,23 +159,12 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("engine", ["Transformer", "OpenVino"])
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_pipe_with_two_processes_equals_one(
-    method: str, engine: str, sample_kb: Path, exported_kb: Path, tmp_path: Path
+    method, engine, sample_kb, exported_kb, run_python, tmp_path
 ):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system cannot {method}")
     script = tmp_path / "script.py"  # a spawned worker imports it
     script.write_text(PIPELINE)
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(script),
-            method,
-            str(exported_kb if engine == "OpenVino" else sample_kb),
-            f"spacy-sapbert.{engine}Encoder.v1",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    kb = exported_kb if engine == "OpenVino" else sample_kb
+    done = run_python(script, method, kb, f"spacy-sapbert.{engine}Encoder.v1")
     assert done.stdout == "15 True\n", done.stdout + done.stderr

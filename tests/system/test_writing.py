@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,11 +63,10 @@ def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["x", "x.gz"])
 @pytest.mark.parametrize("limit", [1, 20])
 def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
-    tmp_path: Path, name: str, limit: int
+    tmp_path: Path, run_python: Any, name: str, limit: int
 ) -> None:
     path = write(tmp_path / name, b"old")
-    command = [sys.executable, "-c", WRITE, str(path), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python(WRITE, path, limit)
     assert "E004" in done.stderr
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
@@ -111,10 +111,8 @@ def test_write_atomically_removes_files_of_a_killed_writer(tmp_path: Path) -> No
 
 def test_write_atomically_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "x", b"")
-    with (
-        pytest.raises(SapbertError, match="E004"),
-        write_atomically(tmp_path / "x" / "y"),
-    ):
+    path = tmp_path / "x" / "y"
+    with pytest.raises(SapbertError, match="E004"), write_atomically(path):
         pass
 
 
