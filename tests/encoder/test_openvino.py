@@ -191,6 +191,7 @@ def test_openvino_opens_no_socket(
     # OpenVINO's reports go out in a thread, by a forked process.
     code = f"""
 import sys, threading
+import torch  # with CUDA it runs ldconfig
 from pathlib import Path
 told = []
 watched = ("socket.connect", "socket.getaddrinfo", "os.fork", "subprocess.Popen")
