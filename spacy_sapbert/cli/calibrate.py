@@ -12,6 +12,7 @@ from ..evaluation.gold_mentions import read_aliases
 from ..kb.installed import find_kb
 from ..kb.knowledge_base import load_kb
 from ..kb.manifest import Calibration, check_writable, write_calibration
+from ..linking.probability import score_probability
 from .app import app
 
 # Rows of the table: the key and its words.
@@ -117,6 +118,9 @@ def calibrate(
     elif not quiet:
         header = (f"By {calibration['criterion']}", "")
         rows = [(text, format_number(calibration[key])) for key, text in ROWS.items()]
+        written = Calibration.model_validate(calibration)
+        chance = score_probability(written.logistic, written.threshold)
+        rows.append(("Probability at the threshold", f"{chance:.4f}"))
         msg.table(rows, header=header, divider=True, aligns=("l", "r"))
         if figure is not None:
             msg.good(f"Wrote {figure}")

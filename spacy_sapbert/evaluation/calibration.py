@@ -214,11 +214,8 @@ def calibrate(
         which = "right" if right.all() else "wrong"
         raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
     if known is not None:
-        criterion, threshold, logistic = (
-            known.criterion,
-            known.threshold,
-            known.logistic,
-        )
+        criterion = known.criterion
+        threshold, logistic = known.threshold, known.logistic
     else:
         logistic = fit_logistic(scores, right)
         if scores[0] == scores[-1] or logistic.slope <= 0:

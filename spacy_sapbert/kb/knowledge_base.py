@@ -13,7 +13,6 @@ from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import Linked, link_results, make_queries
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
-from ..linking.probability import score_probability
 from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
 from .cache import LruCache
@@ -27,12 +26,13 @@ from .loading import (
     load_all_ngrams,
     load_base_index,
     load_encoder,
+    open_store,
 )
-from .manifest import OVERLAY_FORMAT, Manifest, read_manifest, verify_files
+from .manifest import Manifest, read_manifest, verify_files
 from .mention_search import link_broader, load_concept_info, search_mentions
 from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
-from .store import Store, name_key
+from .store import name_key
 
 if TYPE_CHECKING:
     from ..encoder.name_encoder import NameModel, TokenIds
@@ -78,10 +78,7 @@ class KnowledgeBase:
         self.manifest = manifest
         self.given_encoder = encoder
         self.overlay_folder = find_overlay(folder, manifest)
-        overlay = manifest.overlay
-        # An overlay of an older format is only read to write it again.
-        current = overlay is not None and overlay.format == OVERLAY_FORMAT
-        self.store = Store(folder, self.overlay_folder if current else None)
+        self.store = open_store(folder, manifest)
         self.filter_cache: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
         self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
         self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
@@ -144,7 +141,12 @@ class KnowledgeBase:
         return self.loaded_ngrams
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Embed texts; one with the token ids of a row gets the vector of the row."""
+        """Embed texts; one with the token ids of a row gets the vector of the row.
+
+        texts (Sequence[str]): Any texts.
+        RETURNS (Embeddings): Vectors of shape (n, width); whether each text was
+            truncated, and whether the encoder can read it.
+        """
         from ..encoder.name_encoder import encode_token_ids, tokenize_names
 
         token_ids, truncated = tokenize_names(self.encoder, texts)
@@ -191,7 +193,7 @@ class KnowledgeBase:
         RAISES (SapbertError): If it has an unknown type, source or language.
         """
         cached = self.filter_cache.get_many([filter])
-        if filter not in cached:
+        if not cached:
             cached = {filter: resolve_filter(self.store, filter)}
             self.filter_cache.put_many(cached)
         return cached[filter]
@@ -215,6 +217,7 @@ class KnowledgeBase:
         labels (Sequence[str] | None): Labels of their entities, for `label_types`.
         documents (Sequence[int] | None): Number of the document of each mention, for
             the evidence "coherence"; None = each mention is alone.
+        options (LinkOptions): How mentions are linked.
         settings (Any): Options by name, which replace those of `options`.
         RETURNS (list[Linked]): One for each mention.
         RAISES (SapbertError): If an option is not possible.
@@ -224,6 +227,8 @@ class KnowledgeBase:
         queries = make_queries(mentions, labels, options)
         results = search_mentions(self, queries, options)
         info = load_concept_info(self, [*results.values()], options)
+        # A calibration is for cosines, not for fused scores.
+        calibrated = self.manifest.calibration if options.fusion is None else None
         links = link_results(
             queries,
             results,
@@ -231,7 +236,7 @@ class KnowledgeBase:
             options,
             labels=labels,
             documents=documents or range(len(mentions)),
-            probability=lambda score: self.probability(score, options),
+            logistic=calibrated.logistic if calibrated else None,
         )
         if options.broader:
             links = [
@@ -239,16 +244,6 @@ class KnowledgeBase:
                 for query, linked in zip(queries, links, strict=True)
             ]
         return links
-
-    def probability(self, score: float, options: LinkOptions) -> float | None:
-        """Return the probability that a first candidate is right.
-
-        RETURNS (float | None): None without a calibration, which is for cosines only.
-        """
-        calibration = self.manifest.calibration
-        if calibration is None or options.fusion is not None:
-            return None
-        return float(score_probability(calibration.logistic, score))
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
@@ -263,9 +258,8 @@ class KnowledgeBase:
         if concept is None:
             raise SapbertError(Errors.E336.format(cui=repr(cui)))
         if concept.cui != cui:
-            warnings.warn(
-                Warnings.W001.format(cui=cui, now=concept.cui), UserWarning, 2
-            )
+            message = Warnings.W001.format(cui=cui, now=concept.cui)
+            warnings.warn(message, UserWarning, 2)
         return concept
 
     def __contains__(self, cui: str) -> bool:
@@ -292,9 +286,15 @@ class KnowledgeBase:
         return find_related(self, self[cui].cui, k=k)
 
     def cuis(self, source: str, code: str) -> list[str]:
-        """Return the ids of the concepts with a code, e.g. "E11.9" of "ICD10CM"."""
+        """Return the ids of the concepts with a code of a source, sorted.
+
+        source (str), code (str): For example "ICD10CM" and "E11.9".
+        """
         return self.store.cuis_of_code(source, code)
 
     def codes(self, cui: str, source: str) -> list[str]:
-        """Return the codes of a concept in a source; an unknown id is an error."""
+        """Return the codes of a concept in a source.
+
+        RAISES (SapbertError): If there is no such concept.
+        """
         return list(self[cui].codes.get(source, ()))

@@ -7,9 +7,10 @@ from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError
 from .indexes.layered import LayeredIndex
 from .indexes.registry import Index, load_index
-from .manifest import Manifest
+from .manifest import OVERLAY_FORMAT, Manifest
 from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
+from .store import Store
 
 if TYPE_CHECKING:
     from ..encoder.name_encoder import NameModel
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 def find_overlay(folder: Path, manifest: Manifest) -> Path | None:
     """Return the folder of the overlay, if there is one."""
     return None if manifest.overlay is None else folder / manifest.overlay.folder
+
+
+def open_store(folder: Path, manifest: Manifest) -> Store:
+    """Open the concepts, with the overlay if it has the present format.
+
+    An overlay of an older format is only read to write it again.
+    """
+    overlay = manifest.overlay
+    current = overlay is not None and overlay.format == OVERLAY_FORMAT
+    return Store(folder, find_overlay(folder, manifest) if current else None)
 
 
 def load_encoder(

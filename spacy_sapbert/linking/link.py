@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .candidates import Candidate, Entry, RankedEntry
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
+from .probability import Logistic, score_probability
 from .ranking import BY_ID, SCORE_DIGITS, Evidence, break_ties
 
 # Notes of mentions without a concept; they may have candidates all the same.
@@ -99,7 +100,7 @@ def link_results(
     *,
     labels: Sequence[str],
     documents: Sequence[int],
-    probability: Callable[[float], float | None],
+    logistic: Logistic | None,
 ) -> list[Linked]:
     """Break ties and write the link of each mention.
 
@@ -109,7 +110,7 @@ def link_results(
     options (LinkOptions): The options.
     labels (Sequence[str]): Label of each mention.
     documents (Sequence[int]): Number of the document of each mention.
-    probability (Callable[[float], float | None]): Score → calibrated probability.
+    logistic (Logistic | None): The calibrated probability; None = not calibrated.
     RETURNS (list[Linked]): One for each mention.
     """
     known: dict[Any, Ranking] = {}
@@ -135,7 +136,7 @@ def link_results(
             )
         ]
     return [
-        make_link(ranking, results[query].note, info, options, probability)
+        make_link(ranking, results[query].note, info, options, logistic)
         for query, ranking in zip(queries, rankings, strict=True)
     ]
 
@@ -163,7 +164,7 @@ def make_link(
     note: str | None,
     info: ConceptInfo,
     options: LinkOptions,
-    probability: Callable[[float], float | None],
+    logistic: Logistic | None,
 ) -> Linked:
     """Return the link of one mention."""
     candidates: list[Candidate] = [
@@ -176,10 +177,13 @@ def make_link(
             "types": list(info.types.get(found.entry.cui, ())),
             "codes": {s: [*c] for s, c in info.codes.get(found.entry.cui, {}).items()},
             "tie": tie,
-            "probability": probability(found.score) if rank == 1 else None,
+            "probability": None,
         }
         for rank, (found, tie) in enumerate(ranking[: options.k], 1)
     ]
+    if candidates and logistic is not None:
+        probability = score_probability(logistic, ranking[0][0].score)
+        candidates[0]["probability"] = float(probability)
     if (
         options.ambiguous == "nil"
         and note in (None, TRUNCATED)

@@ -1,6 +1,6 @@
 """The probability that a link is right, from its score."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -14,13 +14,14 @@ class Logistic(Protocol):
     intercept: float
 
 
-def score_probability(logistic: Logistic, scores: Any) -> Any:
+def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndarray:
     """Return the probability that the best candidate of a mention is right.
 
     logistic (Logistic): The calibrated curve.
     scores (float | np.ndarray): Score of the best candidate, or many of any shape.
-    RETURNS (float | np.ndarray): 0 to 1, rounded to six digits, as `scores`.
+    RETURNS (np.ndarray): 0 to 1, rounded to six digits. Shape: as `scores`.
     """
     logits = logistic.slope * scores + logistic.intercept
     # The hyperbolic tangent does not overflow as exp does.
-    return np.round(0.5 + 0.5 * np.tanh(logits / 2), DIGITS)
+    probabilities: np.ndarray = 0.5 + 0.5 * np.tanh(logits / 2)
+    return probabilities.round(DIGITS)

@@ -1,7 +1,14 @@
 """The default config of `sapbert_linker`, to paste into a config.cfg."""
 
+import re
+from collections.abc import Iterable
+
 from thinc.api import Config
 
+from ..errors import Errors, SapbertError
+
+# A saved config would lose another label, or read it as a different one.
+LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
 DEFAULT_CONFIG = """
 [components]
 
@@ -56,3 +63,10 @@ precision = "float32"
 @scorers = "spacy-sapbert.linker_scorer.v1"
 """
 DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+
+
+def check_labels(labels: Iterable[str]) -> None:
+    """Raise an error if a config file cannot hold one of the labels."""
+    for label in labels:
+        if not LABEL.fullmatch(label):
+            raise SapbertError(Errors.E551.format(label=label))

@@ -1,6 +1,5 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -9,9 +8,10 @@ import srsly
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from thinc.api import Model
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import check_range
 from ..linking.options import (
     DEFAULT_OPTIONS,
     OPTION_NAMES,
@@ -20,7 +20,7 @@ from ..linking.options import (
 )
 from ..system.forks import ProcessLock, TemporaryFolder
 from .annotations import Attrs, set_extensions, write_links
-from .default_config import DEFAULTS
+from .default_config import DEFAULTS, check_labels
 from .long_forms import long_form_text
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
 MAX_BATCH = 1_000_000
-# A saved config would lose another label, or read it as a different one.
-LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
 
 
 @Language.factory(
@@ -70,9 +68,7 @@ def make_sapbert_linker(
 ) -> "SapbertLinker":
     """Make the component; see `default_config` for its settings."""
     settings = locals()
-    for label in label_types:
-        if not LABEL.fullmatch(label):
-            raise SapbertError(Errors.E551.format(label=label))
+    check_labels(label_types)
     return SapbertLinker(
         name,
         kb=kb,
@@ -146,7 +142,10 @@ class SapbertLinker(Pipe):
             self.source, self.opened = kb.folder, kb
 
     def initialize(
-        self, get_examples: Callable[..., Any] | None = None, *, nlp: Any = None
+        self,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
+        *,
+        nlp: Language | None = None,
     ) -> None:
         """Open the knowledge base, so that errors show before the first text.
 
