@@ -9,9 +9,9 @@ from wasabi import msg
 
 from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
-from ..kb.installed import find_kb
+from ..kb.folder.installed import find_kb
+from ..kb.folder.manifest import Calibration, check_writable, write_calibration
 from ..kb.knowledge_base import load_kb
-from ..kb.manifest import Calibration, check_writable, write_calibration
 from ..linking.probability import score_probability
 from .app import app
 

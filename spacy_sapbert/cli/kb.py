@@ -12,9 +12,9 @@ from wasabi import msg
 
 from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
-from ..kb.installed import find_kb
+from ..kb.folder.installed import find_kb
+from ..kb.folder.manifest import Manifest, read_manifest
 from ..kb.knowledge_base import KnowledgeBase, load_kb
-from ..kb.manifest import Manifest, read_manifest
 from .app import app
 
 kb_app = typer.Typer(

@@ -13,8 +13,8 @@ from tqdm import trange
 
 from .. import __version__
 from ..errors import Errors, SapbertError
+from ..kb.folder.manifest import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.manifest import Calibration, Logistic
 from ..linking.probability import DIGITS, score_probability
 from ..system.reading import file_digest
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions

@@ -29,9 +29,7 @@ from ..errors import Errors, SapbertError, check_range
 from ..system.reading import check_file, file_digest
 from ..system.writing import write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
-from .indexes.registry import build_index
-from .knowledge_base import load_kb
-from .manifest import (
+from .folder.manifest import (
     EXPORTED,
     Counts,
     EncoderRecord,
@@ -45,6 +43,8 @@ from .manifest import (
     verify_files,
     write_manifest,
 )
+from .indexes.registry import build_index
+from .knowledge_base import load_kb
 from .ngrams.build import build_ngrams, iter_names
 from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .row_vectors import SHARD_ROWS, Names, embed_rows

@@ -17,9 +17,10 @@ from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
 from .cache import LruCache
 from .filtering import FilterResult, resolve_filter
+from .folder.installed import find_kb
+from .folder.manifest import Manifest, read_manifest, verify_files
 from .indexes.layered import search_among
 from .indexes.registry import Index
-from .installed import find_kb
 from .loading import (
     add_overlay_index,
     find_overlay,
@@ -28,7 +29,6 @@ from .loading import (
     load_encoder,
     open_store,
 )
-from .manifest import Manifest, read_manifest, verify_files
 from .mention_search import link_broader, load_concept_info, search_mentions
 from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related

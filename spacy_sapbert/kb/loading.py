@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError
+from .folder.manifest import OVERLAY_FORMAT, Manifest
 from .indexes.layered import LayeredIndex
 from .indexes.registry import Index, load_index
-from .manifest import OVERLAY_FORMAT, Manifest
 from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store

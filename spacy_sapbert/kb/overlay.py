@@ -21,10 +21,8 @@ from ..errors import Errors, SapbertError
 from ..system.writing import write_folder_atomically, write_json
 from ..vocabularies.concepts import Concept, change_names, read_concepts, write_concepts
 from ..vocabularies.merge import unite_concepts
-from .indexes.registry import build_index
-from .installed import find_kb
-from .knowledge_base import KnowledgeBase
-from .manifest import (
+from .folder.installed import find_kb
+from .folder.manifest import (
     OVERLAY_FOLDER,
     OVERLAY_FORMAT,
     OverlayRecord,
@@ -34,6 +32,8 @@ from .manifest import (
     verify_files,
     write_manifest,
 )
+from .indexes.registry import build_index
+from .knowledge_base import KnowledgeBase
 from .ngrams.build import build_ngrams
 from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .store import FILE as STORE_FILE

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from .. import __version__
 from ..errors import Errors, SapbertError
-from .copying import copy_files
-from .installed import ENTRY_POINTS
+from .folder.copying import copy_files
+from .folder.installed import ENTRY_POINTS
 from .knowledge_base import load_kb
 
 INIT = '''"""A knowledge base for spacy-sapbert in the path `folder`."""

@@ -238,7 +238,7 @@ class SapbertLinker(Pipe):
         exclude (Iterable[str]): "kb" to leave the knowledge base out.
         RAISES (SapbertError): If there is no knowledge base.
         """
-        from ..kb.copying import copy_kb
+        from ..kb.folder.copying import copy_kb
 
         Path(path).mkdir(parents=True, exist_ok=True)
         if "kb" not in exclude:
@@ -256,7 +256,7 @@ class SapbertLinker(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component with its knowledge base; see `to_disk`."""
-        from ..kb.copying import kb_to_files
+        from ..kb.folder.copying import kb_to_files
 
         files = {} if "kb" in exclude else kb_to_files(self.kb)
         return srsly.msgpack_dumps({"kb": files})
@@ -267,7 +267,7 @@ class SapbertLinker(Pipe):
         exclude (Iterable[str]): "kb" to keep the present knowledge base.
         RAISES (SapbertError): If the knowledge base in it is damaged.
         """
-        from ..kb.copying import unpack_kb
+        from ..kb.folder.copying import unpack_kb
 
         files = srsly.msgpack_loads(data)["kb"]
         if "kb" in exclude or not files:

@@ -222,7 +222,7 @@ class SapbertMentions(Pipe):
         source = self.source
         linker = self.find_linker()
         if source is not None and linker is not None:
-            from ..kb.installed import find_kb
+            from ..kb.folder.installed import find_kb
 
             with suppress(SapbertError):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():

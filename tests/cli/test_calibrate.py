@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.folder.manifest import FILE, read_manifest
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import FILE, read_manifest
 from spacy_sapbert.system.reading import file_digest
 
 

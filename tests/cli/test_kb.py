@@ -103,7 +103,7 @@ def test_kb_verify_finds_damage(own_kb: Path) -> None:
 def test_kb_verify_without_a_kb_is_an_error_with_three_fixes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
     result = run("verify")
     assert result.exit_code == 1
     output = " ".join(result.output.split())

@@ -27,9 +27,9 @@ from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb, export_kb
-from spacy_sapbert.kb.copying import copy_kb
+from spacy_sapbert.kb.folder.copying import copy_kb
+from spacy_sapbert.kb.folder.manifest import read_manifest
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import read_manifest
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 

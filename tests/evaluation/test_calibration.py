@@ -29,8 +29,8 @@ from spacy_sapbert.evaluation.figures import (
     write_figure,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
+from spacy_sapbert.kb.folder.manifest import Calibration, Logistic
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.manifest import Calibration, Logistic
 from spacy_sapbert.linking.probability import score_probability
 
 F1, ACCURACY = "f1", "accuracy"

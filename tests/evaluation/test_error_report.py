@@ -17,8 +17,8 @@ from spacy_sapbert.evaluation.error_report import (
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
+from spacy_sapbert.kb.folder.manifest import IndexRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.manifest import IndexRecord
 from spacy_sapbert.vocabularies.concepts import Concept
 
 SENTINEL = "xyzzy"

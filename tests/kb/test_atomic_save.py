@@ -17,7 +17,7 @@ COPY = """
 import resource, signal, sys
 from pathlib import Path
 from spacy_sapbert import load_kb
-from spacy_sapbert.kb.copying import copy_kb
+from spacy_sapbert.kb.folder.copying import copy_kb
 limit = int(sys.argv[3])
 kb = load_kb(sys.argv[1])
 if limit:

@@ -17,7 +17,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.installed import find_kb
+from spacy_sapbert.kb.folder.installed import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.row_vectors import write_shard
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -199,7 +199,7 @@ def test_load_kb_invalid_meta_json_is_an_error(
 def test_load_kb_missing_folder_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.installed.installed_kbs", dict)
+    monkeypatch.setattr("spacy_sapbert.kb.folder.installed.installed_kbs", dict)
     with pytest.raises(SapbertError, match="none is installed"):
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
@@ -207,7 +207,7 @@ def test_load_kb_missing_folder_is_an_error(
     with pytest.raises(SapbertError, match=r"no meta.json.*kb build"):
         load_kb(tmp_path)
     monkeypatch.setattr(
-        "spacy_sapbert.kb.installed.installed_kbs", lambda: {"a": 1, "b": 2}
+        "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"a": 1, "b": 2}
     )
     with pytest.raises(SapbertError, match="found a, b"):
         find_kb()

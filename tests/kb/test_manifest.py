@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import (
+from spacy_sapbert.kb.folder.manifest import (
     Calibration,
     read_manifest,
     write_calibration,
 )
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 Contents = Callable[[Path], dict[Path, bytes]]
 

@@ -10,9 +10,9 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.copying import copy_kb
+from spacy_sapbert.kb.folder.copying import copy_kb
+from spacy_sapbert.kb.folder.manifest import describe_files
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.manifest import describe_files
 from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.kb.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from ..system.forks import TemporaryFolder
-from ..system.writing import write_folder_atomically
-from .knowledge_base import KnowledgeBase
+from ...system.forks import TemporaryFolder
+from ...system.writing import write_folder_atomically
+from ..knowledge_base import KnowledgeBase
 from .manifest import FILE, OVERLAY_FOLDER, read_manifest
 
 

@@ -4,7 +4,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
+from ...errors import Errors, SapbertError
 
 ENTRY_POINTS = "spacy_sapbert_kbs"
 

@@ -18,9 +18,9 @@ from pydantic import (
     ValidationError,
 )
 
-from ..errors import Errors, SapbertError
-from ..system.reading import file_digest
-from ..system.writing import fcntl, lock_handle, write_json
+from ...errors import Errors, SapbertError
+from ...system.reading import file_digest
+from ...system.writing import fcntl, lock_handle, write_json
 
 FILE = "meta.json"
 FORMAT = 2
