@@ -18,7 +18,6 @@ import torch
 import typer
 from torch import Tensor
 from torch.nn.functional import normalize
-from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table
 from benchmarks.linking_side import peak_megabytes
@@ -39,6 +38,7 @@ from spacy_sapbert.encoder.name_encoder import (
 )
 from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.evaluation.rankers import read_dictionary
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.losses.miners import mine_hard_pairs
 from training.losses.multi_similarity import multi_similarity_loss

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from wasabi import msg
 
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system.terminal import msg
 
 CPU_INFO = Path("/proc/cpuinfo")
 
@@ -20,16 +21,12 @@ def run_cli(command: Callable[..., Any] | typer.Typer) -> None:
     """Run a command line; a `SapbertError` ends it with one line."""
     app = command
     if not isinstance(app, typer.Typer):
-        app = make_app()
+        app = make_app(add_completion=False)
         app.command()(command)
     try:
         app()
     except SapbertError as error:
-        msg.fail(str(error), exits=1)
-
-
-def make_app() -> typer.Typer:
-    return typer.Typer(add_completion=False, rich_markup_mode=None)
+        msg.fail(error, exits=1)
 
 
 def machine_line() -> str:

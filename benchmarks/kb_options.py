@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import typer
-from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table
 from spacy_sapbert.encoder.huggingface import read_settings
@@ -24,6 +23,7 @@ from spacy_sapbert.linking.broader import SOFTNESS, rank_parents
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.linking.ranking import has_text
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.hold_out import hold_out
 

@@ -37,7 +37,6 @@ from typing import Any, NamedTuple
 
 import typer
 from spacy.tokens import Doc, Span
-from wasabi import msg
 
 from benchmarks.gold_docs import Answers, parse_config, read_corpus, score_links
 from benchmarks.harness import (
@@ -53,6 +52,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
 )
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 

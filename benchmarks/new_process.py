@@ -9,11 +9,11 @@ from typing import Any
 
 import spacy
 import typer
-from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table
 from spacy_sapbert.formats.registry import read_docs
 from spacy_sapbert.kb.folder.manifest import read_manifest
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
 ROUNDS = 5  # processes for each line

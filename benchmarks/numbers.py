@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from wasabi import msg
 
 from benchmarks.harness import machine_line, markdown_table, read_json, run_cli
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.evaluation.evaluate import LIBRARIES, describe_versions
 from spacy_sapbert.evaluation.rankers import read_dictionary
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.experiments.summarize_runs import Key, read_run
 

@@ -12,8 +12,9 @@ from spacy.tokens import Doc
 from tqdm import tqdm
 
 from benchmarks.gold_docs import GOLD, read_gold_docs
-from benchmarks.harness import machine_line, make_app, markdown_table, run_cli
+from benchmarks.harness import machine_line, markdown_table, run_cli
 from benchmarks.kb_options import measure_broader, measure_filters
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.errors import Errors, SapbertError
 from spacy_sapbert.evaluation.accuracy import combine_parts, score_ranking
 from spacy_sapbert.evaluation.compare import mcnemar_test
@@ -221,7 +222,7 @@ def format_ties(outcomes: dict[str, Outcome]) -> list[str]:
     ]
 
 
-app = make_app()
+app = make_app(add_completion=False)
 app.command("filters")(measure_filters)
 app.command("broader")(measure_broader)
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from benchmarks.harness import machine_line, print_table, run_cli
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 WORDS = """acute chronic primary secondary congenital familial benign malignant left

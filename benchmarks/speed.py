@@ -18,20 +18,20 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import minibatch
-from wasabi import msg
 
 from benchmarks.engines import measure_engines, measure_mining
 from benchmarks.gold_docs import parse_config, read_corpus
 from benchmarks.harness import (
     machine_line,
-    make_app,
     print_table,
     read_memory,
     run_cli,
 )
 from benchmarks.new_process import measure_build, measure_opening
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.linking.ranking import has_text
+from spacy_sapbert.system.terminal import msg
 
 KB = "spacy_sapbert.kb.knowledge_base.KnowledgeBase"
 STORE = "spacy_sapbert.kb.store.Store"
@@ -52,7 +52,7 @@ PROCESSES, BATCH_SIZE, MENTIONS = 2, 32, 8  # workers, Docs in a batch, in a Doc
 ZONE = 1000  # documents in a memory zone
 REPORTED = (1_000, 10_000, 50_000, 100_000)  # documents
 
-app = make_app()
+app = make_app(add_completion=False)
 app.command("engines")(measure_engines)
 app.command("mining")(measure_mining)
 app.command("opening")(measure_opening)

@@ -52,6 +52,23 @@ class Errors(metaclass=_WithCodes):
         "line. Convert the file with `iconv -t utf-8`, or correct the line."
     )
     E010 = "Expected to read {path}, but the system refused: {reason}."
+    E020 = (
+        "Expected to read or write {path}, but the system refused: {reason}. Correct "
+        "its permissions, or make space for it."
+    )
+    E021 = (
+        "Expected to write a file or folder at {path}, but it is a device, a pipe or a "
+        "socket, which cannot be replaced. Name another place; a command without "
+        "`--output` writes to the standard output."
+    )
+    E022 = (
+        "Expected enough memory, but the system has none left. Close other programs, "
+        "pass a smaller `--batch-size` or `--n-process`, or use a machine with more."
+    )
+    E023 = (
+        "Expected a database that SQLite can read and write, but got: {reason}. Make "
+        "space on the disk, or copy or build the knowledge base again."
+    )
 
     # --- vocabularies and concepts ---
     E101 = (
@@ -394,6 +411,11 @@ class Errors(metaclass=_WithCodes):
         "Expected `doc._.{attr}` to be free, but another component has registered it. "
         "Choose another name with the setting `abbreviations_attr`."
     )
+    E571 = (
+        "Expected a worker process to answer, but {deaths} of them with the documents "
+        "{ids} did not for {seconds:.0f} seconds. Find out what stops or delays them: "
+        "`--n-process 1` shows the place."
+    )
     E580 = "Expected `{option}` to end with {known}, but got {path}. Correct it."
     E581 = (
         "Expected `--criterion` to be f1, accuracy or precision=NUMBER with a number "
@@ -692,6 +714,10 @@ class Warnings(metaclass=_WithCodes):
     )
     W748 = (
         "A worker process ended with exit code {code}. Another one links its documents."
+    )
+    W571 = (
+        "A worker process did not answer for {seconds:.0f} seconds and was ended. "
+        "Another one links its documents."
     )
     W001 = "The id {cui} was retired; the concept is now {now}."
 

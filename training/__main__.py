@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from spacy_sapbert.cli.app import ErrorReportingGroup
+from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
 
 
 class CommandInfo(NamedTuple):
@@ -110,7 +110,7 @@ class LazyGroup(ErrorReportingGroup):
         target = getattr(import_module(f"training.{module}"), name)
         if isinstance(target, typer.Typer):
             return typer.main.get_command(target)
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single = make_app(add_completion=False)
         takes_settings = cmd_name == "train"  # `--training.seed 1` and the like
         single.command(
             cmd_name,
@@ -127,12 +127,8 @@ class LazyGroup(ErrorReportingGroup):
             formatter.write_dl([(name, info.help) for name, info in COMMANDS.items()])
 
 
-app = typer.Typer(
-    name="training",
-    cls=LazyGroup,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = make_app(
+    name="training", cls=LazyGroup, add_completion=False, no_args_is_help=True
 )
 
 

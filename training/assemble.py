@@ -5,9 +5,9 @@ from typing import Annotated
 
 import spacy
 import typer
-from wasabi import msg
 
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_folder_atomically
 
 LICENCE = "see the licences of the vocabularies"

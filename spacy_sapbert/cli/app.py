@@ -1,32 +1,137 @@
-"""The app of all commands, and how it reports errors."""
+"""The app of all commands: how it reports errors, and how signals end it."""
 
+import os
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
-from wasabi import msg
 
-from ..errors import SapbertError
+from ..errors import Errors, SapbertError
+from ..system.terminal import msg
 
-INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
+FAILED = 1  # exit code after an error
+BY_SIGNAL = 128  # plus the signal: exit code, as in shells
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal that ends the command as Ctrl-C does: what is half written is removed.
+
+    number (int): The signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def raise_stopped(number: int, _: Any) -> None:
+    """Raise `Stopped`, unless a signal before has raised it and files are removed now.
+
+    A terminal that is closed sends SIGHUP twice.
+    """
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, Stopped):
+            return
+        error = error.__context__
+    raise Stopped(number)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP, if they would end the process.
+
+    Those that are ignored, e.g. SIGHUP under nohup, are still ignored.
+    """
+    old: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name, None) for name in SIGNALS):
+            ending = (signal.SIG_DFL, signal.default_int_handler)
+            if number is not None and signal.getsignal(number) in ending:
+                old[number] = signal.signal(number, raise_stopped)
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def name_error(error: BaseException) -> SapbertError:
+    """Return the error with a code for one of the system, of memory or of SQLite."""
+    if isinstance(error, MemoryError):
+        return SapbertError(Errors.E022)
+    if isinstance(error, sqlite3.Error):
+        return SapbertError(Errors.E023.format(reason=error))
+    reason = getattr(error, "strerror", None) or error
+    place = getattr(error, "filename", None)
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        place = "the standard output"
+        with suppress(OSError, ValueError):  # or Python fails again when it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return SapbertError(Errors.E020.format(path=place or "a file", reason=reason))
+
+
+@contextmanager
+def report_errors(code: int = FAILED) -> Iterator[None]:
+    """Print an error in one line, and exit.
+
+    The reader of a pipe may end, like `head`: typer exits then without a message.
+
+    code (int): The exit code.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except SapbertError as error:
+        msg.fail(error)
+    except (OSError, MemoryError, sqlite3.Error) as error:
+        msg.fail(name_error(error))
+    except KeyboardInterrupt as error:
+        number = getattr(error, "number", signal.SIGINT)
+        raise typer.Exit(BY_SIGNAL + number) from None
+    else:
+        return
+    raise typer.Exit(code)
 
 
 class ErrorReportingGroup(TyperGroup):
-    """Prints errors in one line and exits with 1, after Ctrl-C with 130."""
+    """Prints errors in one line and exits with 1; after a signal with 128 + signal."""
 
     def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except SapbertError as error:
-            msg.fail(str(error), exits=1)
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
+        with stop_on_signals(), report_errors():
+            try:
+                result = super().invoke(ctx)
+            except typer.Exit:
+                sys.stdout.flush()
+                raise
+            sys.stdout.flush()
+            return result
 
 
-app = typer.Typer(
+def make_app(**options: Any) -> typer.Typer:
+    """Return an app for commands.
+
+    A traceback of typer may show local variables, which hold texts of documents; so it
+    is switched off.
+
+    options (Any): Arguments of `typer.Typer`.
+    """
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
+
+
+app = make_app(
     name="sapbert",
     cls=ErrorReportingGroup,
     help="Vocabularies, knowledge bases and linking with a self-aligned encoder.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )

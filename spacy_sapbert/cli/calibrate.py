@@ -1,11 +1,9 @@
 """`spacy sapbert calibrate`: the NIL threshold of a knowledge base."""
 
-import json
 import sys
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
@@ -13,6 +11,7 @@ from ..kb.folder.installed import find_kb
 from ..kb.folder.manifest import Calibration, check_writable, write_calibration
 from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
+from ..system.terminal import format_json, msg
 from .app import app
 
 # Rows of the table: the key and its words.
@@ -114,7 +113,7 @@ def calibrate(
     if not keep:
         write_calibration(folder, Calibration.model_validate(calibration))
     if as_json:
-        typer.echo(json.dumps(calibration, indent=2, ensure_ascii=False))
+        typer.echo(format_json(calibration))
     elif not quiet:
         header = (f"By {calibration['criterion']}", "")
         rows = [(text, format_number(calibration[key])) for key, text in ROWS.items()]

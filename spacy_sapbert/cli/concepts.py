@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 from tqdm import tqdm
-from wasabi import msg
 
 from ..errors import Errors, SapbertError
+from ..system.terminal import msg, printable
 from ..system.writing import write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.registry import READERS, read_vocabularies
@@ -47,7 +47,7 @@ def show_progress(enabled: bool) -> Iterator[Progress | None]:
 
         def progress(file: str, rows: int) -> None:
             if bar.desc != file:
-                bar.set_description_str(file, refresh=False)
+                bar.set_description_str(printable(file), refresh=False)
             bar.update(rows)
 
         yield progress

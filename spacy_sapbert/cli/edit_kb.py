@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from ..errors import Errors, SapbertError
+from ..system.terminal import msg
 from ..vocabularies.concepts import Concept, read_concepts
 from .kb import kb_app
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from wasabi import msg
 
 from ..kb.knowledge_base import load_kb
+from ..system.terminal import msg
 from ..system.writing import write_atomically, write_json
 from .app import app
 

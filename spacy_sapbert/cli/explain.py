@@ -12,6 +12,7 @@ from wasabi import table
 from ..errors import Errors, SapbertError
 from ..linking.options import change_options
 from ..pipeline.annotations import NIL
+from ..system.terminal import format_json, printable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 
@@ -39,10 +40,7 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
 def format_lines(lines: dict[str, Any]) -> str:
     """Format words and texts, without control characters; empty texts are left out."""
     texts = {word: " ".join(str(text).split()) for word, text in lines.items() if text}
-    return "\n".join(
-        f"{word:<11}  {''.join(c if c.isprintable() else chr(0xFFFD) for c in text)}"
-        for word, text in texts.items()
-    )
+    return "\n".join(f"{word:<11}  {printable(text)}" for word, text in texts.items())
 
 
 def format_names(title: str, header: Sequence[str], rows: Sequence[Sequence]) -> str:
@@ -190,7 +188,7 @@ def explain(
         expected=expected,
     )
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
+        typer.echo(format_json(asdict(found)))
     else:
         typer.echo(format_explanation(found))
     right = found.expected.state == "found" if found.expected else bool(found.cui)

@@ -1,6 +1,5 @@
 """`spacy sapbert kb …`: build, inspect, verify and package a knowledge base."""
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -8,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import typer
-from wasabi import msg
 
 from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..kb.folder.manifest import Manifest, read_manifest
 from ..kb.knowledge_base import KnowledgeBase, load_kb
-from .app import app
+from ..system.terminal import format_json, msg
+from .app import app, make_app
 
-kb_app = typer.Typer(
+kb_app = make_app(
     name="kb", help="Build, inspect, verify and package a knowledge base."
 )
 app.add_typer(kb_app)
@@ -207,7 +206,7 @@ def info(
     folder = find_kb(kb)
     manifest = read_manifest(folder)
     if as_json:
-        typer.echo(json.dumps(manifest.model_dump(), indent=2, ensure_ascii=False))
+        typer.echo(format_json(manifest.model_dump()))
     else:
         msg.table([("Folder", str(folder)), *describe_manifest(manifest)])
 

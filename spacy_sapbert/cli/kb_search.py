@@ -1,6 +1,5 @@
 """`spacy sapbert kb search` and `kb related`: candidates and neighbours."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ import typer
 from wasabi import table
 
 from ..kb.knowledge_base import load_kb
+from ..system.terminal import format_json
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .kb import kb_app
 
@@ -76,7 +76,7 @@ def search(
             {"mention": mention, "note": found.note, "candidates": found.candidates}
             for mention, found in pairs
         ]
-        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        typer.echo(format_json(listed))
     else:
         typer.echo("".join(show_result(*pair) for pair in pairs).strip("\n"))
     if not all(found.candidates for found in results):
@@ -131,7 +131,7 @@ def related(
             }
             for concept, found in results
         ]
-        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        typer.echo(format_json(listed))
     else:
         typer.echo("".join(show_related(*result) for result in results).strip("\n"))
     if not all(found for _, found in results):

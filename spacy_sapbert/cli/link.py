@@ -14,6 +14,7 @@ from ..errors import Errors, SapbertError
 from ..formats.documents import DOCS_SUFFIX, list_inputs, read_documents
 from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
 from ..pipeline.workers import Workers
+from ..system.terminal import printable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_output import make_part_writer, write_folder, write_whole
@@ -202,4 +203,4 @@ def link(
                 output, documents, write_part, command=command, force=force
             )
     if not quiet:
-        typer.echo(line, err=True)
+        typer.echo(printable(line), err=True)

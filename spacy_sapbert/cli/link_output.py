@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ..formats.documents import Document
 from ..formats.parts import WritePart, lock_folder, open_state, write_parts
 from ..pipeline.running import link_documents
+from ..system.terminal import msg
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -124,7 +123,7 @@ def write_whole(
             return summary_line(Counter(write_part(iter(documents), target)))
     except KeyboardInterrupt:
         if output is not None:
-            typer.echo(f"Interrupted: {output} was not written.", err=True)
+            msg.warn(f"Interrupted: {output} was not written.")
         raise
 
 
@@ -161,7 +160,7 @@ def write_folder(
         except KeyboardInterrupt:
             done = sum(part["documents"] for part in state["parts"])
             line = f"Interrupted: {done} documents are written to {output}. "
-            typer.echo(f"{line}The same command continues after them.", err=True)
+            msg.warn(f"{line}The same command continues after them.")
             raise
     total: Counter[str] = Counter()
     for part in state["parts"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from wasabi import msg, table
+from wasabi import table
 
 from ..errors import Errors, SapbertError
 from ..evaluation.regression import run_cases
@@ -14,7 +14,7 @@ from ..evaluation.regression_cases import read_cases
 from ..formats.entities import NIL
 from ..pipeline.running import complete_pipeline, load_pipeline
 from ..system.writing import write_atomically
-from .app import app
+from .app import app, report_errors
 
 if TYPE_CHECKING:
     from ..evaluation.regression import Outcome
@@ -85,7 +85,7 @@ def regress(
     Exit code: 0 = all cases passed; 1 = some failed; 2 = cases, options, pipeline or
     knowledge base cannot be used; 130 = interrupted.
     """
-    try:
+    with report_errors(UNUSABLE):
         if output is not None and output.exists() and not force:
             raise SapbertError(Errors.E003.format(path=output))
         checked = [case for path in cases for case in read_cases(path)]
@@ -98,9 +98,7 @@ def regress(
                     line = json.dumps(outcome._asdict(), ensure_ascii=False)
                     file.write(line.encode("utf8") + b"\n")
         failures = [outcome for outcome in outcomes if not outcome.passed]
-    except SapbertError as error:
-        msg.fail(str(error), exits=UNUSABLE)
-    if not quiet:
-        typer.echo(format_failures(failures, len(checked)))
+        if not quiet:
+            typer.echo(format_failures(failures, len(checked)))
     if failures:
         raise typer.Exit(FAILED)

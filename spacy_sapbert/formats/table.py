@@ -5,6 +5,7 @@ from typing import IO
 
 from wasabi import table
 
+from ..system.terminal import printable
 from .entities import LinkedDoc, LinkedEntity
 from .gold import NIL
 
@@ -18,8 +19,7 @@ def shorten(text: str) -> str:
     text = " ".join(text.split())
     if len(text) > WIDEST:
         text = text[: WIDEST - 1] + "…"
-    # control characters of a document must not reach the terminal
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return printable(text)
 
 
 def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:

@@ -1,10 +1,13 @@
 """A worker process: receives documents and returns linked Docs."""
 
+import os
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 Packed = tuple[Any, str, bytes | None]
 # Docs, or an error.
 Result = tuple[list[bytes], Exception | None]
+
+SIGN_SECONDS = 5.0  # between signs of life
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a command
 
 
 def pack_document(document: Document) -> Packed:
@@ -52,11 +58,15 @@ def run_worker(connection: Connection, open_pipeline: "Callable[[], Language]") 
     """Link jobs until the parent process closes the connection.
 
     connection (Connection): Receives packed documents and names of components to skip,
-        and sends results.
+        and sends results, and None as a sign of life.
     open_pipeline (Callable[[], Language]): Opens a pipeline with a linker.
     """
     # Ctrl-C interrupts the parent, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):  # blocked while the process started
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping_signals())
+    sending = Lock()
+    Thread(target=show_life, args=(connection, sending), daemon=True).start()
     nlp: Language | None = None
     with suppress(EOFError, OSError):
         while True:
@@ -72,7 +82,29 @@ def run_worker(connection: Connection, open_pipeline: "Callable[[], Language]") 
             except Exception as error:  # its message may contain text
                 kind = type(error).__name__
                 result = ([], SapbertError(Errors.E749.format(kind=kind)))
-            connection.send(result)
+            with sending:
+                connection.send(result)
+
+
+def stopping_signals() -> set[int]:
+    """Return the signals that end a command, as far as the system has them."""
+    return {getattr(signal, name) for name in STOPPING if hasattr(signal, name)}
+
+
+def show_life(connection: Connection, sending: Lock) -> None:
+    """Send None again and again; end this process when its parent has ended.
+
+    A killed parent closes its end of the connection, while this process may be busy
+    with a job for long.
+
+    sending (Lock): Held while something is sent.
+    """
+    with suppress(OSError):
+        while True:
+            with sending:
+                connection.send(None)
+            time.sleep(SIGN_SECONDS)
+    os._exit(1)
 
 
 def run_job(nlp: "Language", packed: list[Packed], skip: list[str]) -> list[bytes]:

@@ -3,22 +3,26 @@
 spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies. `concurrent.futures`
 cannot say which job a dead worker had, and its workers outlive a killed parent. Here
 each worker has a pipe and one job at a time: after a crash the job goes to a new
-worker, and after `MAX_CRASHES` it is an error with the ids of its documents.
+worker, and after `MAX_CRASHES` it is an error with the ids of its documents. A worker
+sends signs of life, also while it works; without them it is stopped, and is replaced
+too.
 """
 
 import multiprocessing
 import os
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError, Warnings
 from ..formats.documents import Document
 from .running import Job
-from .worker_process import pack_document, run_worker
+from .worker_process import Packed, pack_document, run_worker, stopping_signals
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 MAX_CRASHES = 3  # of workers with the same job
 JOBS_AHEAD = 3  # jobs read for each worker before the first result is yielded
 MAX_IDS = 5  # in an error
+# Without a sign of life: a new process imports torch first, and one call in C, e.g. of
+# a regular expression, holds back all threads of Python.
+MAX_SILENCE = 300.0
+WAIT_SECONDS = 1.0  # for results; longer only if this process was stopped itself
 
 
 @contextmanager
@@ -36,10 +44,11 @@ def worker_environment(threads: int) -> Iterator[None]:
 
     threads (int): Threads of each process, unless `OMP_NUM_THREADS` is set.
     """
-    # SIGINT is blocked until the worker ignores it, so that Ctrl-C stops only this
-    # process, when the mask is lifted.
+    # Ctrl-C and the like are blocked until the worker is known and ignores Ctrl-C, so
+    # that they stop this process, when the mask is lifted, and it ends the worker.
     masks = hasattr(signal, "pthread_sigmask")
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+    blocked = stopping_signals()
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, blocked) if masks else set()
     given = "OMP_NUM_THREADS" in os.environ
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     try:
@@ -62,26 +71,38 @@ class Worker:
     """A process that links, and the number of its job.
 
     open_pipeline (Callable[[], Language]): Opens the pipeline in it; is pickled.
-    threads (int): Threads of the process.
     """
 
-    def __init__(
-        self, open_pipeline: "Callable[[], Language]", *, threads: int
-    ) -> None:
+    def __init__(self, open_pipeline: "Callable[[], Language]") -> None:
         context = multiprocessing.get_context("spawn")  # a fork may hang
         self.connection, theirs = context.Pipe()
         self.process = context.Process(
             target=run_worker, args=(theirs, open_pipeline), daemon=True
         )
         self.job: int | None = None
-        with worker_environment(threads):
-            self.process.start()
+        self.silence = 0.0  # seconds of waiting since the last sign of life
+        self.sender: Thread | None = None
+        self.process.start()
         theirs.close()  # so that the pipe ends with the process
+
+    def start_job(self, number: int, batch: list[Document], skip: list[str]) -> None:
+        """Send a job in a thread: a process that is stopped or starts reads it late."""
+        self.job, self.silence = number, 0.0
+        packed = [pack_document(document) for document in batch]
+        self.sender = Thread(target=self.send, args=((packed, skip),), daemon=True)
+        self.sender.start()
+
+    def send(self, job: tuple[list[Packed], list[str]]) -> None:
+        """Send a job; `Workers.receive_results` notices a process that has died."""
+        with suppress(OSError):
+            self.connection.send(job)
 
     def stop(self) -> int | None:
         """Kill the process and return its exit code; negative = a signal."""
         self.process.kill()
         self.process.join()
+        if self.sender is not None:
+            self.sender.join()
         self.connection.close()
         return self.process.exitcode
 
@@ -94,6 +115,8 @@ class Workers:
     open_pipeline (Callable[[], Language]): Opens the pipeline in each; is pickled.
     vocab (Vocab): Vocabulary of the Docs that are returned.
     n_process (int): Number of processes.
+    max_silence (float): Seconds without a sign of life after which a process that has a
+        job is replaced.
     """
 
     def __init__(
@@ -102,10 +125,12 @@ class Workers:
         *,
         vocab: "Vocab",
         n_process: int,
+        max_silence: float = MAX_SILENCE,
     ) -> None:
         self.open_pipeline = open_pipeline
         self.vocab = vocab
         self.n_process = n_process
+        self.max_silence = max_silence
         self.workers: list[Worker] = []
 
     def __enter__(self) -> "Workers":
@@ -154,36 +179,43 @@ class Workers:
         """Send jobs to idle workers, and start missing workers."""
         threads = max(1, count_cores() // self.n_process)
         idle = [worker for worker in self.workers if worker.job is None]
-        chosen: list[Worker] = []
         while idle or len(self.workers) < self.n_process:
             number = queue.next_job()
             if number is None:
                 break
             if not idle:
-                idle.append(Worker(self.open_pipeline, threads=threads))
-                self.workers.append(idle[0])
-            chosen.append(idle.pop())
-            chosen[-1].job = number
-        for worker in chosen:  # all are started before the first send blocks
-            assert worker.job is not None
-            batch, skip = queue.open[worker.job]
-            # `receive_results` notices a worker that has died meanwhile.
-            with suppress(OSError):
-                worker.connection.send(([pack_document(d) for d in batch], skip))
+                with worker_environment(threads):
+                    idle.append(Worker(self.open_pipeline))
+                    self.workers.append(idle[0])
+            idle.pop().start_job(number, *queue.open[number])
 
     def receive_results(self, queue: "JobQueue") -> None:
-        """Wait until workers return results or die."""
-        busy = {w.connection: w for w in self.workers if w.job is not None}
-        for connection in wait([*busy]):
-            worker = busy[connection]  # type: ignore[index]
-            number, worker.job = worker.job, None
+        """Wait a while for workers that return results, die or are stopped."""
+        busy = [worker for worker in self.workers if worker.job is not None]
+        start = time.monotonic()
+        ready = wait([worker.connection for worker in busy], timeout=WAIT_SECONDS)
+        # Ctrl-Z may have stopped all processes for hours.
+        waited = min(time.monotonic() - start, WAIT_SECONDS)
+        for worker in busy:
+            number = worker.job
             assert number is not None
-            try:
-                docs, error = worker.connection.recv()
-                queue.results[number] = docs if error is None else error
-            except (EOFError, OSError):
+            worker.silence += waited
+            if worker.connection in ready:
+                worker.silence = 0.0
+                try:
+                    result = worker.connection.recv()
+                except (EOFError, OSError):
+                    self.workers.remove(worker)
+                    queue.record_crash(number, worker.stop())
+                    continue
+                if result is not None:  # a sign of life
+                    docs, error = result
+                    worker.job = None
+                    queue.results[number] = docs if error is None else error
+            elif worker.silence >= self.max_silence:
                 self.workers.remove(worker)
-                queue.record_crash(number, worker.stop())
+                worker.stop()
+                queue.record_crash(number, None, silence=worker.silence)
 
 
 class JobQueue:
@@ -229,16 +261,24 @@ class JobQueue:
             raise result
         return documents, result
 
-    def record_crash(self, number: int, exit_code: int | None) -> None:
-        """Queue the job of a dead worker again; after `MAX_CRASHES` it is an error."""
+    def record_crash(
+        self, number: int, exit_code: int | None, *, silence: float | None = None
+    ) -> None:
+        """Queue the job of a dead worker again; after `MAX_CRASHES` it is an error.
+
+        silence (float | None): Seconds without a sign of life, if that was the reason.
+        """
         crashes = self.crashes[number] = self.crashes.get(number, 0) + 1
+        died = {"code": exit_code, "seconds": silence}
         if crashes < MAX_CRASHES:
             self.waiting.append(number)
-            warnings.warn(Warnings.W748.format(code=exit_code), stacklevel=2)
+            warning = Warnings.W748 if silence is None else Warnings.W571
+            warnings.warn(warning.format(**died), stacklevel=2)
             return
         ids = [document.id for document in self.open[number][0]]
         shown = ", ".join(repr(id) for id in ids[:MAX_IDS])
         more = f" and {len(ids) - MAX_IDS} others" if len(ids) > MAX_IDS else ""
+        text = Errors.E748 if silence is None else Errors.E571
         self.results[number] = SapbertError(
-            Errors.E748.format(ids=shown + more, deaths=crashes, code=exit_code)
+            text.format(ids=shown + more, deaths=crashes, **died)
         )

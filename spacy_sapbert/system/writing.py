@@ -1,4 +1,8 @@
-"""Write files and folders all or nothing: to a temporary name, then rename."""
+"""Write files and folders all or nothing: to a temporary name, then rename.
+
+What is half written can only be read by its owner, since it may hold texts of
+documents. A complete file or folder gets the permissions that the umask gives.
+"""
 
 import ctypes
 import glob
@@ -6,9 +10,11 @@ import gzip
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, cast
 
 from ..errors import Errors, SapbertError
@@ -19,6 +25,10 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of linux/fcntl.h and linux/fs.h
+# A planted pipe must not block, and a planted link must not lead elsewhere.
+SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+UMASK = os.umask(0o077)  # no function only reads it
+os.umask(UMASK)
 
 
 def sync_path(path: Path) -> None:
@@ -30,9 +40,72 @@ def sync_path(path: Path) -> None:
         os.close(handle)
 
 
-def temporary_sibling(path: Path) -> Path:
-    """Return the hidden name next to `path` that this process writes to first."""
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def share_path(path: Path) -> None:
+    """Give a file or folder the permissions that a new one has by the umask."""
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        # the group of files in it may be inherited
+        path.chmod((0o777 & ~UMASK) | (mode & stat.S_ISGID))
+    elif stat.S_ISREG(mode):
+        path.chmod(0o666 & ~UMASK)
+
+
+def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
+    """Create a temporary file or folder beside a path, for its owner only; lock it.
+
+    RETURNS (tuple[Path, int]): The path, and a file descriptor, which keeps the lock.
+    """
+    names: dict[str, Any] = {
+        "prefix": f".{path.name}.",
+        "suffix": ".tmp",
+        "dir": path.parent,
+    }
+    while True:
+        if folder:
+            part = Path(mkdtemp(**names))
+            try:
+                handle = os.open(part, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+        else:
+            handle, name = mkstemp(**names)
+            part = Path(name)
+        if fcntl:
+            with suppress(OSError):  # not every file system has locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        # Before the lock, another writer may have removed it as a leftover.
+        if part.exists():
+            return part, handle
+        os.close(handle)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise an error if a path is a device, a pipe or a socket, or a link to one.
+
+    /dev/stdout links to whatever the standard output is, maybe to a file.
+    """
+    with suppress(OSError):
+        mode = path.stat().st_mode
+        linked = path.is_symlink() and Path("/dev") in path.absolute().parents
+        if linked or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise SapbertError(Errors.E021.format(path=path))
+
+
+def name_refusal(error: OSError, path: Path) -> SapbertError:
+    """Return the error of a path that could not be written.
+
+    If the system refused another file, e.g. one that is read meanwhile, that is named.
+    """
+    reason = error.strerror or error
+    if isinstance(error.filename, str):
+        path = path.absolute()
+        place = Path(error.filename).absolute()
+        inner = place.parts[len(path.parent.parts) :]
+        beside = place.is_relative_to(path.parent) and inner
+        own = beside and inner[0].startswith((f".{path.name}.", path.name))
+        if not own and place not in path.parents:
+            return SapbertError(Errors.E020.format(path=place, reason=reason))
+    return SapbertError(Errors.E004.format(path=path, reason=reason))
 
 
 def lock_handle(handle: int) -> bool:
@@ -50,17 +123,29 @@ def lock_handle(handle: int) -> bool:
     return True
 
 
+def remove_path(path: Path) -> None:
+    """Remove a folder, a file or a link, if it exists and the system allows it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
 def remove_leftovers(path: Path) -> None:
     """Remove what killed writers of a file or folder left beside it.
 
-    Writers lock their temporary file or folder, so those of living ones stay.
+    Writers lock their temporary file or folder, so those of living ones stay. Links,
+    pipes and the like of such names are not of writers, and stay too.
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):
-            handle = os.open(part, os.O_RDONLY)
+            handle = os.open(part, os.O_RDONLY | SAFELY)
             try:
-                if lock_handle(handle):
-                    shutil.rmtree(part) if part.is_dir() else part.unlink()
+                mode = os.fstat(handle).st_mode
+                ours = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+                if ours and lock_handle(handle):
+                    remove_path(part)
             finally:
                 os.close(handle)
 
@@ -75,32 +160,34 @@ def remove_folder(path: Path) -> None:
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file; at the end flush it to the disk and rename it.
 
-    path (Path): The final name; with `.gz` at its end the file is compressed.
+    path (Path): The final name; with `.gz` at its end the file is compressed. A link
+        of that name is replaced, not followed.
     YIELDS (IO[bytes]): The file to write to.
-    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    RAISES (SapbertError): If the system refuses, e.g. a full disk, or the path is a
+        device or a pipe.
     """
-    part = temporary_sibling(path)
+    check_replaceable(path)
+    part: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
-        with open(part, "wb") as raw:
-            lock_handle(raw.fileno())
+        part, handle = make_part(path)
+        with open(handle, "wb") as raw:
             if path.suffix == ".gz":
                 with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
                     yield cast(BinaryIO, packed)
             else:
                 yield raw
             raw.flush()
-            os.fsync(raw.fileno())
+            os.fsync(handle)
+        share_path(part)
         os.replace(part, path)
         sync_path(path.parent)
     except OSError as error:
-        raise SapbertError(
-            Errors.E004.format(path=path, reason=error.strerror or error)
-        ) from error
+        raise name_refusal(error, path) from error
     finally:
-        with suppress(OSError):
-            part.unlink()
+        if part is not None:
+            remove_path(part)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -117,34 +204,36 @@ def write_json(path: Path, data: Any) -> None:
 def write_folder_atomically(path: Path) -> Iterator[Path]:
     """Fill a temporary folder; at the end flush it to the disk and rename it.
 
-    path (Path): The final name; a folder of that name is replaced.
-    YIELDS (Path): An empty folder next to it, to write into.
-    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    path (Path): The final name; a folder of that name is replaced, and a link to one
+        too.
+    YIELDS (Path): An empty folder next to it, to write into. All that is in it gets the
+        same permissions, whatever wrote it: safetensors makes files for their owner.
+    RAISES (SapbertError): If the system refuses, e.g. a full disk, or the path is a
+        device or a pipe.
     """
-    part, lock = temporary_sibling(path), -1
+    check_replaceable(path)
+    part: Path | None = None
+    lock = -1
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(part, ignore_errors=True)
         remove_leftovers(path)
-        part.mkdir()
-        lock = os.open(part, os.O_RDONLY)
-        lock_handle(lock)
+        part, lock = make_part(path, folder=True)
         yield part
         for file in (*sorted(part.rglob("*")), part):
+            share_path(file)
             sync_path(file)
-        if path.exists():
+        if os.path.lexists(path):
             exchange_names(part, path)
         else:
             os.rename(part, path)
         sync_path(path.parent)
     except OSError as error:
-        raise SapbertError(
-            Errors.E004.format(path=path, reason=error.strerror or error)
-        ) from error
+        raise name_refusal(error, path) from error
     finally:
         if lock >= 0:
             os.close(lock)
-        shutil.rmtree(part, ignore_errors=True)
+        if part is not None:
+            remove_path(part)
 
 
 def exchange_names(new: Path, old: Path) -> None:

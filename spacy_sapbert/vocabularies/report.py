@@ -8,10 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from wasabi import msg
-
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
+from ..system.terminal import msg
 from .concepts import Concept, clean_name, has_letter_or_digit
 
 SHOWN = 30

@@ -1,5 +1,7 @@
 import gzip
+import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,12 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system.writing import remove_folder, write_atomically
+from spacy_sapbert.system.writing import (
+    check_replaceable,
+    remove_folder,
+    write_atomically,
+    write_folder_atomically,
+)
 
 WRITE = """
 import resource, signal, sys
@@ -29,6 +36,40 @@ with write_atomically(Path(sys.argv[1])) as file:
     file.flush()
     print("ready", flush=True)
     time.sleep(60)
+"""
+# Prints the permissions while a file and a folder are written, and afterwards.
+MODES = """
+import os, sys
+from pathlib import Path
+place = Path(sys.argv[1])
+os.umask(int(sys.argv[2], 8))
+from spacy_sapbert.system.writing import write_atomically, write_folder_atomically
+def show(*paths):
+    print(*(f"{path.stat().st_mode & 0o7777:o}" for path in paths))
+with write_atomically(place / "file") as file:
+    file.write(b"text")
+    file.flush()
+    show(*place.glob(".file.*"))
+show(place / "file")
+with write_folder_atomically(place / "folder") as part:
+    (part / "inner").mkdir(mode=0o700)
+    for name, mode in (("private", 0o600), ("inner/public", 0o666)):
+        os.close(os.open(part / name, os.O_CREAT, mode))
+    show(part)
+folder = place / "folder"
+show(folder, folder / "private", folder / "inner", folder / "inner" / "public")
+"""
+# With a part whose name was predictable once.
+PLANTED = """
+import os, sys
+from pathlib import Path
+from spacy_sapbert.system.writing import write_atomically
+path, kind, victim = map(Path, sys.argv[1:])
+for name in (os.getpid(), 7):
+    part = path.with_name(f".{path.name}.{name}.tmp")
+    os.mkfifo(part) if kind.name == "pipe" else part.symlink_to(victim)
+with write_atomically(path) as file:
+    file.write(b"new")
 """
 
 
@@ -92,7 +133,8 @@ def test_write_atomically_removes_files_of_a_killed_writer(tmp_path: Path) -> No
     for process in (killed, alive):
         assert process.stdout is not None
         process.stdout.readline()
-    assert len(list(tmp_path.iterdir())) == 2
+    parts = {each.name for each in tmp_path.iterdir()}
+    assert len(parts) == 2
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     folder = tmp_path / ".x[1].7.tmp"
@@ -101,8 +143,8 @@ def test_write_atomically_removes_files_of_a_killed_writer(tmp_path: Path) -> No
     with write_atomically(path) as file:
         file.write(b"new")
     left = {each.name for each in tmp_path.iterdir()}
-    assert left == {path.name, f".x[1].{alive.pid}.tmp"}
-    assert not folder.exists()
+    assert len(left) == 2  # the file, and the part of the living writer
+    assert left - parts == {path.name}
     alive.kill()
     alive.communicate()
     remove_folder(path)
@@ -124,3 +166,85 @@ def test_write_atomically_compressed_file_is_reproducible(tmp_path: Path) -> Non
         written.append((tmp_path / name).read_bytes())
     assert written[0] == written[1]
     assert gzip.decompress(written[0]) == b"a\n" * 1000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
+@pytest.mark.parametrize(
+    ("umask", "file", "folder"), [("022", "644", "755"), ("027", "640", "750")]
+)
+def test_writing_is_private_until_it_is_complete(
+    tmp_path: Path, run_python: Any, umask: str, file: str, folder: str
+) -> None:
+    done = run_python(MODES, tmp_path, umask)
+    assert done.returncode == 0, done.stderr
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["600"],
+        [file],
+        ["700"],
+        [folder, file, folder, file],
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_write_atomically_ignores_what_has_the_name_of_a_part(
+    tmp_path: Path, run_python: Any, kind: str
+) -> None:
+    path, victim = tmp_path / "x", write(tmp_path / "victim", b"old")
+    done = run_python(PLANTED, path, kind, victim, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == b"new"
+    assert not path.is_symlink()
+    assert victim.read_bytes() == b"old"
+
+
+def make_pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def make_link(path: Path, target: Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+@pytest.mark.parametrize("writer", [write_atomically, write_folder_atomically])
+def test_writing_refuses_devices_and_pipes(tmp_path: Path, writer: Any) -> None:
+    pipe = make_pipe(tmp_path / "pipe")
+    links = [
+        make_link(tmp_path / "1", pipe),
+        make_link(tmp_path / "2", Path(os.devnull)),
+    ]
+    for path in (pipe, *links):
+        with pytest.raises(SapbertError, match="E021"), writer(path):
+            pass
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert all(link.is_symlink() for link in links)
+    if Path("/dev/stdout").exists():  # a link, maybe to a file
+        with pytest.raises(SapbertError, match="E021"):
+            check_replaceable(Path("/dev/stdout"))
+
+
+def test_writing_replaces_a_link(tmp_path: Path) -> None:
+    old, folder = write(tmp_path / "old", b"old"), tmp_path / "folder"
+    folder.mkdir()
+    links = [make_link(tmp_path / "1", old), make_link(tmp_path / "2", folder)]
+    with write_atomically(links[0]) as file:
+        file.write(b"new")
+    with write_folder_atomically(links[1]) as part:
+        write(part / "y", b"new")
+    assert not any(link.is_symlink() for link in links)
+    assert (links[0].read_bytes(), old.read_bytes()) == (b"new", b"old")
+    assert ([*links[1].iterdir()], [*folder.iterdir()]) == ([links[1] / "y"], [])
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_writing_names_the_file_that_was_refused(tmp_path: Path) -> None:
+    """Not always the one to write: another may be read meanwhile."""
+    for name in ("none", "x/none"):
+        with (
+            pytest.raises(SapbertError, match=r"E020.*none.*No such file"),
+            write_atomically(tmp_path / "y") as file,
+        ):
+            file.write((tmp_path / name).read_bytes())

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,

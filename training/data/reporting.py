@@ -7,7 +7,8 @@ from typing import Annotated, TypeVar
 
 import typer
 from tqdm import tqdm
-from wasabi import msg
+
+from spacy_sapbert.system.terminal import msg
 
 Item = TypeVar("Item")
 

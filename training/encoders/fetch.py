@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.encoder.huggingface import (
     SETTINGS_FILE,
@@ -18,6 +17,7 @@ from spacy_sapbert.encoder.huggingface import (
     write_settings,
 )
 from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_folder_atomically
 from training.data.reporting import Quiet
 from training.errors import Errors, SapbertError

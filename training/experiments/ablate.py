@@ -12,7 +12,6 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field
-from wasabi import msg
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
@@ -26,6 +25,7 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.system.reading import check_file, file_digest
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import write_pairs

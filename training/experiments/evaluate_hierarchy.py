@@ -8,9 +8,9 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import typer
-from wasabi import msg
 
 from spacy_sapbert.system.reading import file_digest
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_atomically, write_json
 from training.data.reporting import Quiet, format_markdown
 from training.encoders.embedding import embed_names

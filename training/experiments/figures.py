@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import typer
-from wasabi import msg
 
+from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.evaluation.figures import write_figure
 from spacy_sapbert.system.reading import open_to_read
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.pairs import distinct_names
 from training.data.reporting import Quiet
@@ -29,10 +30,9 @@ from training.experiments.drawing import (
 OUTPUT = typer.Argument(..., help="File to write, without an ending.")
 ENCODER = typer.Option(..., help="NAME=FOLDER; may be repeated.")
 
-app = typer.Typer(
+app = make_app(
     add_completion=False,
     no_args_is_help=True,
-    rich_markup_mode=None,
     help="Draw figures, as PNG and as SVG.",
 )
 

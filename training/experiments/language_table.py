@@ -6,9 +6,9 @@ from statistics import fmean
 from typing import Annotated, Any, TypedDict
 
 import typer
-from wasabi import msg
 
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_atomically, write_json
 from training.data.reporting import Quiet, format_markdown
 from training.errors import Errors, SapbertError, check_choice

@@ -8,10 +8,10 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 import typer
 from pydantic import BaseModel, ValidationError
-from wasabi import msg
 
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.reading import open_to_read
+from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_json
 from training.data.reporting import Quiet
 from training.errors import Errors, SapbertError

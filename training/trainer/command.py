@@ -10,9 +10,9 @@ from threading import Event
 import torch
 import typer
 from transformers.utils import logging
-from wasabi import msg
 
 from spacy_sapbert.system.reading import check_file
+from spacy_sapbert.system.terminal import msg
 from training.data.reporting import Quiet
 from training.trainer.batches import corpus_folders
 from training.trainer.checkpoints import read_settings

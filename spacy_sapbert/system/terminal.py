@@ -1,0 +1,75 @@
+"""What a terminal shows: no control characters, and errors on the standard error."""
+
+import json
+import re
+import sys
+from contextlib import suppress
+from typing import Any
+
+from wasabi import Printer, color
+
+REPLACEMENT = "\ufffd"
+# Characters that `json.dumps` leaves in a text, but that a terminal executes or that
+# change the order of the text: DEL, C1, marks of direction, surrogates.
+JSON_CONTROLS = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """Return a text in one line without control characters.
+
+    They could be commands to the terminal, and come from documents, vocabularies, names
+    of files and the files of foreign knowledge bases.
+    """
+    line = " ".join(text.splitlines())
+    return "".join(c if c.isprintable() else REPLACEMENT for c in line)
+
+
+def format_json(data: Any) -> str:
+    """Return indented JSON for the standard output; control characters are escaped."""
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    return JSON_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class TerminalPrinter(Printer):
+    """Wasabi's printer without control characters in texts; colours on a terminal only.
+
+    Errors and warnings go to the standard error, in one line; everything else goes to
+    the standard output.
+    """
+
+    def fail(self, title: Any, *, exits: int | None = None) -> None:
+        """Print an error, and exit if an exit code is given."""
+        self.print_problem(f"✘ {title}", "red")
+        if exits is not None:
+            sys.exit(exits)
+
+    def warn(self, title: Any) -> None:
+        """Print a warning, or that a command was stopped."""
+        self.print_problem(f"⚠ {title}", "yellow")
+
+    def print_problem(self, line: str, fg: str) -> None:
+        """Print a line to the standard error, even if its terminal is gone."""
+        line = printable(line)
+        with suppress(OSError, ValueError):
+            if sys.stderr.isatty():
+                line = color(line, fg=fg)
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+    def text(self, title: Any = "", text: Any = "", **options: Any) -> Any:
+        """Print a message."""
+        self.show_color = sys.stdout.isatty()
+        return super().text(printable(str(title)), printable(str(text)), **options)
+
+    def divider(self, text: str = "", **options: Any) -> Any:
+        """Print a line with a heading."""
+        return super().divider(printable(text), **options)
+
+    def table(self, data: Any, **options: Any) -> Any:
+        """Print a table."""
+        rows = [[printable(str(cell)) for cell in row] for row in data]
+        return super().table(rows, **options)
+
+
+msg = TerminalPrinter()
