@@ -69,15 +69,18 @@ def name_error(error: BaseException) -> SapbertError:
         return SapbertError(Errors.E022)
     if isinstance(error, sqlite3.Error):
         return SapbertError(Errors.E023.format(reason=error))
-    reason = getattr(error, "strerror", None) or error
     place = getattr(error, "filename", None)
+    if getattr(error, "errno", None) is None:  # of a library
+        place = place or "a file"
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
         place = "the standard output"
         with suppress(OSError, ValueError):  # or Python fails again when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return SapbertError(Errors.E020.format(path=place or "a file", reason=reason))
+    reason = getattr(error, "strerror", None) or error
+    place = place or "the standard output or another file"
+    return SapbertError(Errors.E020.format(path=place, reason=reason))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from ..formats.documents import DOCS_SUFFIX, list_inputs, read_documents
 from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
 from ..pipeline.workers import Workers
 from ..system.terminal import printable
+from ..system.writing import check_replaceable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_output import make_part_writer, write_folder, write_whole
@@ -43,6 +44,8 @@ def check_output(
     """Raise an error if the output cannot be written, before anything is loaded."""
     from ..formats.registry import FOLDERS
 
+    if output is not None:
+        check_replaceable(output)
     if shard_size is not None:
         if format in FOLDERS:
             raise SapbertError(Errors.E518.format(format=format))

@@ -1,11 +1,13 @@
 """`spacy sapbert regress`: cases → those that are not linked as expected."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from tqdm import tqdm
 from wasabi import table
 
 from ..errors import Errors, SapbertError
@@ -91,12 +93,14 @@ def regress(
         checked = [case for path in cases for case in read_cases(path)]
         nlp = load_pipeline(pipeline)
         linker = complete_pipeline(nlp, kb=kb, detection=False)
-        outcomes = list(run_cases(nlp, linker, checked))
+        shown = not quiet and sys.stderr.isatty()
+        found = run_cases(nlp, linker, checked)
+        outcomes = [*tqdm(found, total=len(checked), unit=" cases", disable=not shown)]
         if output is not None:
             with write_atomically(output) as file:
                 for outcome in outcomes:
                     line = json.dumps(outcome._asdict(), ensure_ascii=False)
-                    file.write(line.encode("utf8") + b"\n")
+                    file.write(line.encode("utf8", "replace") + b"\n")
         failures = [outcome for outcome in outcomes if not outcome.passed]
         if not quiet:
             typer.echo(format_failures(failures, len(checked)))

@@ -202,10 +202,33 @@ def test_link_processes_that_always_die_are_an_error_with_the_ids(
     assert not output.exists()
 
 
+def wait_for_workers(process, folder):
+    """Wait until two workers are at work, and return their ids."""
+    deadline = time.monotonic() + 300
+    while len(found := list(folder.glob("*.pid"))) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    return [int(path.stem) for path in found]
+
+
+def has_ended(number):
+    """Return whether a process has ended; a zombie of a lost parent has."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return True
+    status = Path(f"/proc/{number}/status")
+    return status.exists() and "State:\tZ" in status.read_text()
+
+
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
-def test_link_processes_end_with_ctrl_c(
-    script, lines, sample_kb, tmp_path, make_pipeline
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGTERM", "SIGKILL"])
+def test_link_processes_end_with_their_parent(
+    script, lines, sample_kb, tmp_path, make_pipeline, name
 ):
+    """A terminal sends Ctrl-C and SIGHUP to all processes, `kill` to one."""
+    number = getattr(signal, name)
     pipeline = make_pipeline("test_processes_waiting")
     output = tmp_path / "out.jsonl"
     more = ("--pipeline", pipeline, "--n-process", 2)
@@ -215,19 +238,24 @@ def test_link_processes_end_with_ctrl_c(
         stderr=subprocess.PIPE,
         start_new_session=True,
         # A shell that runs the tests in the background has them ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: [
+            signal.signal(each, signal.SIG_DFL)
+            for each in (signal.SIGINT, signal.SIGHUP)
+        ],
     )
-    deadline = time.monotonic() + 300
-    while len(found := list(tmp_path.glob("*.pid"))) < 2:
+    workers = wait_for_workers(process, tmp_path)
+    send = os.killpg if name in ("SIGINT", "SIGHUP") else os.kill
+    send(process.pid, number)
+    process.wait(timeout=120)
+    deadline = time.monotonic() + 60
+    while not all(map(has_ended, workers)):
         assert time.monotonic() < deadline
-        assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 130, stderr
-    assert f"Interrupted: {output} was not written." in stderr.decode()
-    assert b"Traceback" not in stderr
+    stderr = process.stderr.read().decode()
+    assert "Traceback" not in stderr
     assert not output.exists()
-    for path in found:
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(path.stem), 0)
+    if name == "SIGKILL":  # which leaves no time for a message
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number, stderr
+        assert f"Interrupted: {output} was not written." in stderr

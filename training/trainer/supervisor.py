@@ -29,7 +29,7 @@ def run_supervised(work: Callable[[], Any]) -> int:
     here.
 
     work (Callable[[], Any]): The command; ends with SystemExit.
-    RETURNS (int): The exit code.
+    RETURNS (int): The exit code; after a signal 128 + signal.
     """
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     if SUPERVISED in os.environ or not alone or os.name != "posix":
@@ -42,13 +42,17 @@ def run_supervised(work: Callable[[], Any]) -> int:
         start_new_session=True,
     )
     pipe: Any = worker.stdin
+    received: list[int] = []
 
-    def stop(*_: Any) -> None:
+    def stop(number: int, _: Any) -> None:
+        received.append(number)
         worker.kill() if pipe.closed else pipe.close()
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     code = worker.wait()
+    if received and code == KILLED + signal.SIGINT:  # stopped and saved
+        return KILLED + received[0]
     return code if code >= 0 else KILLED - code
 
 

@@ -1,0 +1,290 @@
+"""What every command does with errors, signals, full outputs and control characters."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
+from spacy_sapbert.cli.main import app
+
+SENTINEL = "SENTINELTEXT"
+ROOT = Path(__file__).parents[2]
+SIGNALS = [
+    pytest.param(getattr(signal, name, None), id=name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+]
+POSIX = pytest.mark.skipif(os.name != "posix", reason="this system has no such signals")
+FULL = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="there is no full file"
+)
+# DEL, C1 and marks of direction are left by `json.dumps`.
+CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+HOSTILE = "a\x1b[2J\x9b2J\x7f\u202eb"
+
+
+def run(*words):
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+def start(*words, ignored=(), **options):
+    """Start a command; a shell that runs the tests may have it ignore signals."""
+
+    def set_signals():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            chosen = signal.SIG_IGN if number in ignored else signal.SIG_DFL
+            signal.signal(number, chosen)
+
+    return subprocess.Popen(
+        [sys.executable, "-m", "spacy_sapbert", *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=set_signals if os.name == "posix" else None,
+        **options,
+    )
+
+
+def start_link(kb, output, *words, **options):
+    """Start `link` and send one document, so that it waits with a part."""
+    parts = output / ".part-00000.jsonl.*" if words else f".{output.name}.*"
+    process = start(
+        *("link", "-", "--kb", kb, "--output", output, "--batch-size", 1, *words),
+        **options,
+    )
+    line = {"text": f"fever {SENTINEL} " + "and more " * 2000}
+    process.stdin.write(json.dumps(line).encode() + b"\n" + json.dumps(line).encode())
+    process.stdin.write(b"\n{")
+    process.stdin.flush()
+    folder, pattern = (output, parts.name) if words else (output.parent, parts)
+    deadline = time.monotonic() + 300
+    while not any(part.stat().st_size for part in folder.glob(pattern)):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    return process, next(folder.glob(pattern))
+
+
+@POSIX
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signal_removes_the_part_of_link(sample_kb, tmp_path, number):
+    output = tmp_path / "out.jsonl"
+    process, part = start_link(sample_kb, output)
+    assert SENTINEL in part.read_text("utf8")
+    assert part.stat().st_mode & 0o777 == 0o600
+    process.send_signal(number)
+    process.send_signal(number)  # as a shell and its terminal do together
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 128 + number, stderr
+    assert f"Interrupted: {output} was not written." in stderr.decode()
+    assert SENTINEL.encode() not in stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@POSIX
+def test_signal_removes_the_part_of_a_folder(sample_kb, tmp_path):
+    output = tmp_path / "out"
+    process, _ = start_link(sample_kb, output, "--shard-size", 3)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 143, stderr
+    assert b"Interrupted: 0 documents are written" in stderr
+    assert [path.name for path in output.iterdir()] == ["_state.json"]
+
+
+@POSIX
+def test_signal_that_is_ignored_stays_ignored(sample_kb, tmp_path):
+    output = tmp_path / "out.jsonl"
+    process, part = start_link(sample_kb, output, ignored=(signal.SIGHUP,))  # nohup
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    assert part.exists()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+    assert process.returncode == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+def run_full(program, *words):
+    """Run a command whose standard output is full."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", program, *map(str, words)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    return done.returncode, done.stderr
+
+
+@FULL
+@pytest.mark.parametrize("program", ["spacy_sapbert", "spacy"])
+def test_full_output_is_an_error_in_one_line(program, lines, sample_kb):
+    sapbert = ("sapbert",) if program == "spacy" else ()
+    code, stderr = run_full(program, *sapbert, "link", lines, "--kb", sample_kb)
+    assert code == 1, stderr
+    error = next(line for line in stderr.splitlines() if "E020" in line)
+    assert "the standard output" in error
+    assert "No space left on device" in error
+    for unwanted in ("Traceback", "Exception ignored", SENTINEL):
+        assert unwanted not in stderr
+
+
+@FULL
+def test_full_output_of_a_table_is_an_error(sample_kb):
+    """It is printed without a flush."""
+    code, stderr = run_full("spacy_sapbert", "kb", "info", sample_kb)
+    assert code == 1
+    assert re.fullmatch(r"✘ \[E020\] Expected .* the standard output, .*\n", stderr)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+def test_output_that_is_a_pipe_is_an_error(lines, sample_kb, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    link = ("link", lines, "--kb", sample_kb, "--format", "jsonl")
+    for force in ((), ("--force",)):
+        result = run(*link, "--output", tmp_path / "pipe", *force)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "E021" in result.stderr
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@POSIX
+def test_pipe_that_is_closed_ends_a_command_without_a_message(sample_kb):
+    words = [sys.executable, "-m", "spacy_sapbert", "kb", "search", "fever"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*words, "--kb", str(sample_kb)],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=300,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
+    for words in (
+        ("kb", "search", "--json", "fever", "--kb", tmp_path / "none"),
+        ("kb", "info", tmp_path / "none"),
+        ("regress", tmp_path / "none.yaml", "--kb", sample_kb),
+        ("concepts", tmp_path / "none.csv", "-o", tmp_path / "x.jsonl"),
+        ("kb", "search", "fever", "--kb", sample_kb, "--types", "no such type"),
+    ):
+        result = run(*words)
+        assert result.exit_code in (1, 2)
+        assert result.stdout == ""
+        assert re.fullmatch(r"✘ \[E\d{3}\] .+\n", result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(28, "No space left on device", "folder/file"), "E020.*folder/file"),
+        (MemoryError(), "E022"),
+        (sqlite3.OperationalError("no such table: aliases"), "E023.*no such table"),
+        (PermissionError(13, "denied", "\x1b[2Jfile"), "E020.*\ufffd\\[2Jfile"),
+    ],
+)
+def test_errors_of_the_system_have_codes(error, expected):
+    own = make_app(cls=ErrorReportingGroup)
+    own.callback()(lambda: None)
+
+    @own.command()
+    def fail() -> None:
+        raise error
+
+    result = CliRunner().invoke(own, ["fail"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.match(rf"✘ \[{expected}", result.stderr)
+
+
+def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tmp_path):
+    """A file in place of the folder: the tests may run as root."""
+    (tmp_path / "file").touch()
+    build = ("kb", "build", concepts_file, tmp_path / "file" / "kb")
+    package = ("kb", "package", sample_kb, tmp_path / "file" / "dist")
+    for words in (
+        (*build, "--encoder", tiny_encoder),
+        (*package, "--name", "test"),
+    ):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (1, ""), result.exception
+        assert re.fullmatch(r"✘ \[E0(04|20)\] .*Not a directory.*\n", result.stderr)
+
+
+def hostile_texts(data):
+    """Return JSON with a text of control characters after each of its texts."""
+    if isinstance(data, dict):
+        return {key: hostile_texts(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [*map(hostile_texts, data)]
+    return f"{data}{HOSTILE}" if isinstance(data, str) else data
+
+
+def check_printed(result):
+    assert result.stdout + result.stderr
+    assert not CONTROLS.search(result.stdout + result.stderr)
+
+
+def test_control_characters_of_meta_json_are_not_printed(own_kb):
+    meta = json.loads((own_kb / "meta.json").read_text("utf8"))
+    meta["sources"] = [HOSTILE]
+    meta["encoder"]["base"] = HOSTILE
+    (own_kb / "meta.json").write_text(json.dumps(meta), "utf8")
+    for words in (("kb", "info", own_kb), ("kb", "info", own_kb, "--json")):
+        check_printed(run(*words))
+    for key in meta:
+        hostile = {**meta, key: hostile_texts(meta[key])}
+        (own_kb / "meta.json").write_text(json.dumps(hostile), "utf8")
+        check_printed(run("kb", "info", own_kb))
+        check_printed(run("kb", "search", "fever", "--kb", own_kb, "--json"))
+
+
+def test_control_characters_of_names_and_cases_are_not_printed(
+    own_kb, sample_kb, tmp_path
+):
+    found = run("kb", "add", own_kb, "--cui", "C1", "--alias", f"hostile {HOSTILE}")
+    check_printed(found)
+    for words in (
+        ("kb", "search", f"hostile {HOSTILE}", "--kb", own_kb),
+        ("kb", "search", f"hostile {HOSTILE}", "--kb", own_kb, "--json"),
+        ("explain", f"hostile {HOSTILE}", "--kb", own_kb, "--json"),
+        ("kb", "related", "C1", "--kb", own_kb, "--json"),
+        ("kb", "related", HOSTILE, "--kb", own_kb),
+    ):
+        check_printed(run(*words))
+    shutil.rmtree(own_kb)
+    cases = tmp_path / f"{HOSTILE}.yaml"
+    texts = dict.fromkeys(("mention", "label", "note"), f"fever {HOSTILE}")
+    for name in ("expected", HOSTILE):
+        cases.write_text(json.dumps([{**texts, name: f"C{HOSTILE}"}]), "utf8")
+        check_printed(run("regress", cases, "--kb", sample_kb))
+
+
+def test_no_app_has_tracebacks_with_local_variables():
+    """Older versions of typer print them unless they are switched off."""
+    made = [
+        path
+        for package in ("spacy_sapbert", "training", "benchmarks")
+        for path in (ROOT / package).rglob("*.py")
+        if "typer.Typer(" in path.read_text("utf8")
+    ]
+    assert made == [ROOT / "spacy_sapbert" / "cli" / "app.py"]
+    assert isinstance(app, typer.Typer)
+    assert not app.pretty_exceptions_enable
