@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -13,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Errors, SapbertError
-from ..system.terminal import msg
+from ..system.terminal import msg, printable
 
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
@@ -107,11 +108,35 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
     raise typer.Exit(code)
 
 
+def format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Format a warning in one line; those of this package have codes."""
+    text = str(message)
+    kind = "" if text.startswith("[W") else f"{category.__name__}: "
+    return printable(f"⚠ {kind}{text}") + "\n"
+
+
+@contextmanager
+def short_warnings() -> Iterator[None]:
+    """Print warnings without the line of code, and without control characters."""
+    old = warnings.formatwarning
+    warnings.formatwarning = format_warning
+    try:
+        yield
+    finally:
+        warnings.formatwarning = old
+
+
 class ErrorReportingGroup(TyperGroup):
     """Prints errors in one line and exits with 1; after a signal with 128 + signal."""
 
     def invoke(self, ctx: Any) -> Any:
-        with stop_on_signals(), report_errors():
+        with stop_on_signals(), short_warnings(), report_errors():
             try:
                 result = super().invoke(ctx)
             except typer.Exit:
