@@ -1,6 +1,7 @@
 """The app of all commands: how it reports errors, and how signals end it."""
 
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -18,6 +19,7 @@ from ..system.terminal import msg, printable
 
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
+RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -64,24 +66,34 @@ def stop_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def name_error(error: BaseException) -> SapbertError:
-    """Return the error with a code for one of the system, of memory or of SQLite."""
+def name_error(error: Exception) -> SapbertError | None:
+    """Return the error with a code for one of the system, of memory or of SQLite.
+
+    RETURNS (SapbertError | None): None for other errors.
+    """
+    if isinstance(error, SapbertError):
+        return error
     if isinstance(error, MemoryError):
         return SapbertError(Errors.E022)
     if isinstance(error, sqlite3.Error):
         return SapbertError(Errors.E023.format(reason=error))
-    place = getattr(error, "filename", None)
-    if getattr(error, "errno", None) is None:  # of a library
-        place = place or "a file"
+    place = "the standard output or another file"
+    if not isinstance(error, OSError):
+        found = RUST_ERROR.search(str(error))
+        if found is None:
+            return None
+        error, place = OSError(int(found[1]), os.strerror(int(found[1]))), "a file"
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
         place = "the standard output"
         with suppress(OSError, ValueError):  # or Python fails again when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    reason = getattr(error, "strerror", None) or error
-    place = place or "the standard output or another file"
-    return SapbertError(Errors.E020.format(path=place, reason=reason))
+    if error.errno is None:  # of a library, with a text of its own
+        place = "a file"
+    return SapbertError(
+        Errors.E020.format(path=error.filename or place, reason=error.strerror or error)
+    )
 
 
 @contextmanager
@@ -96,16 +108,15 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except SapbertError as error:
-        msg.fail(error)
-    except (OSError, MemoryError, sqlite3.Error) as error:
-        msg.fail(name_error(error))
     except KeyboardInterrupt as error:
         number = getattr(error, "number", signal.SIGINT)
         raise typer.Exit(BY_SIGNAL + number) from None
-    else:
-        return
-    raise typer.Exit(code)
+    except Exception as error:
+        named = name_error(error)
+        if named is None:
+            raise
+        msg.fail(named)
+        raise typer.Exit(code) from None
 
 
 def format_warning(

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -100,10 +100,10 @@ def read_state(folder: Path) -> OutputState | None:
         if any(not entry.name.startswith(started) for entry in folder.iterdir()):
             raise SapbertError(Errors.E561.format(path=folder))
         return None
-    try:
-        return OUTPUT_STATE.validate_json(path.read_bytes(), strict=True)
-    except (OSError, ValidationError):
-        raise SapbertError(Errors.E562.format(path=path)) from None
+    with suppress(OSError, ValidationError):
+        if path.is_file():  # reading a pipe would block
+            return OUTPUT_STATE.validate_json(path.read_bytes(), strict=True)
+    raise SapbertError(Errors.E562.format(path=path))
 
 
 def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputState:

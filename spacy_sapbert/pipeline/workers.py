@@ -34,7 +34,7 @@ JOBS_AHEAD = 3  # jobs read for each worker before the first result is yielded
 MAX_IDS = 5  # in an error
 # Without a sign of life: a new process imports torch first, and one call in C, e.g. of
 # a regular expression, holds back all threads of Python.
-MAX_SILENCE = 300.0
+MAX_SILENCE = 600.0
 WAIT_SECONDS = 1.0  # for results; longer only if this process was stopped itself
 
 

@@ -30,6 +30,13 @@ FULL = pytest.mark.skipif(
 )
 # DEL, C1 and marks of direction are left by `json.dumps`.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+LIMITED = """
+import resource, signal, sys
+from spacy_sapbert.cli.main import app
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+app(sys.argv[2:])
+"""
 HOSTILE = "a\x1b[2J\x9b2J\x7f\u202eb"
 
 
@@ -197,6 +204,7 @@ def test_errors_go_to_the_standard_error(sample_kb, tmp_path):
     [
         (OSError(28, "No space left on device", "folder/file"), "E020.*folder/file"),
         (MemoryError(), "E022"),
+        (Exception("I/O error: File too large (os error 27)"), "E020.*a file, but"),
         (sqlite3.OperationalError("no such table: aliases"), "E023.*no such table"),
         (PermissionError(13, "denied", "\x1b[2Jfile"), "E020.*\ufffd\\[2Jfile"),
     ],
@@ -226,6 +234,19 @@ def test_read_only_folder_is_an_error(sample_kb, concepts_file, tiny_encoder, tm
         result = run(*words)
         assert (result.exit_code, result.stdout) == (1, ""), result.exception
         assert re.fullmatch(r"✘ \[E0(04|20)\] .*Not a directory.*\n", result.stderr)
+
+
+@POSIX
+@pytest.mark.parametrize("limit", [100, 3000, 60000])
+def test_full_disk_at_any_file_of_a_build_is_an_error(
+    concepts_file, tiny_encoder, tmp_path, run_python, limit
+):
+    """Files of JSON, of tokenizers and of safetensors are cut."""
+    words = ("kb", "build", concepts_file, tmp_path / "kb", "--encoder", tiny_encoder)
+    done = run_python(LIMITED, limit, *words)
+    assert done.returncode == 1
+    assert re.fullmatch(r"✘ \[E020\] .*File too large.*\n", done.stderr)
+    assert not (tmp_path / "kb").exists()
 
 
 def hostile_texts(data):

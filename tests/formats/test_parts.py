@@ -247,3 +247,16 @@ def test_parts_digest_depends_on_the_entities_of_a_doc() -> None:
     doc.spans["sc"] = [doc.char_span(0, 5, label="X")]
     third = digest_document(Document(1, doc.text, doc))
     assert len({first, second, third}) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+def test_parts_state_that_is_a_pipe_is_an_error(
+    tmp_path: Path, run_python: Any
+) -> None:
+    os.mkfifo(tmp_path / STATE_FILE)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from spacy_sapbert.formats.parts import read_state\n"
+        "read_state(Path(sys.argv[1]))"
+    )
+    assert "E562" in run_python(code, tmp_path, timeout=60).stderr

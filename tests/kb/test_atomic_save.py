@@ -1,5 +1,6 @@
 """A save is all or nothing: killed, or out of disk, at any moment."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -89,3 +90,15 @@ def test_write_folder_atomically_failure_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         fill_and_fail(tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
+def test_kb_files_have_the_permissions_of_the_umask(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    """Safetensors makes files that only their owner can read."""
+    (tmp_path / "file").touch()
+    expected = (tmp_path / "file").stat().st_mode
+    files = [path for path in sample_kb.rglob("*") if path.is_file()]
+    assert sample_kb / "encoder" / "model.safetensors" in files
+    assert {path.stat().st_mode for path in files} == {expected}
