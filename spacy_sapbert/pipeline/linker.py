@@ -131,7 +131,7 @@ class SapbertLinker(Pipe):
         """
         with OPENING:
             if self.opened is None:
-                from ..kb.knowledge_base import load_kb
+                from ..kb.opening import load_kb
 
                 self.opened = load_kb(self.source, encoder=self.encoder)
         return self.opened

@@ -31,12 +31,10 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, settings: dict[str, int], rows: int, width: int
+    path: Path, *, settings: dict[str, int], rows: int, width: int
 ) -> "ExactIndex":
     """Map the file; see `indexes.load_index`."""
-    return ExactIndex(
-        np.memmap(folder / FILE, dtype="<f4", mode="r", shape=(rows, width))
-    )
+    return ExactIndex(np.memmap(path, dtype="<f4", mode="r", shape=(rows, width)))
 
 
 class ExactIndex:

@@ -55,19 +55,19 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, settings: dict[str, int], rows: int, width: int
+    path: Path, *, settings: dict[str, int], rows: int, width: int
 ) -> "HnswIndex":
     """Read the graph; see `indexes.load_index`."""
     import hnswlib
 
     graph = hnswlib.Index(space="ip", dim=width)
-    graph.load_index(str(folder / FILE), max_elements=rows)
+    graph.load_index(str(path), max_elements=rows)
     # Saved with the graph is everything but this.
     graph.set_ef(settings["ef"])
     # What people set for torch and numpy holds here too; hnswlib takes all cores.
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
         graph.set_num_threads(max(1, int(threads)))
-    return HnswIndex(graph, map_vectors(folder / FILE, rows=rows, width=width))
+    return HnswIndex(graph, map_vectors(path, rows=rows, width=width))
 
 
 class NodeVectors(NamedTuple):

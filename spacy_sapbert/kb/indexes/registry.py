@@ -108,11 +108,11 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, backend: str, settings: dict[str, int], rows: int, width: int
+    path: Path, *, backend: str, settings: dict[str, int], rows: int, width: int
 ) -> Index:
     """Open an index whose files have been checked.
 
-    folder (Path): Of the knowledge base.
+    path (Path): The file.
     backend (str): Name of the backend.
     settings (dict[str, int]): What it was built with.
     rows (int): How many rows it holds.
@@ -120,5 +120,15 @@ def load_index(
     RETURNS (Index): The index.
     """
     module = load_backend(backend)
-    index: Index = module.load_index(folder, settings=settings, rows=rows, width=width)
+    index: Index = module.load_index(path, settings=settings, rows=rows, width=width)
     return index
+
+
+def index_file(backend: str) -> str:
+    """Return the name of the file of a backend."""
+    name: str = load_backend(backend).FILE
+    return name
+
+
+def check_settings(backend: str, settings: dict[str, int]) -> dict[str, int]:
+    return {**load_backend(backend).DEFAULTS, **settings}
