@@ -352,6 +352,15 @@ class Errors(metaclass=_WithCodes):
         "with `--ngrams`, or remove the setting `fusion`."
     )
 
+    E343 = (
+        "{path}: Expected an index as `spacy sapbert kb build` writes it, but "
+        "{reason}. Copy or build the knowledge base again."
+    )
+    E344 = (
+        "Expected all settings of the backend {backend}, {known}, but {missing} is "
+        "missing. Copy or build the knowledge base again."
+    )
+
     # --- commands ---
     E501 = "Expected a format of {known}, but got {name!r}. Correct `--format`."
     E502 = (

@@ -7,7 +7,7 @@ from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError
 from .folder.manifest import OVERLAY_FORMAT, Manifest
 from .indexes.layered import LayeredIndex
-from .indexes.registry import Index, load_index
+from .indexes.registry import Index, index_file, load_index
 from .ngrams.index import FOLDER as NGRAMS_FOLDER
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store
@@ -61,9 +61,10 @@ def load_encoder(
 
 def load_base_index(folder: Path, manifest: Manifest) -> Index:
     """Load the index that was built, without the overlay."""
+    backend = manifest.index.backend
     return load_index(
-        folder,
-        backend=manifest.index.backend,
+        folder / index_file(backend),
+        backend=backend,
         settings=manifest.index.settings,
         rows=manifest.counts.rows,
         width=manifest.encoder.width,
@@ -76,7 +77,7 @@ def add_overlay_index(base: Index, folder: Path, manifest: Manifest) -> Index:
     if overlay is None or not overlay.rows:
         return base
     added = load_index(
-        folder / overlay.folder,
+        folder / overlay.folder / index_file("exact"),
         backend="exact",
         settings={},
         rows=overlay.rows,
