@@ -177,7 +177,7 @@ def build_kb(
     open_work_folder(work, plan)
     if engine == "openvino":
         export_encoder(work / "encoder", work / EXPORTED, settings)
-    open_encoder(model, work / "encoder", settings=settings)
+    open_encoder(model, work / "encoder", settings=settings, sealed=True)
     concepts = tqdm(
         read_concepts(concepts_path),
         unit=" concepts",

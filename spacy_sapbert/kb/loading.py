@@ -51,7 +51,7 @@ def load_encoder(
     engine, _, _ = model.attrs["run"]
     if engine not in manifest.engines:
         raise SapbertError(Errors.E222.format(path=folder / "encoder"))
-    open_encoder(model, folder / "encoder", settings=settings)
+    open_encoder(model, folder / "encoder", settings=settings, sealed=True)
     if model.get_dim("nO") != record.width:
         raise SapbertError(
             Errors.E307.format(got=model.get_dim("nO"), width=record.width)
