@@ -224,6 +224,37 @@ class Errors(metaclass=_WithCodes):
         "encoder."
     )
 
+    E225 = (
+        "{path}: Expected an encoder that needs nothing outside of its folder, but "
+        "{reason}. Build the knowledge base again with another encoder."
+    )
+    E226 = (
+        "Expected all weights of the encoder {name}, but {count} are missing, e.g. "
+        "{example}. Save the encoder again with `save_pretrained`; if its weights "
+        "have a prefix such as `module.`, remove it."
+    )
+    E227 = (
+        "Expected trained weights in the encoder {name}, but {weight} is {problem}. "
+        "Train or copy the encoder again."
+    )
+    E228 = (
+        "{path}: Expected a tokenizer that reads each name in bounded time, but "
+        "{reason}. Choose another encoder, or save it again with `save_pretrained`."
+    )
+    E229 = (
+        "Expected the encoder {name} to have the weights that its config.json "
+        "describes, but {weight} has the shape {shape}. Copy the encoder again."
+    )
+    E230 = (
+        "Expected a `max_length` of at most {limit}, the positions of the encoder "
+        "{name}, but got {got}. Correct it in sapbert.json or with `--max-length`."
+    )
+
+    E231 = (
+        "Expected token states for a name of `max_length` tokens from the encoder "
+        "{name}, but it failed: {reason} Lower `max_length`, or choose another encoder."
+    )
+
     # --- knowledge base and index ---
     E301 = (
         "Expected queries of width {width}, as the index has, but got {got}. Encode "
@@ -379,6 +410,15 @@ class Errors(metaclass=_WithCodes):
     E340 = (
         "Expected a knowledge base with character n-grams, but it has none. Build it "
         "with `--ngrams`, or remove the setting `fusion`."
+    )
+
+    E343 = (
+        "{path}: Expected an index as `spacy sapbert kb build` writes it, but "
+        "{reason}. Copy or build the knowledge base again."
+    )
+    E344 = (
+        "Expected all settings of the backend {backend}, {known}, but {missing} is "
+        "missing. Copy or build the knowledge base again."
     )
 
     # --- commands ---

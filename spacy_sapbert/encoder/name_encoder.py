@@ -10,6 +10,7 @@ from thinc.api import Model
 from ..system.forks import ProcessLock, make_fork_safe
 from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
+from .sealed_tokenizer import name_panics
 
 NameModel = Model[list[str], np.ndarray]
 TokenIds = tuple[int, ...]
@@ -83,19 +84,23 @@ def open_encoder(
     source: str | Path,
     *,
     settings: EncoderSettings | None = None,
+    sealed: bool = False,
 ) -> None:
     """Load an encoder into the model that runs it.
 
     model (Model[list[str], Floats2d]): From `create_encoder`.
     source (str | Path): A folder, with or without an adapter, or a hub id.
     settings (EncoderSettings | None): How to run it; None = as in the folder.
-    RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
-        adapter does not fit, or the engine cannot run it.
+    sealed (bool): The encoder is part of a knowledge base: nothing outside its folder
+        is opened, and its author is not trusted.
+    RAISES (SapbertError): If there is no such encoder, its weights are pickled, damaged
+        or incomplete, its adapter does not fit, or the engine cannot run it.
     """
     make_fork_safe()
     engine, _, precision = model.attrs["run"]
     settings = settings or read_settings(Path(source))
-    use_engine(model, open_engine(engine, source, settings, precision), settings)
+    opened = open_engine(engine, source, settings, precision, sealed=sealed)
+    use_engine(model, opened, settings)
 
 
 def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> None:
@@ -136,7 +141,7 @@ def tokenize_names(
         texts = [text.lower() for text in texts]
     # The tokenizer refuses a lone surrogate.
     texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
-    with model.attrs["lock"]:
+    with model.attrs["lock"], name_panics("tokenizer.json"):
         encodings = engine.tokenizer.backend.encode_batch(texts)
     special = engine.tokenizer.special_ids
     token_ids = [tuple(encoding.ids) for encoding in encodings]

@@ -12,7 +12,6 @@ from .engines.openvino_engine import (
     DESCRIPTION_FILE,
     FORMAT,
     GRAPH_FILE,
-    TOKENIZER_FILE,
     import_openvino,
     open_exported,
 )
@@ -29,7 +28,8 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     `openvino.convert_model` sends telemetry over the network. The frontend for PyTorch
     graphs, which is used here, does not.
 
-    source (Path): The encoder folder; an adapter becomes part of the graph.
+    source (Path): The encoder folder of a knowledge base; an adapter becomes part of
+        the graph.
     target (Path): A folder, created if it does not exist.
     settings (EncoderSettings): How the encoder is run.
     RETURNS (float): The smallest cosine between the vectors of both engines.
@@ -38,9 +38,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     SOURCE: openvino.frontend, in the order of openvino.convert_model.
     """
     openvino = import_openvino()
-    tokenizer, model = load_encoder(str(source))
-    if not tokenizer.is_fast or not (source / TOKENIZER_FILE).is_file():
-        raise SapbertError(Errors.E205.format(name=source))
+    tokenizer, model = load_encoder(str(source), sealed=True)
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
@@ -121,8 +119,8 @@ def compare_engines(
     lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)
     token_ids = [tuple(random.integers(0, vocabulary, n).tolist()) for n in lengths]
     original, exported = create_encoder("torch"), create_encoder("openvino")
-    open_encoder(original, source, settings=settings)
-    engine = open_exported(target, source / TOKENIZER_FILE, settings, "float32")
+    open_encoder(original, source, settings=settings, sealed=True)
+    engine = open_exported(target, source, settings, "float32")
     use_engine(exported, engine, settings)
     vectors = [encode_token_ids(model, token_ids) for model in (original, exported)]
     return float(np.einsum("nd,nd->n", *vectors).min())

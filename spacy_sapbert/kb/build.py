@@ -47,7 +47,7 @@ from .folder.records import (
     Manifest,
     encoder_fingerprint,
 )
-from .indexes.registry import build_index, check_settings
+from .indexes.registry import build_index, complete_settings
 from .ngrams.build import build_ngrams, iter_names
 from .opening import open_kb
 from .probe import probe_kb
@@ -161,7 +161,7 @@ def build_kb(
         raise SapbertError(Errors.E003.format(path=output))
     if threshold is not None:
         check_range("threshold", threshold, -1, 1)
-    check_settings(backend, backend_settings or {})
+    complete_settings(backend, backend_settings or {})
     model = create_encoder(engine, names_per_pass, precision)
     with lock_work_folder(output) as work:
         settings = copy_encoder(encoder, work / ENCODER, settings)
@@ -179,7 +179,7 @@ def build_kb(
         drop_other_shards(work, plan)
         if engine == "openvino":
             export_encoder(work / ENCODER, work / EXPORTED, settings)
-        open_encoder(model, work / ENCODER, settings=settings)
+        open_encoder(model, work / ENCODER, settings=settings, sealed=True)
         concepts = tqdm(
             read_concepts(concepts_path),
             unit=" concepts",

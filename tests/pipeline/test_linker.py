@@ -1,18 +1,25 @@
+import hashlib
+import json
 import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
+import srsly
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.folder.manifest import compute_digest, read_manifest
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.linking.options import change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
+from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 

@@ -189,7 +189,9 @@ class Manifest(Record):
 
     def needed_files(self) -> set[str]:
         """Return the names of the files without which nothing works."""
-        from ..indexes.registry import index_file
+        from ..indexes.registry import check_settings, index_file
+
+        check_settings(self.index.backend, self.index.settings)
 
         ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
         needed = {STORE_FILE, index_file(self.index.backend), *ngrams}
