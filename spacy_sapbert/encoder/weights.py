@@ -13,6 +13,7 @@ from .sealed import check_numbers
 POOLER = "pooler."
 # Older versions of transformers store the numbers of the positions.
 BUFFER = "position_ids"
+NOT_FINITE, ALL_ZERO = "not finite", "all zero"
 
 
 def is_needed(name: str) -> bool:
@@ -45,11 +46,11 @@ def find_bad_weight(model: Any) -> tuple[str, str] | None:
             continue
         low, high = (float(value) for value in weights.aminmax())
         if not abs(low) + abs(high) < float("inf"):  # also if it is NaN
-            return name, "not finite"
+            return name, NOT_FINITE
         # Zeros are usual for a bias, and for the only row of a matrix.
         is_matrix = weights.ndim > 1 and min(weights.shape) > 1
         if low == high == 0 and is_matrix and is_needed(name):
-            return name, "all zero"
+            return name, ALL_ZERO
     return None
 
 
