@@ -359,6 +359,35 @@ class Errors(metaclass=_WithCodes):
         '{got}. Write it like `{{"DISEASE": ["T047"]}}`.'
     )
     E335 = "Expected `{setting}` to be of {known}, but got {got}. Correct `{setting}`."
+    E348 = (
+        "Expected {path} as it was when the knowledge base was opened, but it was "
+        "replaced or changed since. Open the knowledge base again."
+    )
+    E349 = (
+        "{path}: Expected a whole database of concepts, but {reason}. Copy or build "
+        "the knowledge base again."
+    )
+    E350 = (
+        "Expected no other build of {path}, but one is running in {work}. Wait until "
+        "it has finished, or name another folder."
+    )
+    E351 = (
+        "Expected the knowledge base with the digest {expected}, but {path} has the "
+        "digest {got}. Install the one that is pinned, or pin this one if you trust "
+        "it."
+    )
+    E352 = (
+        "Expected rows from 0 to below {rows}, but got others. If they come from the "
+        "knowledge base itself, build or copy it again."
+    )
+    E353 = (
+        "Expected names to find their concepts, but {found} of {total} do. The index "
+        "or the encoder belongs to other names. Build the knowledge base again."
+    )
+    E354 = (
+        "{path}: Expected lists of names by concept, but got something else. Remove "
+        "all edits with `spacy sapbert kb discard-edits {kb}`."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."
@@ -499,10 +528,6 @@ class Errors(metaclass=_WithCodes):
         "structure. Check `format`, or export the file again."
     )
 
-    E590 = (
-        "Expected the character n-grams of the names at {path}, but found none. Build "
-        "the knowledge base again with `--ngrams`, or search without them."
-    )
     E591 = (
         "{path}: Expected character n-grams of the names of this knowledge base, but "
         "{reason}. Copy or build the knowledge base again."

@@ -29,7 +29,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb, export_kb
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.folder.manifest import read_manifest
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 

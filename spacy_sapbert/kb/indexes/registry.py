@@ -58,6 +58,16 @@ def index_file(backend: str) -> str:
     return name
 
 
+def complete_settings(backend: str, given: Mapping[str, int]) -> dict[str, int]:
+    """Return all settings of a backend: those given, else the defaults.
+
+    RAISES (SapbertError): See `check_settings`.
+    """
+    complete = {**load_backend(backend).DEFAULTS, **given}
+    check_settings(backend, complete)
+    return complete
+
+
 def check_settings(backend: str, settings: Mapping[str, int]) -> None:
     """Check settings of a backend, e.g. those of meta.json, which has all of them.
 
@@ -137,8 +147,7 @@ def build_index(
     RAISES (SapbertError): If the backend or a setting is unknown or out of range.
     """
     module = load_backend(backend)
-    complete = {**module.DEFAULTS, **settings}
-    check_settings(backend, complete)
+    complete = complete_settings(backend, settings)
     module.build_index(
         vectors, folder, settings=complete, threads=threads, progress=progress
     )
