@@ -255,6 +255,11 @@ class Errors(metaclass=_WithCodes):
         "{name}, but it failed: {reason} Lower `max_length`, or choose another encoder."
     )
 
+    E232 = (
+        "Expected token ids below {limit}, the number that the encoder has, but its "
+        "tokenizer made {got}. Copy the encoder again, with its own tokenizer."
+    )
+
     # --- knowledge base and index ---
     E301 = (
         "Expected queries of width {width}, as the index has, but got {got}. Encode "

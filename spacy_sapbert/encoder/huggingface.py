@@ -1,6 +1,8 @@
 """Encoder folders of Hugging Face, and the settings to run them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -155,34 +157,48 @@ def find_tokenizer(name: str) -> str:
     return name if (Path(name) / TOKENIZER_FILE).is_file() else find_base(name)
 
 
-def load_encoder(name: str, *, sealed: bool = False) -> tuple[Any, Any]:
+def load_encoder(name: str) -> tuple[Any, Any]:
     """Load tokenizer and encoder without running code of theirs.
+
+    name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
+    RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): The tokenizer, and the
+        encoder as `load_model` returns it.
+    RAISES (SapbertError): If there is no such encoder, its weights are damaged or not
+        complete, or its adapter does not fit.
+    """
+    from transformers import AutoTokenizer
+
+    check_encoder_name(name)
+    with name_damage(name):
+        tokenizer = AutoTokenizer.from_pretrained(
+            find_tokenizer(name), trust_remote_code=False
+        )
+    return tokenizer, load_model(name)
+
+
+def load_model(name: str, *, sealed: bool = False) -> Any:
+    """Load an encoder without its tokenizer.
 
     name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
     sealed (bool): Nothing outside the folder is opened, and its author is not trusted;
         for the encoder of a knowledge base.
-    RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): Both, on the CPU, in
-        float32 and evaluation mode. With an adapter, only the adapter is trainable.
-    RAISES (SapbertError): If there is no such encoder, its weights are damaged or not
-        complete, or its adapter does not fit.
+    RETURNS (PreTrainedModel): The encoder, on the CPU, in float32 and evaluation mode.
+        With an adapter, only the adapter is trainable.
+    RAISES (SapbertError): See `load_encoder`.
     """
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
-    from .sealed_tokenizer import load_tokenizer
     from .weights import check_missing, check_shapes, check_weights
 
-    base = tokens = name
+    folder = Path(name)
     if sealed:
-        check_encoder_folder(Path(name), sealed=True)
+        check_encoder_folder(folder, sealed=True)
     else:
         check_encoder_name(name)
-        base, tokens = find_base(name), find_tokenizer(name)
-    try:
+    base = name if sealed else find_base(name)
+    with name_damage(name):
         if sealed:
-            check_shapes(Path(name))
-            tokenizer = load_tokenizer(Path(name))
-        else:
-            tokenizer = AutoTokenizer.from_pretrained(tokens, trust_remote_code=False)
+            check_shapes(folder)
         model, found = AutoModel.from_pretrained(
             base,
             trust_remote_code=False,
@@ -190,20 +206,30 @@ def load_encoder(name: str, *, sealed: bool = False) -> tuple[Any, Any]:
             local_files_only=sealed,
             output_loading_info=True,
         )
-    except SapbertError:
-        raise
-    except Exception as error:  # the libraries raise almost any for a damaged file
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise SapbertError(Errors.E203.format(name=name, reason=reason)) from error
     check_missing(found["missing_keys"], base)
     for missing in found["missing_keys"]:
         # transformers makes random ones, and equal encoders would have other files.
         dict(model.named_parameters())[missing].detach().zero_()
-    if has_adapter(Path(name)):
-        attach_adapter(model, Path(name))
+    if has_adapter(folder):
+        attach_adapter(model, folder)
     model = model.float().eval()
     check_weights(model, name)
-    return tokenizer, model
+    return model
+
+
+@contextmanager
+def name_damage(name: str) -> Iterator[None]:
+    """Raise a named error if a library cannot load an encoder within.
+
+    name (str): The folder or hub id.
+    """
+    try:
+        yield
+    except SapbertError:
+        raise
+    except Exception as error:  # they raise almost any for a damaged file
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise SapbertError(Errors.E203.format(name=name, reason=reason)) from error
 
 
 def save_encoder(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from thinc.api import Model
 
+from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock, make_fork_safe
 from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
@@ -180,6 +181,9 @@ def encode_batch(model: NameModel, token_ids: Sequence[TokenIds]) -> np.ndarray:
     engine: Engine = model.attrs["engine"]
     pool = POOLINGS[model.attrs["settings"].pooling]
     ids, mask = pad_token_ids(token_ids, engine.tokenizer.pad_id)
+    # Libraries read outside of their weights, or raise an error without a name.
+    if (largest := int(ids.max())) >= engine.vocabulary:
+        raise SapbertError(Errors.E232.format(limit=engine.vocabulary, got=largest))
     with model.attrs["lock"], torch.inference_mode():
         states = engine.states(ids, mask)
         pooled = pool(states, torch.from_numpy(mask).to(states.device))

@@ -15,8 +15,9 @@ from .engines.openvino_engine import (
     import_openvino,
     open_exported,
 )
-from .huggingface import EncoderSettings, load_encoder
+from .huggingface import EncoderSettings, load_model
 from .name_encoder import create_encoder, encode_token_ids, open_encoder, use_engine
+from .sealed_tokenizer import load_tokenizer
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
@@ -38,23 +39,25 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     SOURCE: openvino.frontend, in the order of openvino.convert_model.
     """
     openvino = import_openvino()
-    tokenizer, model = load_encoder(str(source), sealed=True)
+    model = load_model(str(source), sealed=True)
+    names = load_tokenizer(source, settings.max_length)
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
-    unknown = tokenizer.unk_token_id
     write_json(
         target / DESCRIPTION_FILE,
         {
             "format": FORMAT,
             "made_with": f"openvino {openvino.__version__}",
             "width": model.config.hidden_size,
-            "pad_id": tokenizer.pad_token_id or 0,
-            "unknown_id": -1 if unknown is None else unknown,
-            "special_ids": sorted(tokenizer.all_special_ids),
+            "pad_id": names.pad_id,
+            "unknown_id": names.unknown_id,
+            "special_ids": sorted(names.special_ids),
         },
     )
-    cosine = compare_engines(source, target, settings, vocabulary=len(tokenizer))
+    cosine = compare_engines(
+        source, target, settings, vocabulary=model.config.vocab_size
+    )
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(Errors.E224.format(least=LEAST_COSINE, cosine=cosine))
     return cosine

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
-from .sealed import CONFIG_FILE, read_json
+from .engines.registry import NameTokenizer
+from .sealed import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -104,46 +105,45 @@ def read_tokenizer(folder: Path) -> "Tokenizer":
     with name_panics(path):
         tokenizer = Tokenizer.from_file(str(path))
         problem = find_problem(tokenizer)
-        rows = read_json(folder / CONFIG_FILE).get("vocab_size")
-        largest = max(tokenizer.get_vocab().values(), default=0)
-    if not problem and not (isinstance(rows, int) and largest < rows):
-        problem = f"it has the id {largest}, and the encoder {rows} of them"
     if problem:
         raise SapbertError(Errors.E228.format(path=path, reason=problem))
     return tokenizer
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """Load the tokenizer of an encoder without the classes of transformers.
+def load_tokenizer(folder: Path, max_length: int) -> NameTokenizer:
+    """Load the tokenizer of an encoder without transformers.
 
-    Which class tokenizer_config.json names, and which files, does not matter: of this
-    file only the special tokens are read.
+    Of tokenizer_config.json only the special tokens are read. Its other settings may
+    name classes and files, and tokenizer.json has what they changed.
 
-    folder (Path): The folder of the encoder.
-    RETURNS (PreTrainedTokenizerFast): The tokenizer.
+    folder (Path): The folder of an encoder that `save_encoder` wrote.
+    max_length (int): Maximum of tokens in a name.
+    RETURNS (NameTokenizer): As `torch_engine.make_tokenizer` makes it.
     RAISES (SapbertError): See `read_tokenizer`.
     """
-    from transformers import PreTrainedTokenizerFast
-
     tokenizer = read_tokenizer(folder)
     path = folder / SETTINGS_FILE
     settings = read_json(path)
 
-    def read_token(token: Any) -> str:
+    def read_id(token: Any) -> int:
         text = token.get("content") if isinstance(token, dict) else token
-        if not isinstance(text, str) or tokenizer.token_to_id(text) is None:
+        number = tokenizer.token_to_id(text) if isinstance(text, str) else None
+        if number is None:
             reason = "it names a special token that the tokenizer does not have"
             raise SapbertError(Errors.E228.format(path=path, reason=reason))
-        return text
+        return number
 
-    roles = {role: settings[role] for role in ROLES if settings.get(role) is not None}
-    others = settings.get("additional_special_tokens")
-    with name_panics(path):
-        return PreTrainedTokenizerFast(
-            tokenizer_object=tokenizer,
-            additional_special_tokens=[read_token(token) for token in others or []],
-            **{role: read_token(token) for role, token in roles.items()},
-        )
+    ids = {role: read_id(settings[role]) for role in ROLES if settings.get(role)}
+    others = settings.get("additional_special_tokens") or []
+    more = [read_id(token) for token in others] if isinstance(others, list) else []
+    tokenizer.enable_truncation(max_length)
+    tokenizer.no_padding()
+    return NameTokenizer(
+        tokenizer,
+        frozenset([*ids.values(), *more]),
+        ids.get("unk_token", -1),
+        ids.get("pad_token", 0),
+    )
 
 
 def find_problem(tokenizer: "Tokenizer") -> str:

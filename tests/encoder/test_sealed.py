@@ -340,7 +340,6 @@ def test_open_encoder_sealed_unbounded_tokenizer_is_an_error(folder: Path) -> No
         {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [regex]}},
         {"model": {**whole["model"], "continuing_subword_prefix": "a" * 10**5}},
         {"model": {**whole["model"], "max_input_chars_per_word": 10**9}},
-        {"model": {**whole["model"], "vocab": {"[UNK]": 1, "fever": 155}}},
     ]
     for change in changes:
         path.write_text(json.dumps({**whole, **change}), "utf8")
@@ -388,6 +387,15 @@ def test_load_encoder_sealed_opens_no_other_tokenizer(folder: Path) -> None:
     change_json(folder / "tokenizer_config.json", mask_token="[OTHER]")
     with pytest.raises(SapbertError, match="E228.*special token"):
         open_sealed(folder)
+
+
+def test_encode_token_ids_of_another_tokenizer_are_an_error(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    model = json.loads(path.read_text("utf8"))["model"]
+    change_json(path, model={**model, "vocab": {**model["vocab"], "fever": 155}})
+    changed = open_sealed(folder)
+    with pytest.raises(SapbertError, match=r"E232.* below 155, .* made 155"):
+        changed.predict(["fever"])
 
 
 @pytest.mark.parametrize("used", [False, True])

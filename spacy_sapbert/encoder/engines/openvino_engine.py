@@ -124,10 +124,17 @@ def open_exported(
         description.pad_id,
     )
     engine = OpenVinoEngine(exported / GRAPH_FILE, names, description.width, precision)
-    positions = read_json(encoder / CONFIG_FILE).get("max_position_embeddings")
-    engine.positions = positions if isinstance(positions, int) else 0
+    config = read_json(encoder / CONFIG_FILE)
+    engine.positions = read_number(config, "max_position_embeddings", 0)
+    engine.vocabulary = read_number(config, "vocab_size", backend.get_vocab_size())
     engine.request()
     return engine
+
+
+def read_number(config: dict[str, Any], key: str, default: int) -> int:
+    """Return an integer of config.json, or the default if it has none."""
+    value = config.get(key)
+    return value if isinstance(value, int) else default
 
 
 class OpenVinoEngine:
@@ -140,7 +147,7 @@ class OpenVinoEngine:
         self.tokenizer = tokenizer
         self.width = width
         self.precision = precision
-        self.positions = 0
+        self.positions = self.vocabulary = 0
         self.process: int | None = None
         self.opened: Any = None
 

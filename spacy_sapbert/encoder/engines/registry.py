@@ -39,11 +39,13 @@ class Engine(Protocol):
     tokenizer (NameTokenizer): Its tokenizer.
     width (int): Width of its token states.
     positions (int): Maximum of tokens in a name; 0 = not known.
+    vocabulary (int): Number of its token ids.
     """
 
     tokenizer: NameTokenizer
     width: int
     positions: int
+    vocabulary: int
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
         """Compute token states; not safe for threads.

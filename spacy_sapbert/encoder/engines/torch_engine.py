@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ..huggingface import EncoderSettings, load_encoder
+from ..huggingface import EncoderSettings, load_encoder, load_model
+from ..sealed_tokenizer import load_tokenizer
 from .registry import NameTokenizer
 
 if TYPE_CHECKING:
@@ -31,17 +32,20 @@ def open_engine(
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        tokenizer, encoder = load_encoder(str(source), sealed=sealed)
+        if sealed:
+            encoder = load_model(str(source), sealed=True)
+            names = load_tokenizer(Path(source), settings.max_length)
+        else:
+            tokenizer, encoder = load_encoder(str(source))
+            if not tokenizer.is_fast:
+                raise SapbertError(Errors.E205.format(name=source))
+            names = make_tokenizer(tokenizer, settings)
     finally:
         logging.set_verbosity(verbosity)
-    if not tokenizer.is_fast:
-        raise SapbertError(Errors.E205.format(name=source))
     transformer = TransformerModel(str(source), get_spans=list)
     encoder = encoder.to(get_torch_default_device())
-    transformer.attrs["set_transformer"](
-        transformer, HFObjects(tokenizer, encoder, None)
-    )
-    return TorchEngine(transformer, make_tokenizer(tokenizer, settings), precision)
+    transformer.attrs["set_transformer"](transformer, HFObjects(None, encoder, None))
+    return TorchEngine(transformer, names, precision)
 
 
 def make_tokenizer(tokenizer: Any, settings: EncoderSettings) -> NameTokenizer:
@@ -70,6 +74,8 @@ class TorchEngine:
         self.width: int = transformer.get_dim("nO")
         config = transformer.transformer.config
         self.positions: int = getattr(config, "max_position_embeddings", 0)
+        embeddings = transformer.transformer.get_input_embeddings()
+        self.vocabulary: int = embeddings.num_embeddings
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
         """See `Engine.states`."""
