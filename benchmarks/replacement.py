@@ -35,7 +35,7 @@ NAMES = [
     "gout",
 ]
 MENTIONS = ["fever", "heart atack", "diabetis", "gout", "ward"]
-PAUSE = 0.2  # seconds between two changes of a process
+PAUSE = 1.0  # seconds between two changes of a process
 VERSIONS = "ABC"  # of two builders and of what replaces the folder
 
 
