@@ -6,7 +6,7 @@ from typing import Annotated
 import spacy
 import typer
 
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import write_folder_atomically
 

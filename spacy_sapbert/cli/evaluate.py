@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from ..kb.knowledge_base import load_kb
+from ..kb.opening import load_kb
 from ..system.terminal import msg
 from ..system.writing import write_atomically, write_json
 from .app import app

@@ -19,7 +19,7 @@ from ..system.writing import check_replaceable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_output import make_part_writer, write_folder, write_whole
-from .resume import digest_inputs, digest_json, digest_kb, digest_pipeline
+from .resume import digest_inputs, digest_json, digest_pipeline
 
 
 def choose_format(
@@ -201,7 +201,7 @@ def link(
         if output is None or shard_size is None:
             line = write_whole(output, documents, write_part, format=format)
         else:
-            command["kb"] = digest_kb(linker.kb.folder)
+            command["kb"] = linker.kb.manifest.digest
             line = write_folder(
                 output, documents, write_part, command=command, force=force
             )
