@@ -20,6 +20,7 @@ from ..system.terminal import msg, printable
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
+REPEAT_SECONDS = 0.05  # after which a signal without effect is sent again
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -54,14 +55,26 @@ def stop_on_signals() -> Iterator[None]:
     Those that are ignored, e.g. SIGHUP under nohup, are still ignored.
     """
     old: dict[int, Any] = {}
+    old_hook = sys.unraisablehook
+
+    def repeat_signal(lost: Any) -> None:
+        if isinstance(lost.exc_value, Stopped) and hasattr(signal, "pthread_kill"):
+            place = (threading.main_thread().ident, lost.exc_value.number)
+            threading.Timer(REPEAT_SECONDS, signal.pthread_kill, place).start()
+        else:
+            old_hook(lost)
+
     if threading.current_thread() is threading.main_thread():
         for number in (getattr(signal, name, None) for name in SIGNALS):
             ending = (signal.SIG_DFL, signal.default_int_handler)
             if number is not None and signal.getsignal(number) in ending:
                 old[number] = signal.signal(number, raise_stopped)
+    # Python drops an exception that is raised while an object is deleted.
+    sys.unraisablehook = repeat_signal
     try:
         yield
     finally:
+        sys.unraisablehook = old_hook
         for number, handler in old.items():
             signal.signal(number, handler)
 

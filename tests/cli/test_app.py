@@ -137,6 +137,26 @@ def run_full(program, *words):
     return done.returncode, done.stderr
 
 
+@POSIX
+def test_signal_while_an_object_is_deleted_is_not_lost():
+    own = make_app(cls=ErrorReportingGroup)
+    own.callback()(lambda: None)
+    deleted = []
+
+    class Object:
+        def __del__(self):
+            deleted.append(True)
+            signal.raise_signal(signal.SIGTERM)
+
+    @own.command()
+    def work() -> None:
+        Object()
+        time.sleep(60)
+
+    assert CliRunner().invoke(own, ["work"]).exit_code == 143
+    assert deleted
+
+
 @FULL
 @pytest.mark.parametrize("program", ["spacy_sapbert", "spacy"])
 def test_full_output_is_an_error_in_one_line(program, lines, sample_kb):
