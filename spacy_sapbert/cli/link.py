@@ -12,7 +12,13 @@ from tqdm import tqdm
 from .. import __version__
 from ..errors import Errors, SapbertError
 from ..formats.documents import DOCS_SUFFIX, list_inputs, read_documents
-from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
+from ..pipeline.running import (
+    NAMES,
+    complete_pipeline,
+    load_pipeline,
+    open_pipeline,
+    read_digest,
+)
 from ..pipeline.workers import Workers
 from ..system.terminal import printable
 from ..system.writing import check_replaceable
@@ -185,7 +191,8 @@ def link(
     linker = complete_pipeline(nlp, **settings)
     workers = None
     if n_process > 1:
-        opened = partial(open_pipeline, pipeline, settings)
+        digest = read_digest(linker)
+        opened = partial(open_pipeline, pipeline, settings, digest)
         workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
     shown = not quiet and output is not None and sys.stderr.isatty()
     with tqdm(unit=" docs", disable=not shown) as bar, workers or nullcontext():

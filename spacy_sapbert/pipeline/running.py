@@ -120,15 +120,34 @@ def complete_pipeline(
     return linker
 
 
-def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
+def open_pipeline(
+    name: str | None, settings: dict[str, Any], digest: str | None = None
+) -> "Language":
     """Load a pipeline and complete it; used in every worker process.
 
     name (str | None): See `load_pipeline`.
     settings (dict[str, Any]): Arguments of `complete_pipeline`.
+    digest (str | None): Of the knowledge base; another version is an error, so that
+        all processes link with the same.
     """
     nlp = load_pipeline(name)
-    complete_pipeline(nlp, **settings)
+    linker = complete_pipeline(nlp, **settings)
+    linker.kb_digest = digest or linker.kb_digest
     return nlp
+
+
+def read_digest(linker: Any) -> str:
+    """Return the digest of the knowledge base of a linker, without opening its index.
+
+    linker (SapbertLinker): The linker.
+    RAISES (SapbertError): If there is no knowledge base, or its meta.json is damaged.
+    """
+    from ..kb.folder.installed import find_kb
+    from ..kb.folder.manifest import read_manifest
+
+    opened = linker.opened
+    manifest = opened.manifest if opened else read_manifest(find_kb(linker.source))
+    return str(manifest.digest)
 
 
 def linked_spans(spans_key: str | None) -> str:

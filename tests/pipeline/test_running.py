@@ -5,6 +5,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Span
 
+from spacy_sapbert import Concept, add_concepts, load_kb
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.pipeline.running import (
@@ -12,6 +13,8 @@ from spacy_sapbert.pipeline.running import (
     link_documents,
     list_detectors,
     load_pipeline,
+    open_pipeline,
+    read_digest,
 )
 
 SENTINEL = "SENTINELTEXT"
@@ -179,3 +182,14 @@ def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
     (tmp_path / "meta.json").write_text('{"lang": "en"}')
     with pytest.raises(SapbertError, match="E507"):
         load_pipeline(str(tmp_path))
+
+
+def test_open_pipeline_of_another_version_of_the_kb_is_an_error(own_kb: Path) -> None:
+    settings = {"kb": str(own_kb), "mentions": "names"}
+    digest = read_digest(complete_pipeline(spacy.blank("en"), **settings))
+    same = open_pipeline(None, settings, digest)
+    assert same("fever").ents[0]._.cui == "C0000004"
+    add_concepts(load_kb(own_kb), [Concept("C1", ["fever of unknown origin"])])
+    other = open_pipeline(None, settings, digest)
+    with pytest.raises(SapbertError, match="E351"):
+        other("fever")
