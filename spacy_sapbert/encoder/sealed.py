@@ -153,7 +153,7 @@ def check_sealed_folder(folder: Path) -> None:
     check_index(folder)
     path = folder / CONFIG_FILE
     config = read_json(path)
-    if config.get("model_type") not in MODEL_TYPES:
+    if str(config.get("model_type")) not in MODEL_TYPES:
         raise refuse(path, f"its `model_type` is none of {sorted(MODEL_TYPES)}")
     for key in sorted(FOREIGN_KEYS & config.keys()):
         if config[key] is not None:

@@ -197,6 +197,14 @@ def test_openvino_damaged_export_is_an_error(
         ('<?xml version="1.0"?>', '<!DOCTYPE net [<!ENTITY a "b">]>'),
         ('type="Gather" version="opset8"', 'type="Gather" version="extension"'),
         ("</layers>", "<layer><body/></layer></layers>"),
+        # It ends the process when OpenVINO reads it.
+        ('type="Const" version="opset1"', 'type="Broadcast" version="opset1"'),
+        ('type="Gather"', 'type="Loop"'),
+        (
+            "<edge ",
+            '<edge from-layer="0" to-layer="3" to-port="0" from-port="0"/><edge ',
+        ),
+        ('from-layer="2"', 'from-layer="99"'),
         ("</net>", ""),
     ],
 )

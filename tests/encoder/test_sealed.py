@@ -146,6 +146,7 @@ def test_open_encoder_sealed_with_a_link_is_an_error(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [("quantization_config", {"quant_method": "gptq"}), ("model_type", "timm_wrapper")]
+    + [("model_type", ["bert"]), ("model_type", None)]
     + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")]
     + [("num_hidden_layers", 10**9), ("max_position_embeddings", 10**11)]
     + [("hidden_size", 10**9), ("vocab_size", 10**12), ("pruned_heads", {"1": 2**70})]
