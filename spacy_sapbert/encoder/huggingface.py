@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from ..system.forks import ProcessLock
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
 from .adapters import (
@@ -20,6 +21,7 @@ from .adapters import (
 from .pooling import POOLINGS
 from .sealed import CONFIG_FILE, check_index, check_sealed_folder, read_json
 
+LOADING = ProcessLock()
 SETTINGS_FILE = "sapbert.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 
@@ -196,7 +198,8 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
     else:
         check_encoder_name(name)
     base = name if sealed else find_base(name)
-    with name_damage(name):
+    # transformers changes torch for all threads while it creates a model.
+    with LOADING, name_damage(name):
         if sealed:
             check_shapes(folder)
         model, found = AutoModel.from_pretrained(
