@@ -25,7 +25,7 @@ MAX_GROWTH = 16  # characters that normalisation makes of one
 MAX_TEXT = 16  # characters of what is put before a text or a token
 MAX_REPLACEMENT = 128  # bytes that a table of characters makes of one; NFKC has 54
 MAX_SPECIAL = 4  # special tokens that are added to a name
-MAX_WORD = 1000  # characters of a word
+MAX_WORD = 200  # characters of a word; the time grows with their square
 # Other patterns may need exponential time. These are of SentencePiece tokenizers.
 REGEXES = (" {2,}", r"\s+", " +")
 NORMALIZERS = frozenset(
