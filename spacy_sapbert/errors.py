@@ -226,7 +226,8 @@ class Errors(metaclass=_WithCodes):
 
     E225 = (
         "{path}: Expected an encoder that needs nothing outside of its folder, but "
-        "{reason}. Build the knowledge base again with another encoder."
+        "{reason}. Save the encoder again with `save_pretrained`, or choose another "
+        "one."
     )
     E226 = (
         "Expected all weights of the encoder {name}, but {count} are missing, e.g. "

@@ -97,11 +97,13 @@ def read_tokenizer(folder: Path) -> "Tokenizer":
 
     folder (Path): The folder of the encoder.
     RETURNS (tokenizers.Tokenizer): The tokenizer.
-    RAISES (SapbertError): If it is damaged, or could take long for a name.
+    RAISES (SapbertError): If it is missing or damaged, or could take long for a name.
     """
     from tokenizers import Tokenizer
 
     path = folder / FILE
+    if not path.is_file():
+        raise SapbertError(Errors.E205.format(name=folder))
     with name_panics(path):
         tokenizer = Tokenizer.from_file(str(path))
         problem = find_problem(tokenizer)

@@ -352,6 +352,14 @@ def test_open_encoder_sealed_unbounded_tokenizer_is_an_error(folder: Path) -> No
             open_sealed(folder)
 
 
+def test_open_encoder_sealed_without_a_fast_tokenizer_is_an_error(
+    folder: Path,
+) -> None:
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(SapbertError, match="E205"):
+        open_sealed(folder)
+
+
 def test_open_encoder_sealed_accepts_a_tokenizer_of_sentencepiece(
     folder: Path,
 ) -> None:
