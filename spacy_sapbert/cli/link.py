@@ -181,6 +181,8 @@ def link(
     linker = complete_pipeline(nlp, **settings)
     workers = None
     if n_process > 1:
+        # Each process opens this version, also one that is started later.
+        settings["kb_digest"] = linker.kb.manifest.digest
         opened = partial(open_pipeline, pipeline, settings)
         workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
     shown = not quiet and output is not None and sys.stderr.isatty()
