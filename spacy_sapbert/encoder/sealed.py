@@ -85,7 +85,7 @@ FOREIGN_KEYS = frozenset(
         "transformers_weights",
     ]
 )
-LAYER_KEYS = ("layer", "group")  # numbers of loops are in keys with these words
+LAYER_KEYS = ("layer", "group", "networks")  # in keys of numbers of modules
 MAX_BYTES = 1 << 24  # of a JSON file
 MAX_NUMBER = 1 << 20  # in config.json, unless the weights are larger
 MAX_POSITIONS = 1 << 14
