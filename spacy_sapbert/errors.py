@@ -40,8 +40,9 @@ class Errors(metaclass=_WithCodes):
         "utf-8`."
     )
     E007 = (
-        "{path}:{line}: Expected lines of at most {limit} bytes, but got a longer one. "
-        "Check that the file is the text file that it should be."
+        "{path}:{line}: Expected lines or records of at most {bytes:,} bytes and "
+        "{values:,} values, but got a larger one. Check that the file is what it "
+        "should be."
     )
     E008 = (
         "{path}:{line}: Expected a whole gzip file, but it is cut or damaged after "
@@ -52,6 +53,11 @@ class Errors(metaclass=_WithCodes):
         "line. Convert the file with `iconv -t utf-8`, or correct the line."
     )
     E010 = "Expected to read {path}, but the system refused: {reason}."
+    E011 = (
+        "{path}: Expected a packed file that unpacks to at most {ratio} times its "
+        "size, but got more. If it is not a damaged or hostile file, unpack it, e.g. "
+        "with `gunzip`, and pass the unpacked file."
+    )
 
     # --- vocabularies and concepts ---
     E101 = (
@@ -122,6 +128,11 @@ class Errors(metaclass=_WithCodes):
     E119 = (
         "{path}:{line}: Expected an id, `||` and names, but got something else. "
         "Correct the line, or pass `--on-error skip` to count such lines and continue."
+    )
+
+    E120 = (
+        "Expected a concept with {expected}, but the concept {cui!r} is another. "
+        "Correct its id and names."
     )
 
     E150 = (
