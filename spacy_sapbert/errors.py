@@ -135,6 +135,16 @@ class Errors(metaclass=_WithCodes):
         "Correct its id and names."
     )
 
+    E121 = (
+        "{path}:{line}: Expected elements that are nested at most {limit} deep, but "
+        "got a deeper one. Check that this is the right file."
+    )
+    E122 = (
+        "Expected `--cui-pattern` to match each id within {seconds:g} seconds, but "
+        "{pattern!r} needs longer. Write it without a repetition in a repetition, like "
+        "`(a+)+`."
+    )
+
     E150 = (
         "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "
         "here ({reason}). Download or copy the file again."
@@ -151,10 +161,6 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected {expected}, but got something else in the record that "
         "begins here. Correct it, or pass `--on-error skip` to count such records and "
         "continue."
-    )
-    E154 = (
-        "{path}:{line}: Expected records of at most {limit} bytes, but got a longer "
-        "one. Check that this is the right file."
     )
 
     # --- encoder ---

@@ -13,8 +13,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
+from ..system.json_lines import load_line
 from ..system.reading import (
     BLOCK_BYTES,
+    USUAL_BYTES,
     UTF8_MARK,
     UTF16_MARKS,
     check_file,
@@ -158,7 +160,9 @@ def parse_line(line: str, path: Path, number: int) -> DocumentLine:
         value.
     """
     try:
-        return DOCUMENT_LINE.validate_json(line)
+        if len(line) <= USUAL_BYTES:
+            return DOCUMENT_LINE.validate_json(line)
+        return DOCUMENT_LINE.validate_python(load_line(line))
     except ValidationError as invalid:
         error = invalid.errors(include_url=False)[0]
     field = str(error["loc"][0]) if error["loc"] else ""
@@ -184,9 +188,8 @@ def read_json_lines(
         all fields of the line, of which other formats may check more.
     RAISES (SapbertError): With file and line, at the first invalid line.
     """
-    line_bytes = BYTES_PER_CHARACTER * longest + ROOM
     path, blocks = open_input(path)
-    for first, lines in read_line_blocks(path, line_bytes=line_bytes, blocks=blocks):
+    for first, lines in read_line_blocks(path, blocks=blocks):
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
             if not line.strip():

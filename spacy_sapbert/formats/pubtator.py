@@ -18,7 +18,6 @@ from .entities import (
     warn_losses,
 )
 from .gold import (
-    LONGEST,
     NOWHERE,
     GoldDocument,
     GoldSpan,
@@ -30,7 +29,6 @@ from .gold import (
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 RELATION = re.compile(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*")  # CID, Association, …
 BETWEEN = "\n"  # title and abstract: offsets count one character there
-LINE_BYTES = 4 * LONGEST + (1 << 16)  # a line is up to a whole document
 NO_CONCEPT = "-"
 
 Row = tuple[int, list[str]]  # number of the line, its fields
@@ -38,7 +36,7 @@ Row = tuple[int, list[str]]  # number of the line, its fields
 
 def read_rows(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number, from 1, and the text of each line that is not blank."""
-    for first, lines in read_line_blocks(path, line_bytes=LINE_BYTES):
+    for first, lines in read_line_blocks(path):
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
             if line.strip():

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from ..system.json_values import validate_line
+from ..system.json_lines import validate_line
 from ..system.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
 from ..system.writing import write_atomically
 

@@ -1,6 +1,5 @@
 """The concepts of MRCONSO: which rows are kept, and which name is preferred."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +7,7 @@ from typing import NamedTuple
 from ..errors import Errors, SapbertError
 from ..system.reading import read_line_blocks
 from .concepts import Concept, clean_name, has_letter_or_digit, move_places
-from .report import Report, check_known
+from .report import IdPattern, Report, check_known
 from .rrf_tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
@@ -84,7 +83,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
 
 
 def read_mrconso(
-    parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
+    parts: list[Path], rules: RowRules, pattern: IdPattern, report: Report
 ) -> Iterator[tuple[Concept, list[str]]]:
     """Read MRCONSO, and make concepts of the rows that the filters keep.
 
@@ -132,7 +131,7 @@ def read_mrconso(
                 dropped["names without a letter or digit"] += 1
                 continue
             if cui != last or not cui:
-                if not cui or not pattern.fullmatch(cui):
+                if not cui or not pattern.matches(cui):
                     values = {"line": number, "pattern": pattern.pattern}
                     text = Errors.E103.format(path=path, cui=cui[:40], **values)
                     report.skip("rows with a malformed id", SapbertError(text))
