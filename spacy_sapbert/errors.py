@@ -471,6 +471,18 @@ class Errors(metaclass=_WithCodes):
         "structure. Check `format`, or export the file again."
     )
 
+    E533 = (
+        "{path}: Expected a `.spacy` file that unpacks to at most {ratio} times its "
+        "size, because it is unpacked in memory, but got more. If it is not a damaged "
+        "or hostile file, write the documents into several files."
+    )
+    E534 = (
+        "{path}: Expected Docs of at most {tokens:,} tokens and {values:,} values of "
+        "user data, and as many different texts as tokens, but document {number} has "
+        "more. Split it, or write the file with "
+        "`DocBin(store_user_data=False)`."
+    )
+
     E590 = (
         "Expected the character n-grams of the names at {path}, but found none. Build "
         "the knowledge base again with `--ngrams`, or search without them."

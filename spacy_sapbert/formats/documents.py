@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BufferedReader
-from itertools import chain, starmap
+from itertools import chain, count, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, cast
 
@@ -16,6 +16,7 @@ from ..errors import Errors, SapbertError
 from ..system.json_lines import load_line
 from ..system.reading import (
     BLOCK_BYTES,
+    RECORD_VALUES,
     USUAL_BYTES,
     UTF8_MARK,
     UTF16_MARKS,
@@ -24,6 +25,7 @@ from ..system.reading import (
     read_blocks,
     read_line_blocks,
 )
+from .docbin import TOKENS, TooLargeError, iter_docbin
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -209,23 +211,24 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
 
     name (str): Name of the file for the ids of the documents.
     vocab (Vocab | None): Vocabulary of the pipeline; None = an empty one.
-    RAISES (SapbertError): If the file is damaged, or not a `DocBin`.
+    RAISES (SapbertError): If the file is damaged, too large, or not a `DocBin`.
     """
-    from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 
-    number, docs = 0, None
-    while True:
-        number += 1
+    docs = iter_docbin(path, vocab or Vocab())
+    for number in count(1):
         try:
-            if docs is None:
-                bytes_data = b"".join(read_blocks([path]))
-                docs = DocBin().from_bytes(bytes_data).get_docs(vocab or Vocab())
             doc = next(docs, None)
             text = "" if doc is None else doc.text
         except SapbertError:
             raise
-        except Exception as error:  # any error of msgpack, numpy and spaCy
+        except TooLargeError:
+            raise SapbertError(
+                Errors.E534.format(
+                    path=path, number=number, tokens=TOKENS, values=RECORD_VALUES
+                )
+            ) from None
+        except Exception as error:  # any error of zlib, msgpack, numpy and spaCy
             raise SapbertError(
                 Errors.E512.format(path=path, number=number, kind=type(error).__name__)
             ) from None
