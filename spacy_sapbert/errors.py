@@ -144,6 +144,10 @@ class Errors(metaclass=_WithCodes):
         "{pattern!r} needs longer. Write it without a repetition in a repetition, like "
         "`(a+)+`."
     )
+    E123 = (
+        "Expected a concept of at most {limit:,} names and other values, but {cui!r} "
+        "has more. Check that the vocabulary is what it should be."
+    )
 
     E150 = (
         "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "
@@ -482,6 +486,15 @@ class Errors(metaclass=_WithCodes):
         "more. Split it, or write the file with "
         "`DocBin(store_user_data=False)`."
     )
+    E535 = (
+        "{path}:{line}: Expected at most {limit:,} mentions in a document, but got "
+        "more. Check that the file is what it should be."
+    )
+    E536 = (
+        "Expected documents with at most {limit:,} punctuation characters in a row, "
+        "but {id!r} has {run:,}: spaCy's tokenizer would need hours. Remove them, or "
+        "pass the document as a `.spacy` file, which has tokens."
+    )
 
     E590 = (
         "Expected the character n-grams of the names at {path}, but found none. Build "
@@ -718,6 +731,15 @@ class Warnings(metaclass=_WithCodes):
         "{path}: Expected mentions of whole tokens, one at a place, but of {mentions} "
         "{widened} do not begin and end with tokens and {overlapping} overlap a longer "
         "one. These are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
+    )
+    W531 = (
+        "Expected at most some hundred punctuation characters in a row, but document "
+        "{id!r} has {run:,}. spaCy's tokenizer needs time with the square of that. If "
+        "it takes too long, remove them."
+    )
+    W532 = (
+        "{count:,} documents have more than {limit:,} punctuation characters in a row. "
+        "Removing them makes reading faster."
     )
     W748 = (
         "A worker process ended with exit code {code}. Another one links its documents."

@@ -160,7 +160,9 @@ class XmlNode:
         return int(self.element.get(tag) or self.text(tag))
 
     def infons(self) -> dict[str, Any]:
-        return {each.attrib["key"]: each.text for each in self.element.iterfind("infon")}
+        return {
+            each.attrib["key"]: each.text for each in self.element.iterfind("infon")
+        }
 
 
 Node = JsonNode | XmlNode

@@ -1,14 +1,14 @@
 """`.spacy` files (`DocBin`): one Doc after the other, in bounded memory.
 
-A `DocBin` is msgpack in zlib, where a few bytes can promise billions of values. So it is
-unpacked and checked here, and spaCy gets the bytes of one Doc at a time.
+A `DocBin` is msgpack in zlib, where a few bytes can promise billions of values. It is
+unpacked and checked here, and spaCy gets the bytes of some Docs at a time.
 """
 
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import Errors, SapbertError
 from ..system.reading import RECORD_VALUES, UNPACKED_BYTES, USUAL_BYTES, read_blocks
@@ -16,6 +16,8 @@ from ..system.reading import RECORD_VALUES, UNPACKED_BYTES, USUAL_BYTES, read_bl
 if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
+
+Fields = dict[bytes, int]  # the place of the value of each key
 
 UNPACKED_RATIO = 30  # all is in memory; real files have 13
 TOKENS = RECORD_VALUES // 8  # of a Doc; also different texts of a file
@@ -108,15 +110,13 @@ def unpack_docbin(path: Path) -> memoryview:
             data += unpacker.decompress(block, len(block))
             block = unpacker.unconsumed_tail
             if len(data) > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
-                raise SapbertError(
-                    Errors.E533.format(path=path, ratio=UNPACKED_RATIO)
-                )
+                raise SapbertError(Errors.E533.format(path=path, ratio=UNPACKED_RATIO))
     if not unpacker.eof:
         raise zlib.error
     return memoryview(data)
 
 
-def find_fields(data: memoryview) -> dict[bytes, int]:
+def find_fields(data: memoryview) -> Fields:
     """Return the place of the value of each key of the outermost object."""
     count, at = read_size(data, 0)
     fields: dict[bytes, int] = {}
@@ -141,8 +141,27 @@ def check_values(data: memoryview, key: bytes) -> None:
             raise TooLargeError
 
 
+def slice_lists(data: memoryview, fields: Fields, docs: int) -> dict[bytes, memoryview]:
+    """Return the values of each list that has one for each Doc.
+
+    RAISES (IndexError): If a list has more or fewer. Of user data there may be fewer.
+    """
+    lists: dict[bytes, memoryview] = {}
+    for key in LISTS:
+        if key in fields:
+            size, at = read_size(data, fields[key])
+            if size > docs or size < docs and key != b"user_data":
+                raise IndexError
+            lists[key] = data[at:]
+            if size < docs:
+                values = slice_value(data, fields[key], len(data))
+                start = at - fields[key]
+                lists[key] = memoryview(values[start:] + b"\xc0" * (docs - size))
+    return lists
+
+
 def skip_docs(
-    data: memoryview, ats: dict[bytes, int], most: int
+    lists: dict[bytes, memoryview], ats: dict[bytes, int], most: int
 ) -> tuple[dict[bytes, int], int]:
     """Return the places after the values of some Docs in each list, and how many.
 
@@ -151,9 +170,10 @@ def skip_docs(
     """
     begin = sum(ats.values())
     for count in range(most):
-        nexts = {key: skip_value(data, at, RECORD_VALUES) for key, at in ats.items()}
-        for key, at in ats.items():
-            check_values(data[at : nexts[key]], key)
+        nexts = dict(ats)
+        for key, data in lists.items():
+            nexts[key] = skip_value(data, ats[key], RECORD_VALUES)
+            check_values(data[ats[key] : nexts[key]], key)
         if count and sum(nexts.values()) - begin > USUAL_BYTES:
             return ats, count
         ats = nexts
@@ -181,17 +201,19 @@ def iter_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
         np.frombuffer(load_binary(data, fields[key])[0], dtype=kind)
         for key, kind in ((b"tokens", "u8"), (b"spaces", "?"), (b"lengths", "i4"))
     )
-    places = {key: read_size(data, fields[key]) for key in LISTS if key in fields}
-    if any(size != len(lengths) for size, _ in places.values()) or width > WIDTH:
+    if width > WIDTH:
         raise IndexError
-    ats = {key: at for key, (_, at) in places.items()}
-    whole = {key: slice_value(data, fields[key], TOKENS) for key in (b"attrs", b"strings")}
+    lists = slice_lists(data, fields, len(lengths))
+    ats = dict.fromkeys(lists, 0)
+    whole = {
+        key: slice_value(data, fields[key], TOKENS) for key in (b"attrs", b"strings")
+    }
     first = row = 0
     while first < len(lengths):
         # as many Docs as have a usual size together, and at least one
         ends = np.cumsum(lengths[first : first + BATCH_DOCS], dtype=np.int64)
         most = max(1, int(np.searchsorted(ends, BATCH_TOKENS, "right")))
-        nexts, count = skip_docs(data, ats, most)
+        nexts, count = skip_docs(lists, ats, most)
         part, last = lengths[first : first + count], row + int(ends[count - 1])
         if part.max() > TOKENS:
             raise TooLargeError
@@ -203,9 +225,9 @@ def iter_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
             b"spaces": pack_binary(spaces[row:last].tobytes()),
             b"lengths": pack_binary(part.tobytes()),
         }
-        for key, at in ats.items():
+        for key, values in lists.items():
             head = b"\xdd" + struct.pack(">I", count)
-            message[key] = head + bytes(data[at : nexts[key]])
+            message[key] = head + bytes(values[ats[key] : nexts[key]])
         ats = nexts
         pairs = (bytes([0xA0 + len(key)]) + key + message[key] for key in message)
         packed = b"".join((bytes([0x80 + len(message)]), *pairs))

@@ -1,12 +1,12 @@
 """Annotated documents and mentions, and their checked offsets; without spaCy."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
-from ..system.reading import RECORD_BYTES
+from ..system.reading import RECORD_BYTES, RECORD_VALUES
 
 NIL = "NIL"
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
@@ -15,6 +15,7 @@ SEPARATORS = re.compile(r"[|+]")
 NOWHERE = (-1, -1)
 NO_OFFSET = frozenset({"", "-1"})
 NUMBER = re.compile(r"[0-9]{1,9}")
+MENTIONS = RECORD_VALUES // 16  # of a document: each takes up to a kilobyte
 Fragments = list[tuple[int, int]]
 
 
@@ -62,10 +63,21 @@ def collect_spans(
     length = 0
     for span in spans:
         length += len(span.mention)
-        if length > RECORD_BYTES:
-            raise fail(f"mentions of {RECORD_BYTES:,} characters in all")
+        if length > RECORD_BYTES or len(found) == MENTIONS:
+            limits = f"{MENTIONS:,} mentions, of {RECORD_BYTES:,} characters in all"
+            raise fail(f"at most {limits}")
         found.append(span)
     return found
+
+
+def check_count(path: Path, number: int, mentions: Sized) -> None:
+    """Check that a document has room for one more mention.
+
+    path (Path), number (int): File and line for the error.
+    RAISES (SapbertError): If it has too many.
+    """
+    if len(mentions) >= MENTIONS:
+        raise SapbertError(Errors.E535.format(path=path, line=number, limit=MENTIONS))
 
 
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:

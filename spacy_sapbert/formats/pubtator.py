@@ -18,9 +18,11 @@ from .entities import (
     warn_losses,
 )
 from .gold import (
+    LONGEST,
     NOWHERE,
     GoldDocument,
     GoldSpan,
+    check_count,
     parse_offsets,
     place_mention,
     split_ids,
@@ -67,6 +69,10 @@ def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
     for number, line in read_rows(path):
         if match := TEXT_LINE.fullmatch(line):
             found, kind, content = match.groups()
+            if len(content) > LONGEST:
+                raise SapbertError(
+                    Errors.E506.format(path=path, line=number, limit=LONGEST)
+                )
             if kind == "t":
                 if doc is not None:
                     yield doc, text, rows
@@ -82,6 +88,7 @@ def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
         if fields[0] != doc:
             raise bad_line(path, number, "the id of another document")
         if not is_relation(fields):
+            check_count(path, number, rows)
             rows.append((number, fields))
     if doc is not None:
         yield doc, text, rows

@@ -1,6 +1,7 @@
 """Parse lines of JSON in bounded memory."""
 
 import json
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,16 +13,19 @@ FIELDS = 1_000  # of a line that is longer than usual
 T = TypeVar("T")
 
 
-def validate_line(adapter: TypeAdapter[T], line: str) -> T:
-    """Parse and check a line of JSON, whose fields are lists, or objects of lists.
+def validate_line(
+    adapter: TypeAdapter[T], line: str, *, numbers: Collection[str] = ()
+) -> T:
+    """Parse and check a line of JSON, whose fields have texts or lists of texts.
 
+    numbers (Collection[str]): The fields that have lists of integers.
     RAISES (ValidationError): If it is not JSON, or not what the adapter expects.
     """
     if len(line) <= USUAL_BYTES:
         return adapter.validate_json(line)
     data = load_line(line)
     # pydantic would collect an error for each item, of some thousand bytes
-    if type(data) is dict and (mixed := find_mixed(data)) is not None:
+    if type(data) is dict and (mixed := find_mixed(data, numbers)) is not None:
         raise make_error("mixed", mixed)
     return adapter.validate_python(data)
 
@@ -42,34 +46,33 @@ def load_line(line: str) -> Any:
 
 def make_error(type: str, *place: str, reason: str = "") -> ValidationError:
     """Return an error like those of pydantic, without the input."""
-    custom = PydanticCustomError(type, "invalid", {"error": reason})  # type: ignore[arg-type]
+    custom = PydanticCustomError(type, "invalid", {"error": reason})
     details = InitErrorDetails(type=custom, loc=place, input=None)
     return ValidationError.from_exception_data("line", [details])
 
 
-def find_mixed(fields: dict[str, Any]) -> str | None:
-    """Return the first field with a list that is not only of texts or only of numbers.
-
-    RETURNS (str | None): The name of the field, if any; "" if there are too many fields.
-    """
+def find_mixed(fields: dict[str, Any], numbers: Collection[str]) -> str | None:
+    """Return the first field with a list of something else; "" for too many fields."""
     if len(fields) > FIELDS:
         return ""
     for name, value in fields.items():
-        if type(value) is list and not is_uniform(value):
+        is_right = is_integers if name in numbers else is_texts
+        if type(value) is list and not is_right(value):
             return name
-        if type(value) is dict:
-            lists = value.values()
-            if {*map(type, lists)} - {list} or not all(map(is_uniform, lists)):
-                return name
+        if type(value) is dict and not all(map(is_right, value.values())):
+            return name
     return None
 
 
-def is_uniform(items: list[Any]) -> bool:
-    """Return whether a list has only texts that UTF-8 can encode, or only integers."""
-    types = {*map(type, items)}
-    if types == {str}:
-        try:
-            "".join(items).encode("utf8")
-        except UnicodeEncodeError:
-            return False
-    return types in (set(), {str}, {int})
+def is_texts(items: Any) -> bool:
+    """Return whether a value is a list of texts that UTF-8 can encode."""
+    try:
+        "".join(items).encode("utf8")
+    except (TypeError, UnicodeEncodeError):
+        return False
+    return type(items) is list
+
+
+def is_integers(items: Any) -> bool:
+    """Return whether a value is a list of integers."""
+    return type(items) is list and {*map(type, items)} <= {int}

@@ -114,7 +114,7 @@ class MemberReader:
         return JSONError(self.lines + line + 1, reason)
 
     def read_more(self) -> bool:
-        """Read a block and at least an eighth more text; return whether there is any.
+        """Read a block and at least half as much again; return whether there is any.
 
         RAISES (SapbertError): If the value that is parsed next is too large.
         """
@@ -123,7 +123,7 @@ class MemberReader:
             raise record_error(self.path, self.fail("").line)
         self.lines += self.text.count("\n", 0, self.at)
         self.text, self.at = "", 0
-        pieces, wanted = [], len(rest) // 8
+        pieces, wanted = [], len(rest) // 2
         while wanted >= 0 and (block := next(self.blocks, "")):
             pieces.append(block)
             wanted -= len(block) + 1
@@ -183,7 +183,7 @@ class MemberReader:
                 return
 
     def read_object(self) -> Iterator[str]:
-        """Yield the keys of the object that comes next; the caller parses the values."""
+        """Yield the keys of the next object; the caller parses the values."""
         self.expect("{")
         if self.peek() == "}":
             self.at += 1
@@ -198,7 +198,7 @@ class MemberReader:
                 return
 
     def read_value(self, place: Place, depth: int) -> Iterator[tuple[Place, Any]]:
-        """Yield the members of the lists in the value that comes next; skip the rest."""
+        """Yield the members of the lists in the next value; skip the rest."""
         if depth > DEPTH:
             raise self.fail("endless nesting")
         start = self.peek()

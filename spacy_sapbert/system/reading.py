@@ -1,9 +1,9 @@
 """Read files of any size in bounded memory.
 
-All readers have the same limits. A record (a line, an element of XML, a member of a list
-in JSON) has at most `RECORD_BYTES` and `RECORD_VALUES`, so that memory stays under 1 GB:
-a value of one byte takes up to a hundred in Python. What a packed file unpacks to is
-limited by `UNPACKED_BYTES` and `UNPACKED_RATIO`.
+All readers have the same limits. A record (a line, an element of XML, a member of a
+list in JSON) has at most `RECORD_BYTES` and `RECORD_VALUES`, so that memory stays under
+1 GB: a value of one byte takes up to a hundred bytes in Python. `UNPACKED_BYTES` and
+`UNPACKED_RATIO` limit what a packed file unpacks to.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ RECORD_VALUES = 1 << 23
 USUAL_BYTES = 1 << 20  # the values of a shorter record need not be counted
 # each value of a record has one of these before or after it
 SEPARATORS = (b",", b":", b"[", b"{", b"|", b"\t")
-# A packed file may always unpack to the first, and above it to its size times the second.
+# A packed file may unpack to the first; above it, to its size times the second.
 # Vocabularies and texts have a ratio of 3 to 12, a bomb of 1,000.
-UNPACKED_BYTES = 1 << 28
+UNPACKED_BYTES = 1 << 27
 UNPACKED_RATIO = 100
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"

@@ -32,8 +32,9 @@ def make_parser(path: Path) -> Any:
 
 
 def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[None]:
-    """Feed a file, plain or `.gz`, to a parser of `make_parser`; yield after each block.
+    """Feed a file, plain or `.gz`, to a parser; yield after each block.
 
+    parser (Any): Of `make_parser`.
     begin (Callable[[], int]): Returns the byte at which the record begins that has not
         ended: what the handlers keep since then is limited.
     RAISES (SapbertError): With file and line, if the file is missing, truncated or

@@ -16,6 +16,7 @@ from ..system.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lin
 from ..system.writing import write_atomically
 
 PLACES = ("languages", "sources")
+VALUES = RECORD_VALUES // 4  # rows of a concept, or facts: each takes up to 250 bytes
 Texts = list[str]
 Places = dict[str, list[int]]
 # U+3000 is the last
@@ -180,7 +181,7 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         )
 
     try:
-        data = validate_line(CONCEPT_LINE, line)
+        data = validate_line(CONCEPT_LINE, line, numbers=PLACES)
     except ValidationError as error:
         raise fail(describe_error(error, EXPECTED)) from None
     cui, name = data["cui"], data.get("name")
@@ -233,8 +234,8 @@ def check_concept(concept: Concept) -> bytes:
     """Check that `read_concepts` can read a concept.
 
     RETURNS (bytes): Its line of concepts.jsonl, without the line feed.
-    RAISES (SapbertError): If its id or a name is blank, it has no names, places of names
-        are invalid, or the line is too large. No name is quoted.
+    RAISES (SapbertError): If its id or a name is blank, it has no names, places of
+        names are invalid, or the line is too large. No name is quoted.
     """
     cui, aliases = concept.cui, concept.aliases
     places = concept.languages, concept.sources

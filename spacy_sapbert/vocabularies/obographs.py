@@ -34,6 +34,7 @@ def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
     SOURCE: OBO Graphs 0.3, github.com/geneontology/obographs.
     """
     number = 0
+    found: Term | Parent | None
     try:
         for place, member in read_members(path, (NODES, EDGES)):
             if place == NODES:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_line_blocks
-from .concepts import Concept, clean_name, has_letter_or_digit, move_places
+from .concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
 from .report import IdPattern, Report, check_known
 from .rrf_tables import COLUMNS, Row, display_path, skip_line
 
@@ -104,6 +104,8 @@ def read_mrconso(
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
+        if len(atoms) > VALUES:
+            raise SapbertError(Errors.E123.format(limit=VALUES, cui=last[:40]))
         for number, line in enumerate(lines, first):
             try:
                 # fmt: off

@@ -337,7 +337,9 @@ def test_read_mesh_record_that_is_too_large_is_an_error_with_its_line(
     assert len(read(path)[0]) == 2
     monkeypatch.setattr(xml_blocks, "RECORD_BYTES", 1 << 19)
     assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
-    path = write(tmp_path, as_xml(record(heading="x") + "<r>" + "<a/>" * 99_999 + "</r>"))
+    path = write(
+        tmp_path, as_xml(record(heading="x") + "<r>" + "<a/>" * 99_999 + "</r>")
+    )
     monkeypatch.setattr(xml_blocks, "RECORD_VALUES", 99_999)
     assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
 
