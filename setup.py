@@ -23,12 +23,15 @@ setup(
     install_requires=[
         "spacy>=3.7,<4",
         "spacy-transformers>=1.3,<2",
-        "torch>=2.4",
+        # Before 2.6, `torch.load` runs code of a file in spite of `weights_only`
+        # (CVE-2025-32434). Nothing here calls it, but other libraries may.
+        "torch>=2.6",
         "transformers>=4.40",
         "safetensors>=0.4",
         "confection>=0.1",
         "catalogue>=2.0.6",
-        "hnswlib>=0.8",
+        # The file of an index is checked against the layout of this version.
+        "hnswlib>=0.8,<0.9",
         "numpy>=1.24",
         "pydantic>=2.5,<3",
         "typing-extensions>=4.9",

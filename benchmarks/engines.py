@@ -58,6 +58,7 @@ class PlainEngine:
     def __init__(self, folder: Path, original: Any) -> None:
         _, self.model = load_encoder(str(folder))
         self.tokenizer, self.width = original.tokenizer, original.width
+        self.positions, self.vocabulary = original.positions, original.vocabulary
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> Tensor:
         inputs = torch.from_numpy(ids), torch.from_numpy(mask)

@@ -20,8 +20,8 @@ PUBLIC = {
     "Report": "vocabularies.report",
     "add_concepts": "kb.overlay",
     "build_kb": "kb.build",
-    "load_kb": "kb.knowledge_base",
-    "package_kb": "kb.packaging",
+    "load_kb": "kb.opening",
+    "package_kb": "kb.folder.packaging",
     "read_concepts": "vocabularies.concepts",
     "read_docs": "formats.registry",
     "read_vocabulary": "vocabularies.registry",
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked
     from .kb.build import build_kb as build_kb
+    from .kb.folder.packaging import package_kb as package_kb
     from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
-    from .kb.knowledge_base import load_kb as load_kb
+    from .kb.opening import load_kb as load_kb
     from .kb.overlay import add_concepts as add_concepts
     from .kb.overlay import remove_concepts as remove_concepts
-    from .kb.packaging import package_kb as package_kb
     from .linking.candidates import Candidate as Candidate
     from .linking.filters import Filter as Filter
     from .linking.link import Linked as Linked

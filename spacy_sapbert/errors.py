@@ -245,6 +245,42 @@ class Errors(metaclass=_WithCodes):
         "encoder."
     )
 
+    E225 = (
+        "{path}: Expected an encoder that needs nothing outside of its folder, but "
+        "{reason}. Build the knowledge base again with another encoder."
+    )
+    E226 = (
+        "Expected all weights of the encoder {name}, but {count} are missing, e.g. "
+        "{example}. Save the encoder again with `save_pretrained`; if its weights "
+        "have a prefix such as `module.`, remove it."
+    )
+    E227 = (
+        "Expected trained weights in the encoder {name}, but {weight} is {problem}. "
+        "Train or copy the encoder again."
+    )
+    E228 = (
+        "{path}: Expected a tokenizer that reads each name in bounded time, but "
+        "{reason}. Choose another encoder, or save it again with `save_pretrained`."
+    )
+    E229 = (
+        "Expected the encoder {name} to have the weights that its config.json "
+        "describes, but {weight} has the shape {shape}. Copy the encoder again."
+    )
+    E230 = (
+        "Expected a `max_length` of at most {limit}, the positions of the encoder "
+        "{name}, but got {got}. Correct it in sapbert.json or with `--max-length`."
+    )
+
+    E231 = (
+        "Expected token states for a name of `max_length` tokens from the encoder "
+        "{name}, but it failed: {reason} Lower `max_length`, or choose another encoder."
+    )
+
+    E232 = (
+        "Expected token ids below {limit}, the number that the encoder has, but its "
+        "tokenizer made {got}. Copy the encoder again, with its own tokenizer."
+    )
+
     # --- knowledge base and index ---
     E301 = (
         "Expected queries of width {width}, as the index has, but got {got}. Encode "
@@ -344,6 +380,35 @@ class Errors(metaclass=_WithCodes):
         '{got}. Write it like `{{"DISEASE": ["T047"]}}`.'
     )
     E335 = "Expected `{setting}` to be of {known}, but got {got}. Correct `{setting}`."
+    E348 = (
+        "Expected {path} as it was when the knowledge base was opened, but it was "
+        "replaced or changed since. Open the knowledge base again."
+    )
+    E349 = (
+        "{path}: Expected a whole database of concepts, but {reason}. Copy or build "
+        "the knowledge base again."
+    )
+    E350 = (
+        "Expected no other build of {path}, but one is running in {work}. Wait until "
+        "it has finished, or name another folder."
+    )
+    E351 = (
+        "Expected the knowledge base with the digest {expected}, but {path} has the "
+        "digest {got}. Install the one that is pinned, or pin this one if you trust "
+        "it."
+    )
+    E352 = (
+        "Expected rows from 0 to below {rows}, but got others. If they come from the "
+        "knowledge base itself, build or copy it again."
+    )
+    E353 = (
+        "Expected names to find their concepts, but {found} of {total} do. The index "
+        "or the encoder belongs to other names. Build the knowledge base again."
+    )
+    E354 = (
+        "{path}: Expected lists of names by concept, but got something else. Remove "
+        "all edits with `spacy sapbert kb discard-edits {kb}`."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."
@@ -371,6 +436,15 @@ class Errors(metaclass=_WithCodes):
     E340 = (
         "Expected a knowledge base with character n-grams, but it has none. Build it "
         "with `--ngrams`, or remove the setting `fusion`."
+    )
+
+    E343 = (
+        "{path}: Expected an index as `spacy sapbert kb build` writes it, but "
+        "{reason}. Copy or build the knowledge base again."
+    )
+    E344 = (
+        "Expected all settings of the backend {backend}, {known}, but {missing} is "
+        "missing. Copy or build the knowledge base again."
     )
 
     # --- commands ---
@@ -496,10 +570,6 @@ class Errors(metaclass=_WithCodes):
         "pass the document as a `.spacy` file, which has tokens."
     )
 
-    E590 = (
-        "Expected the character n-grams of the names at {path}, but found none. Build "
-        "the knowledge base again with `--ngrams`, or search without them."
-    )
     E591 = (
         "{path}: Expected character n-grams of the names of this knowledge base, but "
         "{reason}. Copy or build the knowledge base again."

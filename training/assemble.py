@@ -7,7 +7,7 @@ import spacy
 import typer
 from wasabi import msg
 
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.writing import write_folder_atomically
 
 LICENCE = "see the licences of the vocabularies"

@@ -82,6 +82,11 @@ class Errors(PackageErrors):
         "Expected tokenised pairs at {path}, but found none. Check the path, or train "
         "from pairs.tsv."
     )
+    E623 = (
+        "Expected finite weights after step {step}, but {weight} is not finite. The "
+        "last checkpoint is kept. Lower `--training.optimizer.learning_rate`, or "
+        "repeat the command to resume there."
+    )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."

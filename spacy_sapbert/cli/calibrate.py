@@ -11,7 +11,7 @@ from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..kb.folder.installed import find_kb
 from ..kb.folder.manifest import Calibration, check_writable, write_calibration
-from ..kb.knowledge_base import load_kb
+from ..kb.opening import load_kb
 from ..linking.probability import score_probability
 from .app import app
 

@@ -1,4 +1,4 @@
-"""`spacy sapbert kb add` and `kb remove`: edit concepts without rebuilding."""
+"""`spacy sapbert kb add`, `remove` and `discard-edits`: edit without rebuilding."""
 
 from pathlib import Path
 
@@ -48,6 +48,24 @@ def add(
     opened = add_concepts(load_kb_to_edit(kb), given)
     if not quiet:
         msg.good(f"Added {len(given):,} concepts to {opened.folder}")
+
+
+@kb_app.command("discard-edits")
+def discard(
+    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ as it was built, without what `kb add` and `kb remove` changed
+
+    It also repairs a knowledge base whose edits are damaged.
+
+    Example: spacy sapbert kb discard-edits models/kb
+    """
+    from ..kb.overlay import discard_edits
+
+    opened = discard_edits(kb)
+    if not quiet:
+        msg.good(f"Removed all edits from {opened.folder}")
 
 
 @kb_app.command("remove")

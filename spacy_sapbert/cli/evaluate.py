@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from wasabi import msg
 
-from ..kb.knowledge_base import load_kb
+from ..kb.opening import load_kb
 from ..system.writing import write_atomically, write_json
 from .app import app
 

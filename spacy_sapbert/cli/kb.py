@@ -6,23 +6,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from wasabi import msg
 
 from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
-from ..kb.folder.manifest import Manifest, read_manifest
-from ..kb.knowledge_base import KnowledgeBase, load_kb
+from ..kb.folder.manifest import read_manifest
+from ..kb.folder.records import Manifest
+from ..kb.opening import load_kb
 from .app import app
 
 kb_app = typer.Typer(
     name="kb", help="Build, inspect, verify and package a knowledge base."
 )
 app.add_typer(kb_app)
-
-PROBED_ROWS = 1000
 
 
 def parse_settings(values: list[str]) -> dict[str, int]:
@@ -86,25 +84,9 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         *rows,
         ("Sources", "; ".join(manifest.sources) or "not named"),
         ("Size", f"{size / 1e6:,.1f} MB"),
+        ("Digest", manifest.digest),
         ("Made with", f"spacy-sapbert {manifest.package_version}"),
     ]
-
-
-def probe_index(kb: KnowledgeBase, *, most: int = PROBED_ROWS) -> float:
-    """Search rows by their own vectors.
-
-    kb (KnowledgeBase): The knowledge base.
-    most (int): Number of rows, spread over all rows.
-    RETURNS (float): Share of the rows that find an equal vector first.
-    RAISES (SapbertError): If the share is below 0.9.
-    """
-    total = kb.rows
-    rows = np.unique(np.linspace(0, total - 1, min(most, total)).astype(np.int64))
-    _, scores = kb.search(kb.vectors(rows), 1)
-    found = int((scores[:, 0] > 1 - 1e-4).sum())
-    if found < 0.9 * len(rows):
-        raise SapbertError(Errors.E319.format(found=found, total=len(rows)))
-    return found / len(rows)
 
 
 @kb_app.command("build")
@@ -215,18 +197,26 @@ def info(
 @kb_app.command("verify")
 def verify(
     kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
+    digest: str | None = typer.Option(
+        None, help="The digest that it must have; `kb info` prints it."
+    ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """kb/ -> exit code 0 if no file is damaged and the index finds its names
+    """kb/ -> exit code 0 if no file is damaged and names find their concepts
 
     Example: spacy sapbert kb verify models/kb
     """
-    opened = load_kb(kb)
-    share = probe_index(opened)
-    opened.embed(["fever"])
+    from ..kb.probe import probe_kb
+
+    opened = load_kb(kb, digest=digest)
+    opened.store.check()
+    found = probe_kb(opened)
     if not quiet:
-        files = len(opened.manifest.files) + 1
-        msg.good(f"{files} files are valid; the index finds {share:.1%} of its names")
+        msg.good(
+            f"{len(opened.manifest.files) + 1} files are valid; the index finds "
+            f"{found.rows:.1%} of its rows, and {found.names:.1%} of the names find "
+            "their concept"
+        )
 
 
 @kb_app.command("package")
@@ -241,7 +231,7 @@ def package(
 
     Example: spacy sapbert kb package models/kb packages --name umls_2024aa
     """
-    from ..kb.packaging import package_kb
+    from ..kb.folder.packaging import package_kb
 
     wheel = package_kb(kb, output, name=name, version=version)
     if not quiet:

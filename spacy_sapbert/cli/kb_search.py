@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 from wasabi import table
 
-from ..kb.knowledge_base import load_kb
+from ..kb.opening import load_kb
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .kb import kb_app
 

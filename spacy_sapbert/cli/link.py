@@ -17,7 +17,7 @@ from ..pipeline.workers import Workers
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_output import make_part_writer, write_folder, write_whole
-from .resume import digest_inputs, digest_json, digest_kb, digest_pipeline
+from .resume import digest_inputs, digest_json, digest_pipeline
 
 
 def choose_format(
@@ -181,6 +181,8 @@ def link(
     linker = complete_pipeline(nlp, **settings)
     workers = None
     if n_process > 1:
+        # Each process opens this version, also one that is started later.
+        settings["kb_digest"] = linker.kb.manifest.digest
         opened = partial(open_pipeline, pipeline, settings)
         workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
     shown = not quiet and output is not None and sys.stderr.isatty()
@@ -197,7 +199,7 @@ def link(
         if output is None or shard_size is None:
             line = write_whole(output, documents, write_part, format=format)
         else:
-            command["kb"] = digest_kb(linker.kb.folder)
+            command["kb"] = linker.kb.manifest.digest
             line = write_folder(
                 output, documents, write_part, command=command, force=force
             )

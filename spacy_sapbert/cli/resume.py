@@ -30,17 +30,3 @@ def digest_pipeline(nlp: "Language") -> str:
     """Return the sha256 of name, version and config of a pipeline, not its weights."""
     described = [nlp.meta.get("name"), nlp.meta.get("version"), nlp.config.to_str()]
     return digest_json(described)
-
-
-def digest_kb(folder: Path) -> str:
-    """Return the sha256 of a knowledge base: names and sizes of its files, and JSON.
-
-    The JSON files hold the digests of the other files.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        name = path.relative_to(folder).as_posix()
-        digest.update(f"{name}\0{path.stat().st_size}\0".encode())
-        if path.suffix == ".json":
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

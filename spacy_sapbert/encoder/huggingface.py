@@ -1,11 +1,14 @@
 """Encoder folders of Hugging Face, and the settings to run them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from ..system.forks import ProcessLock
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
 from .adapters import (
@@ -16,7 +19,9 @@ from .adapters import (
     save_adapter,
 )
 from .pooling import POOLINGS
+from .sealed import CONFIG_FILE, check_index, check_sealed_folder, read_json
 
+LOADING = ProcessLock()
 SETTINGS_FILE = "sapbert.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 
@@ -49,7 +54,7 @@ def read_settings(folder: Path) -> EncoderSettings:
         return EncoderSettings()
     try:
         return check_settings(json.loads(path.read_text("utf8")))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
 
 
@@ -83,12 +88,13 @@ def has_weights(folder: Path) -> bool:
     return any(path.name != ADAPTER_WEIGHTS for path in folder.glob("*.safetensors"))
 
 
-def check_encoder_folder(folder: Path) -> None:
+def check_encoder_folder(folder: Path, *, sealed: bool = False) -> None:
     """Check that loading an encoder folder runs no code.
 
     folder (Path): The encoder folder; it may have only an adapter.
+    sealed (bool): Check also that it is self-contained, as in a knowledge base.
     RAISES (SapbertError): If it has no `.safetensors` file, its configuration names
-        code, or its adapter is incomplete.
+        code, its weights are outside, or its adapter is incomplete.
     """
     if has_adapter(folder):
         read_adapter(folder)
@@ -97,15 +103,12 @@ def check_encoder_folder(folder: Path) -> None:
             raise SapbertError(Errors.E211.format(path=path, reason="it is missing."))
     elif not has_weights(folder):
         raise SapbertError(Errors.E206.format(path=folder))
-    for name in ("config.json", TOKENIZER_FILE):
-        path = folder / name
-        try:
-            text = path.read_text("utf8") if path.is_file() else "{}"
-            names_code = "auto_map" in json.loads(text)
-        except (ValueError, OSError, TypeError) as error:
-            raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
-        if names_code:
-            raise SapbertError(Errors.E207.format(path=path))
+    check_index(folder)
+    for name in (CONFIG_FILE, TOKENIZER_FILE):
+        if "auto_map" in read_json(folder / name):
+            raise SapbertError(Errors.E207.format(path=folder / name))
+    if sealed:
+        check_sealed_folder(folder)
 
 
 def check_encoder_name(name: str) -> None:
@@ -160,23 +163,76 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     """Load tokenizer and encoder without running code of theirs.
 
     name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
-    RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): Both, on the CPU, in
-        float32 and evaluation mode. With an adapter, only the adapter is trainable.
-    RAISES (SapbertError): If there is no such encoder, or its adapter does not fit.
+    RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): The tokenizer, and the
+        encoder as `load_model` returns it.
+    RAISES (SapbertError): If there is no such encoder, its weights are damaged or not
+        complete, or its adapter does not fit.
     """
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoTokenizer
 
     check_encoder_name(name)
-    base, tokens = find_base(name), find_tokenizer(name)
+    with name_damage(name):
+        tokenizer = AutoTokenizer.from_pretrained(
+            find_tokenizer(name), trust_remote_code=False
+        )
+    return tokenizer, load_model(name)
+
+
+def load_model(name: str, *, sealed: bool = False) -> Any:
+    """Load an encoder without its tokenizer.
+
+    name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
+    sealed (bool): Nothing outside the folder is opened, and its author is not trusted;
+        for the encoder of a knowledge base.
+    RETURNS (PreTrainedModel): The encoder, on the CPU, in float32 and evaluation mode.
+        With an adapter, only the adapter is trainable.
+    RAISES (SapbertError): See `load_encoder`.
+    """
+    from transformers import AutoModel
+
+    from .weights import check_missing, check_shapes, check_weights
+
+    folder = Path(name)
+    if sealed:
+        check_encoder_folder(folder, sealed=True)
+    else:
+        check_encoder_name(name)
+    base = name if sealed else find_base(name)
+    # transformers changes torch for all threads while it creates a model.
+    with LOADING, name_damage(name):
+        if sealed:
+            check_shapes(folder)
+        model, found = AutoModel.from_pretrained(
+            base,
+            trust_remote_code=False,
+            use_safetensors=True,
+            local_files_only=sealed,
+            output_loading_info=True,
+        )
+    check_missing(found["missing_keys"], base)
+    for missing in found["missing_keys"]:
+        # transformers makes random ones, and equal encoders would have other files.
+        dict(model.named_parameters())[missing].detach().zero_()
+    if has_adapter(folder):
+        attach_adapter(model, folder)
+    model = model.float().eval()
+    check_weights(model, name)
+    return model
+
+
+@contextmanager
+def name_damage(name: str) -> Iterator[None]:
+    """Raise a named error if a library cannot load an encoder within.
+
+    name (str): The folder or hub id.
+    """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(tokens, trust_remote_code=False)
-        model = AutoModel.from_pretrained(base, trust_remote_code=False).float()
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0]
+        yield
+    except SapbertError:
+        raise
+    except Exception as error:  # they raise almost any for a damaged file
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise SapbertError(Errors.E203.format(name=name, reason=reason)) from error
-    if has_adapter(Path(name)):
-        attach_adapter(model, Path(name))
-    return tokenizer, model.eval()
 
 
 def save_encoder(
@@ -203,6 +259,10 @@ def save_encoder(
     # Files of an earlier adapter would be loaded with this encoder.
     for name in (ADAPTER_FILE, ADAPTER_WEIGHTS):
         (folder / name).unlink(missing_ok=True)
+    if tokenizer.is_fast:
+        # Left by its last call, they would make other files of the same tokenizer.
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
     if adapter_base is None:
         model.save_pretrained(

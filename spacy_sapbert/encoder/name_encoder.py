@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from thinc.api import Model
 
+from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock, make_fork_safe
 from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
+from .sealed_tokenizer import name_panics
 
 NameModel = Model[list[str], np.ndarray]
 TokenIds = tuple[int, ...]
@@ -83,19 +85,23 @@ def open_encoder(
     source: str | Path,
     *,
     settings: EncoderSettings | None = None,
+    sealed: bool = False,
 ) -> None:
     """Load an encoder into the model that runs it.
 
     model (Model[list[str], Floats2d]): From `create_encoder`.
     source (str | Path): A folder, with or without an adapter, or a hub id.
     settings (EncoderSettings | None): How to run it; None = as in the folder.
-    RAISES (SapbertError): If there is no such encoder, its weights are pickled, its
-        adapter does not fit, or the engine cannot run it.
+    sealed (bool): The encoder is part of a knowledge base: nothing outside its folder
+        is opened, and its author is not trusted.
+    RAISES (SapbertError): If there is no such encoder, its weights are pickled, damaged
+        or incomplete, its adapter does not fit, or the engine cannot run it.
     """
     make_fork_safe()
     engine, _, precision = model.attrs["run"]
     settings = settings or read_settings(Path(source))
-    use_engine(model, open_engine(engine, source, settings, precision), settings)
+    opened = open_engine(engine, source, settings, precision, sealed=sealed)
+    use_engine(model, opened, settings)
 
 
 def use_engine(model: NameModel, engine: Engine, settings: EncoderSettings) -> None:
@@ -136,7 +142,7 @@ def tokenize_names(
         texts = [text.lower() for text in texts]
     # The tokenizer refuses a lone surrogate.
     texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
-    with model.attrs["lock"]:
+    with model.attrs["lock"], name_panics("tokenizer.json"):
         encodings = engine.tokenizer.backend.encode_batch(texts)
     special = engine.tokenizer.special_ids
     token_ids = [tuple(encoding.ids) for encoding in encodings]
@@ -175,6 +181,9 @@ def encode_batch(model: NameModel, token_ids: Sequence[TokenIds]) -> np.ndarray:
     engine: Engine = model.attrs["engine"]
     pool = POOLINGS[model.attrs["settings"].pooling]
     ids, mask = pad_token_ids(token_ids, engine.tokenizer.pad_id)
+    # Libraries read outside of their weights, or raise an error without a name.
+    if (largest := int(ids.max())) >= engine.vocabulary:
+        raise SapbertError(Errors.E232.format(limit=engine.vocabulary, got=largest))
     with model.attrs["lock"], torch.inference_mode():
         states = engine.states(ids, mask)
         pooled = pool(states, torch.from_numpy(mask).to(states.device))

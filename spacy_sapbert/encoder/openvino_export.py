@@ -12,12 +12,12 @@ from .engines.openvino_engine import (
     DESCRIPTION_FILE,
     FORMAT,
     GRAPH_FILE,
-    TOKENIZER_FILE,
     import_openvino,
     open_exported,
 )
-from .huggingface import EncoderSettings, load_encoder
+from .huggingface import EncoderSettings, load_model
 from .name_encoder import create_encoder, encode_token_ids, open_encoder, use_engine
+from .sealed_tokenizer import load_tokenizer
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
@@ -29,7 +29,8 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     `openvino.convert_model` sends telemetry over the network. The frontend for PyTorch
     graphs, which is used here, does not.
 
-    source (Path): The encoder folder; an adapter becomes part of the graph.
+    source (Path): The encoder folder of a knowledge base; an adapter becomes part of
+        the graph.
     target (Path): A folder, created if it does not exist.
     settings (EncoderSettings): How the encoder is run.
     RETURNS (float): The smallest cosine between the vectors of both engines.
@@ -38,25 +39,25 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     SOURCE: openvino.frontend, in the order of openvino.convert_model.
     """
     openvino = import_openvino()
-    tokenizer, model = load_encoder(str(source))
-    if not tokenizer.is_fast or not (source / TOKENIZER_FILE).is_file():
-        raise SapbertError(Errors.E205.format(name=source))
+    model = load_model(str(source), sealed=True)
+    names = load_tokenizer(source, settings.max_length)
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
-    unknown = tokenizer.unk_token_id
     write_json(
         target / DESCRIPTION_FILE,
         {
             "format": FORMAT,
             "made_with": f"openvino {openvino.__version__}",
             "width": model.config.hidden_size,
-            "pad_id": tokenizer.pad_token_id or 0,
-            "unknown_id": -1 if unknown is None else unknown,
-            "special_ids": sorted(tokenizer.all_special_ids),
+            "pad_id": names.pad_id,
+            "unknown_id": names.unknown_id,
+            "special_ids": sorted(names.special_ids),
         },
     )
-    cosine = compare_engines(source, target, settings, vocabulary=len(tokenizer))
+    cosine = compare_engines(
+        source, target, settings, vocabulary=model.config.vocab_size
+    )
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(Errors.E224.format(least=LEAST_COSINE, cosine=cosine))
     return cosine
@@ -121,8 +122,8 @@ def compare_engines(
     lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)
     token_ids = [tuple(random.integers(0, vocabulary, n).tolist()) for n in lengths]
     original, exported = create_encoder("torch"), create_encoder("openvino")
-    open_encoder(original, source, settings=settings)
-    engine = open_exported(target, source / TOKENIZER_FILE, settings, "float32")
+    open_encoder(original, source, settings=settings, sealed=True)
+    engine = open_exported(target, source, settings, "float32")
     use_engine(exported, engine, settings)
     vectors = [encode_token_ids(model, token_ids) for model in (original, exported)]
     return float(np.einsum("nd,nd->n", *vectors).min())

@@ -13,7 +13,7 @@ from tqdm import trange
 
 from .. import __version__
 from ..errors import Errors, SapbertError
-from ..kb.folder.manifest import Calibration, Logistic
+from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.probability import DIGITS, score_probability
 from ..system.reading import file_digest

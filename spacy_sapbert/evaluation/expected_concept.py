@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.loading import open_store
 from ..kb.related import relate_concepts
-from ..kb.store import Store
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import BROADER, Linked, label_filter
@@ -125,7 +125,7 @@ def locate_expected(
         return Expected(given, "behind" if linked.cui else "found")
     concept = kb.concept(given)
     if concept is None:
-        old = Store(kb.folder).concept(given)  # without the overlay
+        old = open_store(kb.files, kb.manifest, base=True).concept(given)
         if old is None:
             return Expected(given, "unknown")
         return Expected(given, "removed", old.cui, old.name, old.types)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..kb.folder.manifest import Logistic
+from ..kb.folder.records import Logistic
 from ..linking.probability import score_probability
 from ..system.writing import write_atomically
 from .calibration import TopScores, compute_measures

@@ -1,23 +1,21 @@
 """concepts.jsonl + encoder → the folder of a knowledge base."""
 
-import json
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from .. import __version__
 from ..encoder.huggingface import (
     EncoderSettings,
-    check_settings,
     load_encoder,
     read_settings,
     save_encoder,
 )
+from ..encoder.huggingface import check_settings as check_encoder_settings
 from ..encoder.name_encoder import (
     NameModel,
     create_encoder,
@@ -29,26 +27,37 @@ from ..errors import Errors, SapbertError, check_range
 from ..system.reading import check_file, file_digest
 from ..system.writing import write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
+from .database import Database
+from .folder.files import describe_files, open_files
 from .folder.manifest import (
+    check_writable,
+    lock_kb,
+    read_manifest,
+    replace_kb,
+    write_manifest,
+)
+from .folder.records import (
+    ENCODER,
     EXPORTED,
+    NGRAMS,
+    STORE_FILE,
     Counts,
     EncoderRecord,
     IndexRecord,
     Manifest,
-    check_writable,
-    describe_files,
     encoder_fingerprint,
-    lock_kb,
-    read_manifest,
-    verify_files,
-    write_manifest,
 )
-from .indexes.registry import build_index
-from .knowledge_base import load_kb
+from .indexes.registry import build_index, complete_settings
 from .ngrams.build import build_ngrams, iter_names
-from .ngrams.index import FOLDER as NGRAMS_FOLDER
-from .row_vectors import SHARD_ROWS, Names, embed_rows
-from .store import FILE as STORE_FILE
+from .opening import open_kb
+from .probe import probe_kb
+from .row_vectors import (
+    SHARD_ROWS,
+    Names,
+    drop_other_shards,
+    embed_rows,
+    lock_work_folder,
+)
 from .store import Store
 from .store_writer import create_store
 
@@ -67,7 +76,7 @@ def write_store(
     RAISES (SapbertError): If a concept comes twice, or the encoder can read no name.
     """
     names = Names()
-    counts = Counts(concepts=0, aliases=0, rows=0)
+    concept_count = alias_count = unreadable = 0
     path.unlink(missing_ok=True)
     with create_store(path) as store:
         stream = iter(concepts)
@@ -78,27 +87,18 @@ def write_store(
             for concept in batch:
                 own = list(islice(rows, len(concept.aliases)))
                 store.add(concept, own)
-                counts.concepts += 1
-                counts.aliases += len(own)
-                counts.unreadable += own.count(None)
+                concept_count += 1
+                alias_count += len(own)
+                unreadable += own.count(None)
         if not names.rows:
-            raise SapbertError(Errors.E311.format(concepts=counts.concepts))
+            raise SapbertError(Errors.E311.format(concepts=concept_count))
         store.finish(names.rows)
-    counts.rows = len(names.rows)
-    return names, counts
-
-
-def open_work_folder(folder: Path, plan: dict[str, Any]) -> None:
-    """Keep the shards of a stopped build if its plan was the same, else remove them.
-
-    folder (Path): Folder of the build.
-    plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
-    """
-    path = folder / "plan.json"
-    if not path.is_file() or json.loads(path.read_text("utf8")) != plan:
-        for shard in folder.glob("shard-*.npy"):
-            shard.unlink()
-        path.write_text(json.dumps(plan, indent=2), "utf8")
+    return names, Counts(
+        concepts=concept_count,
+        aliases=alias_count,
+        rows=len(names.rows),
+        unreadable=unreadable,
+    )
 
 
 def copy_encoder(
@@ -161,66 +161,70 @@ def build_kb(
         raise SapbertError(Errors.E003.format(path=output))
     if threshold is not None:
         check_range("threshold", threshold, -1, 1)
+    complete_settings(backend, backend_settings or {})
     model = create_encoder(engine, names_per_pass, precision)
-    work = output.with_name(f".{output.name}.build")
-    settings = copy_encoder(encoder, work / "encoder", settings)
-    fingerprint = encoder_fingerprint(describe_files(work / "encoder"))
-    plan = {
-        "concepts_sha256": file_digest(concepts_path),
-        "fingerprint": fingerprint,
-        "settings": asdict(settings),
-        "engine": engine,
-        "precision": precision,
-        "names_per_pass": names_per_pass,
-        "shard_rows": SHARD_ROWS,
-    }
-    open_work_folder(work, plan)
-    if engine == "openvino":
-        export_encoder(work / "encoder", work / EXPORTED, settings)
-    open_encoder(model, work / "encoder", settings=settings)
-    concepts = tqdm(
-        read_concepts(concepts_path),
-        unit=" concepts",
-        desc="Read",
-        disable=not progress,
-    )
-    names, counts = write_store(concepts, work / STORE_FILE, model)
-    matrix = embed_rows(names, work, model, progress=progress)
-    with write_folder_atomically(output) as part:
-        shutil.copytree(work / "encoder", part / "encoder")
-        shutil.copyfile(work / STORE_FILE, part / STORE_FILE)
-        used = build_index(
-            matrix,
-            part,
-            backend=backend,
-            settings=backend_settings or {},
-            threads=threads,
-            progress=progress,
+    with lock_work_folder(output) as work:
+        settings = copy_encoder(encoder, work / ENCODER, settings)
+        described = describe_files(work / ENCODER).items()
+        fingerprint = encoder_fingerprint({f"{ENCODER}/{k}": v for k, v in described})
+        plan = {
+            "concepts_sha256": file_digest(concepts_path),
+            "fingerprint": fingerprint,
+            "settings": asdict(settings),
+            "engine": engine,
+            "precision": precision,
+            "names_per_pass": names_per_pass,
+            "shard_rows": SHARD_ROWS,
+        }
+        drop_other_shards(work, plan)
+        if engine == "openvino":
+            export_encoder(work / ENCODER, work / EXPORTED, settings)
+        open_encoder(model, work / ENCODER, settings=settings, sealed=True)
+        concepts = tqdm(
+            read_concepts(concepts_path),
+            unit=" concepts",
+            desc="Read",
+            disable=not progress,
         )
-        if ngrams:
-            build_ngrams(iter_names(Store(part), len(matrix)), part / NGRAMS_FOLDER)
-        record = EncoderRecord(
-            # Only the name of a folder: its path may be private.
-            base=Path(encoder).name if Path(encoder).is_dir() else encoder,
-            fingerprint=fingerprint,
-            width=int(matrix.shape[1]),
-            engine=engine,
-            precision=precision,
-            **asdict(settings),
-        )
-        manifest = Manifest(
-            package_version=__version__,
-            encoder=record,
-            index=IndexRecord(backend=backend, settings=used),
-            counts=counts,
-            ngrams=ngrams,
-            sources=list(sources),
-            threshold=threshold,
-            files=describe_files(part),
-        )
-        write_manifest(part, manifest)
-    shutil.rmtree(work, ignore_errors=True)
-    return load_kb(output).manifest
+        names, counts = write_store(concepts, work / STORE_FILE, model)
+        matrix = embed_rows(names, work, model, progress=progress)
+        with replace_kb(output) as part:
+            shutil.copytree(work / ENCODER, part / ENCODER)
+            shutil.copyfile(work / STORE_FILE, part / STORE_FILE)
+            used = build_index(
+                matrix,
+                part,
+                backend=backend,
+                settings=backend_settings or {},
+                threads=threads,
+                progress=progress,
+            )
+            if ngrams:
+                store = Store(Database(part / STORE_FILE), counts)
+                build_ngrams(iter_names(store, len(matrix)), part / NGRAMS)
+            described_encoder = {
+                # Only the name of a folder: its path may be private.
+                "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
+                "fingerprint": fingerprint,
+                "width": int(matrix.shape[1]),
+                "engine": engine,
+                "precision": precision,
+                **asdict(settings),
+            }
+            manifest = Manifest(
+                package_version=__version__,
+                encoder=EncoderRecord.model_validate(described_encoder),
+                index=IndexRecord(backend=backend, settings=used),
+                counts=counts,
+                ngrams=ngrams,
+                sources=list(sources),
+                threshold=threshold,
+                files=describe_files(part),
+            )
+            manifest = write_manifest(part, manifest)
+            # hnswlib ignores write errors: a full disk cuts the index.
+            probe_kb(open_kb(part, encoder=model))
+    return manifest
 
 
 def export_kb(folder: Path) -> float:
@@ -235,9 +239,9 @@ def export_kb(folder: Path) -> float:
     check_writable(folder)
     with lock_kb(folder):
         manifest = read_manifest(folder)
-        verify_files(folder, manifest)
+        open_files(folder, manifest.files)
         encoder = manifest.encoder
-        settings = check_settings(
+        settings = check_encoder_settings(
             encoder.model_dump(include={"pooling", "max_length", "lowercase"})
         )
         place, prefix = folder / EXPORTED, f"{EXPORTED}/"

@@ -20,16 +20,18 @@ class FilterResult(NamedTuple):
 
     rows (np.ndarray): Rows with at least one name that is left, ascending. Shape: (n,).
     concepts (np.ndarray): Mask of the concepts, bool. Shape: (concepts,).
-    origins (np.ndarray): Mask of the origins of names, bool. Shape: (origins,).
+    origins (frozenset[int] | None): The origins of names; None = all.
     """
 
     rows: np.ndarray
     concepts: np.ndarray
-    origins: np.ndarray
+    origins: frozenset[int] | None
 
     def matches(self, entry: Entry) -> bool:
         """Return whether a name is left."""
-        return bool(self.concepts[entry.concept] and self.origins[entry.origin])
+        if self.origins is not None and entry.origin not in self.origins:
+            return False
+        return entry.concept < len(self.concepts) and bool(self.concepts[entry.concept])
 
     def filter_entries(self, entries: dict[int, list[Entry]]) -> dict[int, list[Entry]]:
         """Return the entries, by row, without those that the filter removes."""
@@ -52,21 +54,31 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     )
     conditions, values = concept_conditions(filter)
     chosen = f"SELECT id FROM concepts WHERE {' AND '.join(conditions)}"
-    ((size,),) = store.query("SELECT coalesce(max(id) + 1, 0) FROM concepts")
-    concepts = np.full(size, not conditions)
+    concepts = np.full(store.total_concepts, not conditions)
     if conditions:
-        numbers = (number for (number,) in store.query(chosen, values))
-        concepts[np.fromiter(numbers, dtype=np.int64)] = True
+        concepts[read_numbers(store, chosen, values, store.total_concepts)] = True
     origins = filter_origins(store, filter)
     of_names = ["row IS NOT NULL"]
     if conditions:
         of_names.append(f"concept IN ({chosen})")
-    if not origins.all():
+    if origins is not None:
         of_names.append(f"origin IN ({VALUES})")
-        values.append(json.dumps(np.flatnonzero(origins).tolist()))
+        values.append(json.dumps(sorted(origins)))
     sql = f"SELECT row FROM aliases WHERE {' AND '.join(of_names)}"
-    rows = np.fromiter((row for (row,) in store.query(sql, values)), dtype=np.int64)
+    rows = read_numbers(store, sql, values, store.total_rows)
     return FilterResult(np.unique(rows), concepts, origins)
+
+
+def read_numbers(store: Store, sql: str, values: list[str], end: int) -> np.ndarray:
+    """Return a column of numbers, int64. Shape: (n,).
+
+    RAISES (SapbertError): If a number is not in 0 … `end` − 1.
+    """
+    found = store.query(sql, values, columns="i")
+    numbers = np.fromiter((number for (number,) in found), dtype=np.int64)
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < end:
+        raise store.database.damaged("it has numbers that are out of range")
+    return numbers
 
 
 def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
@@ -87,19 +99,18 @@ def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
     return conditions, values
 
 
-def filter_origins(store: Store, filter: Filter) -> np.ndarray:
-    """Return the mask of the origins that a filter leaves, bool. Shape: (origins,)."""
-    ((size,),) = store.query("SELECT coalesce(max(origin) + 1, 0) FROM aliases")
-    allowed = np.ones(size, dtype=bool)
+def filter_origins(store: Store, filter: Filter) -> frozenset[int] | None:
+    """Return the origins that a filter leaves; None if it leaves all."""
+    left: frozenset[int] | None = None
     for kind, names in (("language", filter.languages), ("source", filter.sources)):
         if names:
-            having = [
+            having = frozenset(
                 number
                 for number, values in store.origins(kind).items()
                 if not set(names).isdisjoint(values)
-            ]
-            allowed &= np.isin(np.arange(size), having)
-    return allowed
+            )
+            left = having if left is None else left & having
+    return left
 
 
 def check_values(store: Store, filter: Filter) -> None:
@@ -108,7 +119,8 @@ def check_values(store: Store, filter: Filter) -> None:
     RAISES (SapbertError): If not; with similar values. A group is known if one of its
         types is.
     """
-    types = {kind for (kind,) in store.query("SELECT DISTINCT type FROM types")}
+    sql = "SELECT DISTINCT type FROM types"
+    types = {kind for (kind,) in store.query(sql, columns="t")}
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}
     named = types | groups | {UNTYPED}
     known = {"types": named, "label_types": named}

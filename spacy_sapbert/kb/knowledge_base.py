@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +17,12 @@ from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
 from .cache import LruCache
 from .filtering import FilterResult, resolve_filter
-from .folder.installed import find_kb
-from .folder.manifest import Manifest, read_manifest, verify_files
+from .folder.files import KbFiles, open_files
+from .folder.records import Manifest
 from .indexes.layered import search_among
 from .indexes.registry import Index
 from .loading import (
     add_overlay_index,
-    find_overlay,
     load_all_ngrams,
     load_base_index,
     load_encoder,
@@ -42,43 +41,26 @@ SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
 
 
-def load_kb(
-    name: str | Path | None = None, *, encoder: "NameModel | None" = None
-) -> "KnowledgeBase":
-    """Open a knowledge base after every file in it has been checked.
-
-    name (str | Path | None): A folder, or the name of an installed knowledge base; None
-        = the only one that is installed.
-    encoder (Model[list[str], Floats2d] | None): Runs its encoder; None = as
-        `create_encoder` does by default.
-    RETURNS (KnowledgeBase): Index and encoder are loaded when first used.
-    RAISES (SapbertError): If there is none, or it is damaged or of another version.
-    """
-    folder = find_kb(name)
-    manifest = read_manifest(folder)
-    verify_files(folder, manifest)
-    return KnowledgeBase(folder, manifest, encoder=encoder)
-
-
 class KnowledgeBase:
     """Concepts, the index of their names, and the encoder that made it.
 
-    An opened knowledge base does not change. `add_concepts` and `remove_concepts` write
-    a new version of the folder and return it opened.
+    An opened knowledge base does not change, also if its folder is replaced.
+    `add_concepts` and `remove_concepts` write a new version of the folder and return it
+    opened.
 
-    folder (Path): The folder, verified.
+    files (KbFiles): Its verified files.
     manifest (Manifest): Its meta.json.
     encoder (Model[list[str], Floats2d] | None): See `load_kb`.
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, *, encoder: "NameModel | None" = None
+        self, files: KbFiles, manifest: Manifest, *, encoder: "NameModel | None" = None
     ) -> None:
-        self.folder = folder
+        self.files = files
+        self.folder = files.folder
         self.manifest = manifest
         self.given_encoder = encoder
-        self.overlay_folder = find_overlay(folder, manifest)
-        self.store = open_store(folder, manifest)
+        self.store = open_store(files, manifest)
         self.filter_cache: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
         self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
         self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
@@ -88,18 +70,19 @@ class KnowledgeBase:
         self.loaded_index: Index | None = None
         self.loaded_ngrams: NgramIndex | NgramLayers | None = None
 
-    def reopen(self) -> "KnowledgeBase":
-        """Open the present version of the folder; the loaded encoder is shared."""
-        other = KnowledgeBase(
-            self.folder, read_manifest(self.folder), encoder=self.given_encoder
-        )
+    def open_version(self, manifest: Manifest) -> "KnowledgeBase":
+        """Open a new version of the folder; what did not change is shared."""
+        files = open_files(self.folder, manifest.files, known=self.files)
+        other = KnowledgeBase(files, manifest, encoder=self.given_encoder)
         other.loaded_encoder = self.loaded_encoder
         other.loaded_base = self.loaded_base
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The other process opens the same folder; nothing native is copied.
-        return load_kb, (self.folder,)
+        from .opening import load_kb
+
+        # The other process opens the same version; nothing native is copied.
+        return partial(load_kb, digest=self.manifest.digest), (self.folder,)
 
     @property
     def rows(self) -> int:
@@ -113,7 +96,7 @@ class KnowledgeBase:
         with self.lock:
             if self.loaded_encoder is None:
                 self.loaded_encoder = load_encoder(
-                    self.folder, self.manifest, self.given_encoder
+                    self.files, self.manifest, self.given_encoder
                 )
         return self.loaded_encoder
 
@@ -123,9 +106,9 @@ class KnowledgeBase:
         with self.lock:
             if self.loaded_index is None:
                 if self.loaded_base is None:
-                    self.loaded_base = load_base_index(self.folder, self.manifest)
+                    self.loaded_base = load_base_index(self.files, self.manifest)
                 self.loaded_index = add_overlay_index(
-                    self.loaded_base, self.folder, self.manifest
+                    self.loaded_base, self.files, self.manifest
                 )
         return self.loaded_index
 
@@ -137,7 +120,7 @@ class KnowledgeBase:
         """
         with self.lock:
             if self.loaded_ngrams is None:
-                self.loaded_ngrams = load_all_ngrams(self.folder, self.manifest)
+                self.loaded_ngrams = load_all_ngrams(self.files, self.manifest)
         return self.loaded_ngrams
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
@@ -181,7 +164,10 @@ class KnowledgeBase:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of rows, float32. Shape: (n,) → (n, width)."""
-        return self.index.vectors(np.asarray(rows, dtype=np.int64))
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
+            raise SapbertError(Errors.E352.format(rows=self.rows))
+        return self.index.vectors(rows)
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every alias of every concept on some rows, by row."""

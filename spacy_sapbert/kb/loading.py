@@ -1,14 +1,22 @@
-"""Loads encoder, index and 3-grams of a knowledge base whose files were verified."""
+"""Opens store, encoder, index and 3-grams of a knowledge base from verified files."""
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError
-from .folder.manifest import OVERLAY_FORMAT, Manifest
+from .database import Database
+from .folder.files import KbFiles
+from .folder.records import (
+    ENCODER,
+    NGRAM_FILES,
+    NGRAMS,
+    OVERLAY_FORMAT,
+    STORE_FILE,
+    Manifest,
+)
 from .indexes.layered import LayeredIndex
-from .indexes.registry import Index, load_index
-from .ngrams.index import FOLDER as NGRAMS_FOLDER
+from .indexes.registry import Index, index_file, load_index
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store
 
@@ -16,32 +24,33 @@ if TYPE_CHECKING:
     from ..encoder.name_encoder import NameModel
 
 
-def find_overlay(folder: Path, manifest: Manifest) -> Path | None:
-    """Return the folder of the overlay, if there is one."""
-    return None if manifest.overlay is None else folder / manifest.overlay.folder
-
-
-def open_store(folder: Path, manifest: Manifest) -> Store:
+def open_store(files: KbFiles, manifest: Manifest, *, base: bool = False) -> Store:
     """Open the concepts, with the overlay if it has the present format.
 
     An overlay of an older format is only read to write it again.
+
+    base (bool): Without the overlay.
     """
-    overlay = manifest.overlay
-    current = overlay is not None and overlay.format == OVERLAY_FORMAT
-    return Store(folder, find_overlay(folder, manifest) if current else None)
+    overlay = None if base else manifest.overlay
+    if overlay is not None and overlay.format != OVERLAY_FORMAT:
+        overlay = None
+    names = [STORE_FILE, *([f"{overlay.folder}/{STORE_FILE}"] if overlay else [])]
+    paths = [files.folder / name for name in names]
+    database = Database(*paths, check_files=partial(files.check, names))
+    return Store(database, manifest.counts, overlay)
 
 
 def load_encoder(
-    folder: Path, manifest: Manifest, model: "NameModel | None"
+    files: KbFiles, manifest: Manifest, model: "NameModel | None"
 ) -> "NameModel":
     """Load the encoder of a knowledge base.
 
-    folder (Path): Folder of the knowledge base.
+    files (KbFiles): The files of the knowledge base.
     manifest (Manifest): Its manifest.
     model (Model[list[str], Floats2d] | None): Runs the encoder; None = as
         `create_encoder` does by default.
-    RAISES (SapbertError): If its vectors are not as wide as those of the index, or the
-        engine cannot run it.
+    RAISES (SapbertError): If its vectors are not as wide as those of the index, the
+        engine cannot run it, or its files were replaced.
     """
     from ..encoder.name_encoder import create_encoder, open_encoder
 
@@ -49,9 +58,13 @@ def load_encoder(
     record = manifest.encoder
     settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
     engine, _, _ = model.attrs["run"]
+    folder, names = files.folder / ENCODER, files.names_in(ENCODER)
     if engine not in manifest.engines:
-        raise SapbertError(Errors.E222.format(path=folder / "encoder"))
-    open_encoder(model, folder / "encoder", settings=settings)
+        raise SapbertError(Errors.E222.format(path=folder))
+    # Its libraries open the files by their paths.
+    files.check(names)
+    open_encoder(model, folder, settings=settings, sealed=True)
+    files.check(names)
     if model.get_dim("nO") != record.width:
         raise SapbertError(
             Errors.E307.format(got=model.get_dim("nO"), width=record.width)
@@ -59,24 +72,25 @@ def load_encoder(
     return model
 
 
-def load_base_index(folder: Path, manifest: Manifest) -> Index:
+def load_base_index(files: KbFiles, manifest: Manifest) -> Index:
     """Load the index that was built, without the overlay."""
+    backend = manifest.index.backend
     return load_index(
-        folder,
-        backend=manifest.index.backend,
+        files.path(index_file(backend)),
+        backend=backend,
         settings=manifest.index.settings,
         rows=manifest.counts.rows,
         width=manifest.encoder.width,
     )
 
 
-def add_overlay_index(base: Index, folder: Path, manifest: Manifest) -> Index:
+def add_overlay_index(base: Index, files: KbFiles, manifest: Manifest) -> Index:
     """Return the index of the base and, if there is one, of the overlay."""
     overlay = manifest.overlay
     if overlay is None or not overlay.rows:
         return base
     added = load_index(
-        folder / overlay.folder,
+        files.path(f"{overlay.folder}/{index_file('exact')}"),
         backend="exact",
         settings={},
         rows=overlay.rows,
@@ -85,16 +99,21 @@ def add_overlay_index(base: Index, folder: Path, manifest: Manifest) -> Index:
     return LayeredIndex([(0, base), (manifest.counts.rows, added)])
 
 
-def load_all_ngrams(folder: Path, manifest: Manifest) -> NgramIndex | NgramLayers:
+def load_all_ngrams(files: KbFiles, manifest: Manifest) -> NgramIndex | NgramLayers:
     """Map the 3-grams of the base and, if there is one, of the overlay.
 
     RAISES (SapbertError): If the knowledge base was built without them.
     """
     if not manifest.ngrams:
         raise SapbertError(Errors.E340)
+
+    def load(folder: str, rows: int) -> NgramIndex:
+        paths = {name: files.path(f"{folder}/{name}.npy") for name in NGRAM_FILES}
+        return load_ngrams(paths, rows=rows)
+
     rows, overlay = manifest.counts.rows, manifest.overlay
-    base = load_ngrams(folder / NGRAMS_FOLDER, rows=rows)
+    base = load(NGRAMS, rows)
     if overlay is None or not overlay.rows:
         return base
-    added = load_ngrams(folder / overlay.folder / NGRAMS_FOLDER, rows=overlay.rows)
+    added = load(f"{overlay.folder}/{NGRAMS}", overlay.rows)
     return NgramLayers([(0, base), (rows, added)])

@@ -8,40 +8,42 @@ An edit writes a new version of the overlay folder and names it in meta.json:
     index.f32       the vectors of names that are not on a row of the base
 """
 
-import json
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from ..encoder.name_encoder import TokenIds, tokenize_names
 from ..errors import Errors, SapbertError
 from ..system.writing import write_folder_atomically, write_json
 from ..vocabularies.concepts import Concept, change_names, read_concepts, write_concepts
 from ..vocabularies.merge import unite_concepts
+from .folder.files import describe_files
 from .folder.installed import find_kb
-from .folder.manifest import (
+from .folder.manifest import check_writable, lock_kb, read_manifest, write_manifest
+from .folder.records import (
+    NGRAMS,
     OVERLAY_FOLDER,
     OVERLAY_FORMAT,
+    STORE_FILE,
+    FileRecord,
+    Manifest,
     OverlayRecord,
-    describe_files,
-    lock_kb,
-    read_manifest,
-    verify_files,
-    write_manifest,
 )
 from .indexes.registry import build_index
 from .knowledge_base import KnowledgeBase
+from .loading import open_store
 from .ngrams.build import build_ngrams
-from .ngrams.index import FOLDER as NGRAMS_FOLDER
-from .store import FILE as STORE_FILE
+from .opening import open_kb
 from .store import Store, name_key
 from .store_writer import create_store
 
 CONCEPTS_FILE = "concepts.jsonl"
 REMOVED_FILE = "removed.json"
+REMOVED = TypeAdapter(dict[str, set[str]])
 
 
 @dataclass
@@ -83,10 +85,36 @@ def load_kb_to_edit(name: str | Path) -> KnowledgeBase:
     name (str | Path): Folder or name; see `find_kb`.
     RAISES (SapbertError): If it is missing, damaged or of another format.
     """
+    return open_kb(find_kb(name), old_overlay=True)
+
+
+def discard_edits(name: str | Path) -> KnowledgeBase:
+    """Remove all edits of a knowledge base, also if they are damaged.
+
+    name (str | Path): Folder or name; see `find_kb`.
+    RETURNS (KnowledgeBase): The knowledge base as it was built.
+    RAISES (SapbertError): If what was built is damaged, or the folder is locked or
+        cannot be written.
+    """
     folder = find_kb(name)
-    manifest = read_manifest(folder, old_overlay=True)
-    verify_files(folder, manifest)
-    return KnowledgeBase(folder, manifest)
+    check_writable(folder)
+    with lock_kb(folder):
+        manifest = read_manifest(folder, old_overlay=True)
+        update = {"overlay": None, "files": built_files(manifest)}
+        write_manifest(folder, manifest.model_copy(update=update))
+        for path in folder.iterdir():
+            if OVERLAY_FOLDER.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+    return open_kb(folder)
+
+
+def built_files(manifest: Manifest) -> dict[str, FileRecord]:
+    """Return the files that are not of the overlay, by name."""
+    return {
+        name: record
+        for name, record in manifest.files.items()
+        if not OVERLAY_FOLDER.match(name)
+    }
 
 
 def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBase:
@@ -99,7 +127,7 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
     RAISES (SapbertError): If the encoder can read none of the names of a concept, or
         the folder has changed, is locked or cannot be written.
     """
-    base, edits = Store(kb.folder), read_edits(kb)
+    base, edits = open_store(kb.files, kb.manifest, base=True), read_edits(kb)
     for concept in concepts:
         # The id may be retired.
         known = find_concept(base, edits, concept.cui)
@@ -128,7 +156,7 @@ def remove_concepts(
     RAISES (SapbertError): If there is no such concept or name, it is the only name, or
         the folder has changed, is locked or cannot be written.
     """
-    base, edits = Store(kb.folder), read_edits(kb)
+    base, edits = open_store(kb.files, kb.manifest, base=True), read_edits(kb)
     for cui in cuis:
         concept = find_concept(base, edits, cui)
         if concept is None:
@@ -162,14 +190,21 @@ def find_concept(base: Store, edits: Edits, cui: str) -> Concept | None:
 
 def read_edits(kb: KnowledgeBase) -> Edits:
     """Read the edits of the overlay; empty if there is none."""
-    folder = kb.overlay_folder
-    if folder is None:
+    overlay = kb.manifest.overlay
+    if overlay is None:
         return Edits({}, {})
-    removed = json.loads((folder / REMOVED_FILE).read_text("utf8"))
-    return Edits(
-        {concept.cui: concept for concept in read_concepts(folder / CONCEPTS_FILE)},
-        {cui: set(aliases) for cui, aliases in removed.items()},
-    )
+    names = [f"{overlay.folder}/{name}" for name in (CONCEPTS_FILE, REMOVED_FILE)]
+    kb.files.check(names)
+    try:
+        with kb.files.open(names[1]) as file:
+            removed = REMOVED.validate_json(file.read())
+    except ValidationError:
+        path = kb.folder / names[1]
+        raise SapbertError(Errors.E354.format(path=path, kb=kb.folder)) from None
+    added = read_concepts(kb.folder / names[0])
+    edits = Edits({concept.cui: concept for concept in added}, removed)
+    kb.files.check(names)
+    return edits
 
 
 def write_overlay(kb: KnowledgeBase, base: Store, edits: Edits) -> KnowledgeBase:
@@ -177,7 +212,8 @@ def write_overlay(kb: KnowledgeBase, base: Store, edits: Edits) -> KnowledgeBase
     with lock_kb(kb.folder):
         if read_manifest(kb.folder, old_overlay=True) != kb.manifest:
             raise SapbertError(Errors.E338.format(path=kb.folder))
-        old = kb.overlay_folder
+        record = kb.manifest.overlay
+        old = kb.folder / record.folder if record else None
         number = int(old.name.partition("-")[2]) + 1 if old else 1
         new = kb.folder / f"overlay-{number}"
         with write_folder_atomically(new) as part:
@@ -186,11 +222,7 @@ def write_overlay(kb: KnowledgeBase, base: Store, edits: Edits) -> KnowledgeBase
             removed = {cui: sorted(edits.removed[cui]) for cui in sorted(edits.removed)}
             write_json(part / REMOVED_FILE, removed)
             rows = write_changes(kb, base, edits, part)
-        files = {
-            name: record
-            for name, record in kb.manifest.files.items()
-            if not OVERLAY_FOLDER.match(name)
-        }
+        files = built_files(kb.manifest)
         files |= {f"{new.name}/{name}": r for name, r in describe_files(new).items()}
         overlay = OverlayRecord(
             folder=new.name,
@@ -200,12 +232,12 @@ def write_overlay(kb: KnowledgeBase, base: Store, edits: Edits) -> KnowledgeBase
             removed=len(edits.removed),
         )
         update = {"overlay": overlay, "files": files}
-        write_manifest(kb.folder, kb.manifest.model_copy(update=update))
+        manifest = write_manifest(kb.folder, kb.manifest.model_copy(update=update))
         for path in kb.folder.iterdir():
             # Knowledge bases that are open may still read the version before.
             if OVERLAY_FOLDER.fullmatch(path.name) and path not in (new, old):
                 shutil.rmtree(path, ignore_errors=True)
-    return kb.reopen()
+    return kb.open_version(manifest)
 
 
 def write_changes(kb: KnowledgeBase, base: Store, edits: Edits, folder: Path) -> int:
@@ -213,22 +245,20 @@ def write_changes(kb: KnowledgeBase, base: Store, edits: Edits, folder: Path) ->
 
     RETURNS (int): Number of new rows.
     """
-    ((concepts, origins),) = base.query(
-        "SELECT (SELECT max(id) + 1 FROM concepts), "
-        "(SELECT coalesce(max(origin), -1) + 1 FROM aliases)"
-    )
+    sql = "SELECT coalesce(max(origin), -1) + 1 FROM aliases"
+    ((origins,),) = base.query(sql, columns="i")
     first_row = kb.manifest.counts.rows
     names: dict[bytes, str] = {}  # key of each new row → its name
     replaced: list[int] = []
     with create_store(
         folder / STORE_FILE,
-        first_concept=concepts,
+        first_concept=base.total_concepts,
         first_row=first_row,
         first_origin=origins,
     ) as store:
         for cui in sorted({*edits.added, *edits.removed}):
-            numbers = base.query("SELECT id FROM concepts WHERE cui = ?", [cui])
-            number = next((number for (number,) in numbers), None)
+            sql = "SELECT id FROM concepts WHERE cui = ?"
+            number = next(iter(base.column(sql, cui, columns="i")), None)
             known = None if number is None else base.read_concept(number)
             if number is not None:
                 replaced.append(number)
@@ -250,7 +280,7 @@ def write_changes(kb: KnowledgeBase, base: Store, edits: Edits, folder: Path) ->
             raise SapbertError(Errors.E315)
         build_index(vectors, folder, backend="exact", settings={})
         if kb.manifest.ngrams:
-            build_ngrams(names.values(), folder / NGRAMS_FOLDER)
+            build_ngrams(names.values(), folder / NGRAMS)
     return len(names)
 
 

@@ -1,7 +1,11 @@
 """Distinct tokenised names → the matrix of their vectors, embedded in shards."""
 
+import json
 import os
+import shutil
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +14,54 @@ from tqdm import tqdm
 
 from ..encoder.name_encoder import NameModel, TokenIds, encode_token_ids
 from ..errors import Errors, SapbertError
+from ..system.writing import fcntl
+from .folder.manifest import try_lock
 from .store import name_key
 
 SHARD_ROWS = 8_192  # names embedded between two saves
+
+
+@contextmanager
+def lock_work_folder(output: Path) -> Iterator[Path]:
+    """Create the folder in which a knowledge base is built, or continue it.
+
+    output (Path): The knowledge base.
+    YIELDS (Path): The folder, locked against other builds where the system has locks.
+    RAISES (SapbertError): If another process builds the same knowledge base, or the
+        folder cannot be written.
+    """
+    work = output.with_name(f".{output.name}.build")
+    handle = None
+    try:
+        while fcntl is not None and handle is None:
+            work.mkdir(parents=True, exist_ok=True)
+            handle = try_lock(work)
+            # Another build that has just ended removes the folder.
+            if handle is None and work.is_dir():
+                raise SapbertError(Errors.E350.format(path=output, work=work))
+        work.mkdir(parents=True, exist_ok=True)
+        yield work
+        shutil.rmtree(work, ignore_errors=True)
+    except OSError as error:
+        raise SapbertError(
+            Errors.E004.format(path=output, reason=error.strerror or error)
+        ) from error
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def drop_other_shards(folder: Path, plan: dict[str, Any]) -> None:
+    """Keep the shards of a stopped build if its plan was the same, else remove them.
+
+    folder (Path): Folder of the build.
+    plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
+    """
+    path = folder / "plan.json"
+    if not path.is_file() or path.read_bytes() != json.dumps(plan, indent=2).encode():
+        for shard in folder.glob("shard-*.npy"):
+            shard.unlink()
+        path.write_text(json.dumps(plan, indent=2), "utf8")
 
 
 class Names:

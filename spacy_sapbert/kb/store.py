@@ -1,49 +1,18 @@
 """concepts.db: the concepts and names of a knowledge base, in SQLite."""
 
 import hashlib
-import os
-import sqlite3
-import threading
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from ..linking.candidates import Entry
 from ..vocabularies.concepts import Concept
+from .database import Database
+from .folder.records import Counts, OverlayRecord
+from .schema import KINDS
 
-FILE = "concepts.db"
 QUERY_VALUES = 500  # values in one SQL statement
-KINDS = ("language", "source")  # the parts of the origin of a name
-
-OVERLAY_VIEWS = (
-    "PRAGMA temp_store = MEMORY;"
-    + "".join(
-        f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} "
-        f"WHERE {column} NOT IN (SELECT concept FROM overlay.replaced) "
-        f"UNION ALL SELECT * FROM overlay.{table};"
-        for table, column in (
-            ("concepts", "id"),
-            ("aliases", "concept"),
-            ("types", "concept"),
-            ("codes", "concept"),
-            ("parents", "concept"),
-            ("retired", "concept"),
-        )
-    )
-    + "".join(
-        f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} "
-        f"UNION ALL SELECT * FROM overlay.{table};"
-        for table in ("rows", "origins")
-    )
-)
-
-
-def read_only_uri(path: Path) -> str:
-    """Return the URI by which SQLite opens a file that does not change."""
-    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
 def name_key(token_ids: Sequence[int]) -> bytes:
@@ -53,50 +22,81 @@ def name_key(token_ids: Sequence[int]) -> bytes:
 
 
 class Store:
-    """Reads a concepts.db and, over it, the concepts.db of an overlay.
+    """Reads concepts and names.
 
-    Each process and thread has a connection of its own, opened when first used. With an
-    overlay, temporary views with the names of the tables hide the concepts that the
-    overlay replaces and add those that it has.
-
-    folder (Path): Of the knowledge base.
-    overlay (Path | None): Folder of the overlay.
+    database (Database): The concepts.db, with or without an overlay.
+    counts (Counts): Of the knowledge base as it was built.
+    overlay (OverlayRecord | None): Of the overlay.
+    RAISES (SapbertError): If the numbers of concepts and rows are others, or a name is
+        on a row that is not in the index.
     """
 
-    def __init__(self, folder: Path, overlay: Path | None = None) -> None:
-        self.path = folder / FILE
-        self.overlay = None if overlay is None else overlay / FILE
-        self.open = threading.local()
+    def __init__(
+        self, database: Database, counts: Counts, overlay: OverlayRecord | None = None
+    ) -> None:
+        self.database = database
+        self.query = database.query
+        self.total_rows = counts.rows + (overlay.rows if overlay else 0)
+        self.total_concepts = counts.concepts
+        rows = range(counts.rows)
+        self.check_numbers("main.concepts", "id", range(counts.concepts), whole=True)
+        self.check_numbers("main.rows", "row", rows, whole=True)
+        self.check_numbers("main.aliases", "row", rows)
+        if overlay is not None:
+            rows = range(counts.rows, self.total_rows)
+            self.total_concepts += overlay.concepts + overlay.removed
+            added = range(counts.concepts, self.total_concepts)
+            self.check_numbers("overlay.concepts", "id", added)
+            self.check_numbers("overlay.rows", "row", rows, whole=True)
+            self.check_numbers("overlay.aliases", "row", range(self.total_rows))
 
-    def query(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """Run a statement; a connection is never used after a fork."""
-        if getattr(self.open, "process", None) != os.getpid():
-            connection = sqlite3.connect(read_only_uri(self.path), uri=True)
-            if self.overlay is not None:
-                uri = read_only_uri(self.overlay)
-                connection.execute("ATTACH DATABASE ? AS overlay", [uri])
-                connection.executescript(OVERLAY_VIEWS)
-            self.open.connection = connection
-            self.open.process = os.getpid()
-        connection = self.open.connection
-        return connection.execute(sql, values)
+    def check_numbers(
+        self, table: str, column: str, expected: range, *, whole: bool = False
+    ) -> None:
+        """Check the least and the greatest number of an indexed column.
 
-    def query_many(self, sql: str, values: Iterable[Any]) -> Iterator[Any]:
+        expected (range): Where the numbers must be.
+        whole (bool): The first and the last of these numbers must be there.
+        RAISES (SapbertError): If not.
+        """
+        sql = "SELECT (SELECT min({0}) FROM {1}), (SELECT max({0}) FROM {1})"
+        ((low, high),) = self.query(sql.format(column, table), columns="II")
+        found = range(0) if low is None else range(low, high + 1)
+        inside = not found or (found[0] in expected and found[-1] in expected)
+        if not inside or (whole and found != expected):
+            raise self.database.damaged(
+                f"`{table.partition('.')[2]}.{column}` has other numbers than meta.json"
+            )
+
+    def check(self) -> None:
+        """Read the whole of the file, and check that it is consistent.
+
+        RAISES (SapbertError): If SQLite finds a damage.
+        """
+        for name in ("main", *(["overlay"] if self.database.overlay else [])):
+            ((result,),) = self.query(f"PRAGMA {name}.quick_check(1)", columns="t")
+            if result != "ok":
+                raise self.database.damaged(result)
+
+    def query_many(
+        self, sql: str, values: Iterable[Any], *, columns: str
+    ) -> Iterator[Any]:
         """Run a statement for many values; `{}` in it stands for their list."""
         # In order: neighbours are likely to be on the same page of the file.
         distinct = sorted({*values})
         for start in range(0, len(distinct), QUERY_VALUES):
             part = distinct[start : start + QUERY_VALUES]
-            yield from self.query(sql.format(", ".join("?" * len(part))), part)
+            marks = ", ".join("?" * len(part))
+            yield from self.query(sql.format(marks), part, columns=columns)
 
-    def column(self, sql: str, value: Any) -> list[Any]:
+    def column(self, sql: str, value: Any, *, columns: str = "t") -> list[Any]:
         """Return the first column of a query with one value."""
-        return [row[0] for row in self.query(sql, [value])]
+        return [row[0] for row in self.query(sql, [value], columns=columns)]
 
-    def lists(self, sql: str, values: Iterable[Any]) -> dict[Any, list[Any]]:
+    def lists(self, sql: str, values: Iterable[Any]) -> dict[str, list[str]]:
         """Return the second column of a query as lists, by the first column."""
-        found: dict[Any, list[Any]] = defaultdict(list)
-        for key, value in self.query_many(sql, values):
+        found: dict[str, list[str]] = defaultdict(list)
+        for key, value in self.query_many(sql, values, columns="tt"):
             found[key].append(value)
         return dict(found)
 
@@ -111,6 +111,7 @@ class Store:
             "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
             "JOIN concepts ON concepts.id = aliases.concept WHERE row IN ({})",
             (int(row) for row in rows),
+            columns="itttiii",
         ):
             entry = Entry(row, cui, name, alias, place == 0, concept, origin)
             found[row].append(entry)
@@ -124,13 +125,13 @@ class Store:
             "SELECT row FROM aliases JOIN concepts ON id = concept "
             "WHERE cui = ? AND row IS NOT NULL ORDER BY row"
         )
-        by_row = self.entries(self.column(sql, cui))
+        by_row = self.entries(self.column(sql, cui, columns="i"))
         return [entry for row in by_row.values() for entry in row if entry.cui == cui]
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the row of each key (from `name_key`) that has one."""
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
-        return dict(self.query_many(sql, keys))
+        return dict(self.query_many(sql, keys, columns="bi"))
 
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the semantic types by concept; those without types are left out."""
@@ -147,6 +148,7 @@ class Store:
             "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY source, code",
             cuis,
+            columns="ttt",
         ):
             found[cui].setdefault(source, []).append(code)
         return dict(found)
@@ -157,7 +159,7 @@ class Store:
             "SELECT cui FROM codes JOIN concepts ON id = concept "
             "WHERE source = ? AND code = ? ORDER BY cui"
         )
-        return [cui for (cui,) in self.query(sql, [source, code])]
+        return [cui for (cui,) in self.query(sql, [source, code], columns="t")]
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
@@ -179,7 +181,7 @@ class Store:
         """Return the values of one of `KINDS` by number of the origin."""
         found: dict[int, list[str]] = defaultdict(list)
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
-        for origin, value in self.query(sql, [kind]):
+        for origin, value in self.query(sql, [kind], columns="it"):
             found[origin].append(value)
         return dict(found)
 
@@ -199,8 +201,8 @@ class Store:
             "SELECT id FROM concepts WHERE cui = ?",
             "SELECT concept FROM retired WHERE cui = ?",
         ):
-            if row := self.query(sql, [cui]).fetchone():
-                return self.read_concept(row[0])
+            for number in self.column(sql, cui, columns="i"):
+                return self.read_concept(number)
         return None
 
     def current_cuis(self, cuis: Iterable[str]) -> dict[str, str]:
@@ -209,35 +211,41 @@ class Store:
             "SELECT retired.cui, concepts.cui FROM retired "
             "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
         )
-        return dict(self.query_many(sql, cuis))
+        return dict(self.query_many(sql, cuis, columns="tt"))
 
     def concepts(self) -> Iterator[Concept]:
         """Yield all concepts in the order in which they were added."""
-        for (number,) in self.query("SELECT id FROM concepts ORDER BY id").fetchall():
+        sql = "SELECT id FROM concepts ORDER BY id"
+        for (number,) in self.query(sql, columns="i"):
             yield self.read_concept(number)
 
     def read_concept(self, number: int) -> Concept:
         """Read one concept by its number."""
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
-        cui, definition = self.query(sql, [number]).fetchone()
+        found = self.query(sql, [number], columns="tT")
+        sql = "SELECT place, alias FROM aliases WHERE concept = ? ORDER BY place"
+        names = self.query(sql, [number], columns="it")
+        if not found or not names or any(i != n for i, (n, _) in enumerate(names)):
+            raise self.database.damaged(f"concept {number} is not complete")
+        ((cui, definition),) = found
         places: dict[str, dict[str, list[int]]] = {kind: {} for kind in KINDS}
         for kind, value, place in self.query(
             "SELECT kind, value, place FROM aliases "
             "JOIN origins ON origins.origin = aliases.origin "
             "WHERE concept = ? ORDER BY value, place",
             [number],
+            columns="tti",
         ):
-            places[kind].setdefault(value, []).append(place)
+            if kind in places:
+                places[kind].setdefault(value, []).append(place)
         codes: dict[str, list[str]] = defaultdict(list)
         sql = "SELECT source, code FROM codes WHERE concept = ? ORDER BY source, code"
-        for source, code in self.query(sql, [number]):
+        for source, code in self.query(sql, [number], columns="tt"):
             codes[source].append(code)
         table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
         return Concept(
             cui=cui,
-            aliases=self.column(
-                "SELECT alias FROM aliases WHERE concept = ? ORDER BY place", number
-            ),
+            aliases=[alias for _, alias in names],
             types=self.column(table("type", "types"), number),
             codes=dict(codes),
             parents=self.column(table("parent", "parents"), number),

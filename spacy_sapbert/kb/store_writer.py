@@ -8,47 +8,7 @@ from pathlib import Path
 from ..errors import Errors, SapbertError
 from ..linking.surface_forms import name_form
 from ..vocabularies.concepts import Concept
-from .store import KINDS
-
-SCHEMA = """
-CREATE TABLE concepts (
-    id INTEGER PRIMARY KEY, cui TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
-    definition TEXT
-);
-CREATE TABLE aliases (
-    concept INTEGER NOT NULL, place INTEGER NOT NULL, alias TEXT NOT NULL,
-    form TEXT NOT NULL, row INTEGER, origin INTEGER NOT NULL,
-    PRIMARY KEY (concept, place)
-) WITHOUT ROWID;
-CREATE TABLE origins (
-    origin INTEGER NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
-    PRIMARY KEY (origin, kind, value)
-) WITHOUT ROWID;
-CREATE TABLE rows (row INTEGER PRIMARY KEY, key BLOB NOT NULL);
-CREATE TABLE types (
-    concept INTEGER NOT NULL, type TEXT NOT NULL, PRIMARY KEY (concept, type)
-) WITHOUT ROWID;
-CREATE TABLE codes (
-    concept INTEGER NOT NULL, source TEXT NOT NULL, code TEXT NOT NULL,
-    PRIMARY KEY (concept, source, code)
-) WITHOUT ROWID;
-CREATE TABLE parents (
-    concept INTEGER NOT NULL, parent TEXT NOT NULL, PRIMARY KEY (concept, parent)
-) WITHOUT ROWID;
-CREATE TABLE retired (cui TEXT PRIMARY KEY, concept INTEGER NOT NULL) WITHOUT ROWID;
-"""
-INDICES = """
-CREATE INDEX aliases_by_row ON aliases (row);
-CREATE INDEX aliases_by_form ON aliases (form);
-CREATE UNIQUE INDEX rows_by_key ON rows (key);
-CREATE INDEX concepts_by_type ON types (type);
-CREATE INDEX concepts_by_code ON codes (source, code);
-CREATE INDEX concepts_by_parent ON parents (parent);
-"""
-
-
-# Of an overlay: concepts of the knowledge base that are replaced or removed.
-REPLACED = "CREATE TABLE replaced (concept INTEGER PRIMARY KEY)"
+from .schema import INDICES, KINDS, REPLACED, SCHEMA
 
 
 class StoreWriter:

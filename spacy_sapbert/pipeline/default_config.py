@@ -16,6 +16,8 @@ DEFAULT_CONFIG = """
 factory = "sapbert_linker"
 # folder of a knowledge base, or the name of an installed one; null = the only installed
 kb = null
+# its digest, from `spacy sapbert kb info`: another version is an error; null = any
+kb_digest = null
 # concepts kept for a mention
 k = 10
 # cosine below which a mention has no concept; null = the threshold of the kb

@@ -45,6 +45,7 @@ def make_sapbert_linker(
     nlp: Language,
     name: str,
     kb: str | Path | None,
+    kb_digest: str | None,
     k: int,
     threshold: float | None,
     broader: bool,
@@ -72,6 +73,7 @@ def make_sapbert_linker(
     return SapbertLinker(
         name,
         kb=kb,
+        kb_digest=kb_digest,
         options=change_options(DEFAULT_OPTIONS, {n: settings[n] for n in OPTION_NAMES}),
         batch_size=batch_size,
         spans_key=spans_key,
@@ -99,6 +101,7 @@ class SapbertLinker(Pipe):
         name: str,
         *,
         kb: str | Path | None,
+        kb_digest: str | None,
         options: LinkOptions,
         batch_size: int,
         spans_key: str | None,
@@ -111,6 +114,7 @@ class SapbertLinker(Pipe):
         check_range("batch_size", batch_size, 1, MAX_BATCH)
         self.name = name
         self.source = kb
+        self.kb_digest = kb_digest
         self.options = options
         self.batch_size = batch_size
         self.spans_key = spans_key
@@ -131,15 +135,18 @@ class SapbertLinker(Pipe):
         """
         with OPENING:
             if self.opened is None:
-                from ..kb.knowledge_base import load_kb
+                from ..kb.opening import load_kb
 
-                self.opened = load_kb(self.source, encoder=self.encoder)
+                self.opened = load_kb(
+                    self.source, encoder=self.encoder, digest=self.kb_digest
+                )
         return self.opened
 
     @kb.setter
     def kb(self, kb: "KnowledgeBase") -> None:
         with OPENING:
             self.source, self.opened = kb.folder, kb
+            self.kb_digest = self.kb_digest and kb.manifest.digest
 
     def initialize(
         self,
@@ -167,12 +174,7 @@ class SapbertLinker(Pipe):
             `nlp(text, component_cfg={"sapbert_linker": {"k": 3}})`.
         RAISES (SapbertError): If a setting is not possible.
         """
-        options = change_options(self.options, settings)
-        error_handler = self.get_error_handler()
-        try:
-            self.link_docs([doc], options)
-        except Exception as error:
-            error_handler(self.name, self, [doc], error)
+        self.try_to_link([doc], change_options(self.options, settings))
         return doc
 
     def pipe(
@@ -187,13 +189,8 @@ class SapbertLinker(Pipe):
         RAISES (SapbertError): If a setting is not possible.
         """
         options = change_options(self.options, settings)
-        error_handler = self.get_error_handler()
         for docs in self.batches(stream, batch_size):
-            try:
-                self.link_docs(docs, options)
-            except Exception as error:
-                error_handler(self.name, self, docs, error)
-            else:
+            if self.try_to_link(docs, options):
                 yield from docs
 
     def batches(self, stream: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
@@ -208,6 +205,15 @@ class SapbertLinker(Pipe):
                 docs, mentions = [], 0
         if docs:
             yield docs
+
+    def try_to_link(self, docs: list[Doc], options: LinkOptions) -> bool:
+        """Link Docs; return False if the error handler accepted an error."""
+        try:
+            self.link_docs(docs, options)
+        except Exception as error:
+            self.get_error_handler()(self.name, self, docs, error)
+            return False
+        return True
 
     def link_docs(self, docs: Sequence[Doc], options: LinkOptions) -> None:
         """Link the mentions of some Docs together and set the attributes."""
@@ -233,11 +239,7 @@ class SapbertLinker(Pipe):
             )
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component with its knowledge base to a folder.
-
-        exclude (Iterable[str]): "kb" to leave the knowledge base out.
-        RAISES (SapbertError): If there is no knowledge base.
-        """
+        """Save the component to a folder; `exclude` may have "kb", its only part."""
         from ..kb.folder.copying import copy_kb
 
         Path(path).mkdir(parents=True, exist_ok=True)
@@ -245,10 +247,7 @@ class SapbertLinker(Pipe):
             copy_kb(self.kb, Path(path) / "kb")
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Use the knowledge base of a saved component; it is opened when first used.
-
-        exclude (Iterable[str]): "kb" to keep the present knowledge base.
-        """
+        """Use the knowledge base of a saved component; see `to_disk`."""
         folder = Path(path) / "kb"
         if "kb" not in exclude and folder.is_dir():
             self.source, self.opened = folder, None
@@ -262,9 +261,8 @@ class SapbertLinker(Pipe):
         return srsly.msgpack_dumps({"kb": files})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Unpack a serialised component into a temporary folder of this object.
+        """Unpack a serialised component into a temporary folder; see `from_disk`.
 
-        exclude (Iterable[str]): "kb" to keep the present knowledge base.
         RAISES (SapbertError): If the knowledge base in it is damaged.
         """
         from ..kb.folder.copying import unpack_kb
@@ -278,8 +276,10 @@ class SapbertLinker(Pipe):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The other process opens the same folder.
+        # The other process opens the same version of the same folder.
         state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
+        if self.opened is not None:
+            state["kb_digest"] = self.opened.manifest.digest
         return restore_linker, (self.name, state, self.encoder.attrs["run"])
 
 

@@ -161,7 +161,7 @@ class SapbertMentions(Pipe):
             return linker.kb
         with OPENING:
             if self.opened is None:
-                from ..kb.knowledge_base import load_kb
+                from ..kb.opening import load_kb
 
                 self.opened = load_kb(self.source)
         return self.opened

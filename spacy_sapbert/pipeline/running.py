@@ -66,6 +66,7 @@ def complete_pipeline(
     nlp: "Language",
     *,
     kb: str | None = None,
+    kb_digest: str | None = None,
     mentions: str | None = None,
     k: int | None = None,
     threshold: float | None = None,
@@ -82,6 +83,7 @@ def complete_pipeline(
     nlp (Language): Changed in place.
     kb (str | None): Folder or name of a knowledge base, for a pipeline without a
         linker; None = the only one installed.
+    kb_digest (str | None): The digest that it must have; None = as the linker.
     mentions (str | None): "names" to detect the names of the knowledge base.
     k (int | None): Candidates for a mention.
     threshold (float | None): Cosine below which a mention has no concept.
@@ -102,6 +104,7 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
+    linker.kb_digest = kb_digest or linker.kb_digest
     given = {"k": k, "threshold": threshold, "filter": filter}
     changes = {name: value for name, value in given.items() if value is not None}
     linker.options = change_options(linker.options, changes)

@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.folder.manifest import FILE, read_manifest
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.reading import file_digest
 
 
@@ -157,7 +157,7 @@ def test_calibrate_never_changes_an_installed_kb(
             return own_kb
 
     monkeypatch.setattr(
-        "spacy_sapbert.kb.installed.installed_kbs", lambda: {"umls": Point()}
+        "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"umls": Point()}
     )
     before = (own_kb / FILE).read_bytes()
     for options in ([], ["--kb", "umls"]):

@@ -29,7 +29,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb, export_kb
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.folder.manifest import read_manifest
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -43,6 +43,8 @@ NAMES = [
     "Pain",
     "pain",
 ]
+DESCRIPTION = {"format": 1, "made_with": "", "width": 32, "pad_id": 0}
+DESCRIPTION |= {"unknown_id": 1, "special_ids": [0]}
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +171,10 @@ def test_build_kb_with_openvino_is_close_to_torch(
         ("engine.json", json.dumps({"format": 2})),
         ("encoder.xml", "<net/>"),
         ("encoder.bin", ""),
+        ("encoder.bin", "half"),
+        ("engine.json", json.dumps({**DESCRIPTION, "width": 10**9})),
+        ("engine.json", json.dumps({**DESCRIPTION, "width": 31})),
+        ("engine.json", json.dumps({**DESCRIPTION, "pad_id": -5})),
         ("../tokenizer.json", "{"),
     ],
 )
@@ -177,6 +183,31 @@ def test_openvino_damaged_export_is_an_error(
 ) -> None:
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
     (folder / "openvino" / file).write_text(text, "utf8")
+    with pytest.raises(SapbertError, match="E223|E228|E231"):
+        open_encoder(create_encoder("openvino"), folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('offset="0"', 'offset="99999999999"'),
+        ('offset="0"', 'offset="-8"'),
+        ('shape="155, 32"', 'shape="155, 99999999"'),
+        ('element_type="f32"', 'element_type="string"'),
+        ('<?xml version="1.0"?>', '<!DOCTYPE net [<!ENTITY a "b">]>'),
+        ('type="Gather" version="opset8"', 'type="Gather" version="extension"'),
+        ("</layers>", "<layer><body/></layer></layers>"),
+        ("</net>", ""),
+    ],
+)
+def test_openvino_crafted_graph_is_an_error(
+    exported_encoder: Path, tmp_path: Path, old: str, new: str
+) -> None:
+    folder = Path(shutil.copytree(exported_encoder, tmp_path / "crafted"))
+    path = folder / "openvino" / "encoder.xml"
+    text = path.read_text("utf8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf8")
     with pytest.raises(SapbertError, match="E223"):
         open_encoder(create_encoder("openvino"), folder)
 

@@ -29,7 +29,7 @@ from spacy_sapbert.evaluation.figures import (
     write_figure,
 )
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
-from spacy_sapbert.kb.folder.manifest import Calibration, Logistic
+from spacy_sapbert.kb.folder.records import Calibration, Logistic
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.probability import score_probability
 
@@ -295,7 +295,7 @@ def test_score_top1_compares_with_the_gold_ids(
 def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
     files = {Path("dev.tsv"): [GoldMention(2, "", "acute pain", [["C0000007"]])]}
     scores = score_top1(kb, files, {}).scores
-    high = KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"threshold": 1.0}))
+    high = KnowledgeBase(kb.files, kb.manifest.model_copy(update={"threshold": 1.0}))
     assert np.array_equal(score_top1(high, files, {}).scores, scores)
     assert np.isfinite(scores).all()
 

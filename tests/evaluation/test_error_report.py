@@ -17,7 +17,7 @@ from spacy_sapbert.evaluation.error_report import (
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
-from spacy_sapbert.kb.folder.manifest import IndexRecord
+from spacy_sapbert.kb.folder.records import IndexRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -101,7 +101,7 @@ def test_find_missed_concepts_returns_what_exact_search_ranks_first(
 
 def test_find_missed_concepts_skips_an_exact_index(kb: KnowledgeBase) -> None:
     index = IndexRecord(backend="exact", settings={})
-    exact = KnowledgeBase(kb.folder, kb.manifest.model_copy(update={"index": index}))
+    exact = KnowledgeBase(kb.files, kb.manifest.model_copy(update={"index": index}))
     assert find_missed_concepts(exact, {"fever": 0.5}, {}) == {}
 
 

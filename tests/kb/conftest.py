@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.kb.folder.manifest import Calibration
+from spacy_sapbert.kb.folder.records import Calibration
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.folder.manifest import Calibration, lock_kb, write_calibration
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.manifest import Calibration, write_calibration
 

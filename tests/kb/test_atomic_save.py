@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.writing import write_folder_atomically
 
 COPY = """

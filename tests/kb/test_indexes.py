@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,13 +7,18 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes import hnsw
 from spacy_sapbert.kb.indexes.exact import keep_best
+from spacy_sapbert.kb.indexes.hnsw_file import HEADER
 from spacy_sapbert.kb.indexes.registry import (
     BACKENDS,
     Index,
     build_index,
+    check_settings,
+    index_file,
     load_backend,
     load_index,
 )
+
+UNUSED = ("scale", "ef_construction")  # of a header; only building uses them
 
 
 def unit_rows(rows: int, width: int, seed: int) -> np.ndarray:
@@ -25,7 +31,8 @@ def make(folder: Path, backend: str, vectors: np.ndarray, **settings: int) -> In
     folder.mkdir(exist_ok=True)
     used = build_index(vectors, folder, backend=backend, settings=settings, threads=1)
     rows, width = vectors.shape
-    return load_index(folder, backend=backend, settings=used, rows=rows, width=width)
+    path = folder / index_file(backend)
+    return load_index(path, backend=backend, settings=used, rows=rows, width=width)
 
 
 def brute_force(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
@@ -150,30 +157,168 @@ def test_hnsw_map_vectors_equal_those_of_the_library(
     hnsw.build_index(
         vectors, tmp_path, settings=settings, threads=threads, progress=False
     )
-    index = hnsw.load_index(tmp_path, settings=settings, rows=700, width=24)
-    assert index.mapped is not None
+    path = tmp_path / hnsw.FILE
+    index = hnsw.load_index(path, settings=settings, rows=700, width=24)
     rows = np.array([699, 0, 5, 5, 321])
     np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
     np.testing.assert_array_equal(index.graph.get_items(rows), index.vectors(rows))
     assert index.vectors(rows[:0]).shape == (0, 24)
-    # A file that is laid out in another way is left to the library.
-    index.mapped = None
-    np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
 
 
-@pytest.mark.parametrize("offset", [0, 16, 24, 32])
-def test_hnsw_map_vectors_of_another_layout_is_none(
-    tmp_path: Path, offset: int
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_check_settings_accepts_the_defaults(backend: str) -> None:
+    check_settings(backend, load_backend(backend).DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("M", 0), ("M", 1), ("M", -1), ("M", 10**5), ("ef", 0), ("ef_construction", 0)]
+    + [("seed", -1), ("ef", 10**9)],
+)
+def test_build_index_setting_out_of_range_is_an_error(
+    name: str, value: int, tmp_path: Path
 ) -> None:
-    vectors = unit_rows(50, 8, 5)
-    hnsw.build_index(
-        vectors, tmp_path, settings=hnsw.DEFAULTS, threads=1, progress=False
+    with pytest.raises(SapbertError, match=f"Expected {name} from .* got {value}"):
+        make(tmp_path, "hnsw", unit_rows(5, 8, 12), **{name: value})
+    assert not [*tmp_path.iterdir()]
+
+
+def test_check_settings_missing_setting_is_an_error() -> None:
+    with pytest.raises(SapbertError, match="but seed is missing"):
+        check_settings("hnsw", {"M": 16, "ef_construction": 200, "ef": 100})
+
+
+def bend(path: Path, case: str, *, rows: int, width: int) -> None:
+    """Change one number of an index, as a damage or a hostile author would."""
+    M = hnsw.DEFAULTS["M"]
+    if path.name.endswith(".f32"):
+        data = bytearray(path.read_bytes())
+        if case == "cut":
+            del data[-4:]
+        elif case == "longer":
+            data += bytes(4)
+        else:
+            data[:4] = np.float32("nan" if case == "nan" else 9).tobytes()
+        path.write_bytes(data)
+        return
+    node = [("links", "<u4", (1 + 2 * M,)), ("vector", "<f4", (width,)), ("row", "<u8")]
+    with open(path, "rb") as file:
+        header = np.fromfile(file, HEADER, 1)
+        nodes = np.fromfile(file, node, rows)
+        upper = np.fromfile(file, "<u4")
+    first = int(np.flatnonzero(upper)[0])  # the size of the links of a node
+    lowest = int(np.flatnonzero(upper[:first] == 0)[0])  # a node without such links
+    if case in HEADER.names:
+        header[case] = 2**31 - 1
+    elif case == "link count":
+        nodes["links"][:, 0] = 65535
+    elif case == "link":
+        nodes["links"][:, 1] = 2**31 - 1
+    elif case == "deleted":
+        nodes["links"][:, 0] |= 1 << 16
+    elif case == "nan":
+        nodes["vector"][rows // 2, 3] = np.nan
+    elif case == "large":
+        nodes["vector"][rows // 2] *= 1e30
+    elif case == "row":
+        nodes["row"][0] = 10**12
+    elif case == "row twice":
+        nodes["row"][0] = nodes["row"][1]
+    elif case == "upper size":
+        upper[first] = 4 * len(upper)
+    elif case == "odd upper size":
+        upper[first] += 4
+    elif case == "upper count":
+        upper[first + 1] = 65535
+    elif case == "upper link":
+        upper[first + 2] = rows
+    elif case == "upper link to a lower node":
+        upper[first + 2] = lowest
+    elif case == "no upper links":
+        upper = np.zeros(rows, "<u4")
+    parts = b"".join(part.tobytes() for part in (header, nodes, upper))
+    path.write_bytes(
+        parts[:-100] if case == "cut" else parts + b"\0" * (case == "longer")
     )
-    path = tmp_path / hnsw.FILE
-    assert hnsw.map_vectors(path, rows=50, width=8) is not None
-    assert hnsw.map_vectors(path, rows=49, width=8) is None
-    assert hnsw.map_vectors(path, rows=50, width=7) is None
-    data = bytearray(path.read_bytes())
-    data[offset] ^= 1
-    path.write_bytes(data)
-    assert hnsw.map_vectors(path, rows=50, width=8) is None
+
+
+@pytest.mark.parametrize(
+    ("backend", "case"),
+    [("exact", case) for case in ("cut", "longer", "nan", "large")]
+    + [("hnsw", case) for case in HEADER.names if case not in UNUSED]
+    + [("hnsw", case) for case in ("cut", "longer", "nan", "large", "link", "row")]
+    + [("hnsw", case) for case in ("link count", "deleted", "row twice")]
+    + [("hnsw", case) for case in ("upper size", "odd upper size", "upper count")]
+    + [("hnsw", case) for case in ("upper link", "upper link to a lower node")]
+    + [("hnsw", "no upper links")],
+)
+def test_load_index_damaged_or_crafted_file_is_an_error(
+    backend: str, case: str, tmp_path: Path
+) -> None:
+    rows, width = 300, 8
+    make(tmp_path, backend, unit_rows(rows, width, 5))
+    path = tmp_path / index_file(backend)
+    sizes = {"backend": backend, "settings": load_backend(backend).DEFAULTS}
+    bend(path, "", rows=rows, width=width) if backend == "hnsw" else None
+    load_index(path, rows=rows, width=width, **sizes)  # nothing was changed
+    bend(path, case, rows=rows, width=width)
+    with pytest.raises(SapbertError, match="E343"):
+        load_index(path, rows=rows, width=width, **sizes)
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize(("rows", "width"), [(49, 8), (51, 8), (50, 7), (0, 8)])
+def test_load_index_of_another_size_is_an_error(
+    backend: str, rows: int, width: int, tmp_path: Path
+) -> None:
+    make(tmp_path, backend, unit_rows(50, 8, 5))
+    path, settings = tmp_path / index_file(backend), load_backend(backend).DEFAULTS
+    with pytest.raises(SapbertError, match="E343"):
+        load_index(path, backend=backend, settings=settings, rows=rows, width=width)
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_load_index_missing_file_is_an_error(backend: str, tmp_path: Path) -> None:
+    settings = load_backend(backend).DEFAULTS
+    with pytest.raises(SapbertError, match="E010"):
+        load_index(
+            tmp_path / "none", backend=backend, settings=settings, rows=1, width=8
+        )
+
+
+@pytest.mark.parametrize(("M", "rows"), [(2, 1), (2, 400), (3, 2), (64, 300)])
+def test_load_index_accepts_graphs_of_any_shape(
+    M: int, rows: int, tmp_path: Path
+) -> None:
+    vectors = unit_rows(rows, 8, 13)
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    used = build_index(vectors, folder, backend="hnsw", settings={"M": M}, threads=2)
+    path = folder / index_file("hnsw")
+    index = load_index(path, backend="hnsw", settings=used, rows=rows, width=8)
+    assert index.search(vectors[:1], 1)[0].tolist() == [[0]]
+
+
+def test_build_index_with_a_full_disk_cannot_be_loaded(
+    tmp_path: Path, run_python: Any
+) -> None:
+    code = f"""
+import resource, signal
+from pathlib import Path
+import numpy as np
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.indexes.registry import build_index, index_file, load_index
+vectors = np.eye(400, 400, dtype=np.float32)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+folder = Path({str(tmp_path)!r})
+used = build_index(vectors, folder, backend="hnsw", settings={{}}, threads=1)
+try:
+    load_index(
+        folder / index_file("hnsw"), backend="hnsw", settings=used, rows=400, width=400
+    )
+except SapbertError as error:
+    print(error)
+"""
+    done = run_python(code)
+    assert "it is truncated, at 300000 bytes" in done.stdout, done.stderr

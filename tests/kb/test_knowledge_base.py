@@ -18,7 +18,7 @@ from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.folder.installed import find_kb
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.row_vectors import write_shard
 from spacy_sapbert.vocabularies.concepts import Concept
 

@@ -12,7 +12,7 @@ from spacy_sapbert.kb.folder.manifest import (
     read_manifest,
     write_calibration,
 )
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.opening import load_kb
 
 Contents = Callable[[Path], dict[Path, bytes]]
 
@@ -25,8 +25,14 @@ def test_write_calibration_changes_only_meta_json(
     after = contents(own_kb)
     assert before.keys() == after.keys()
     assert {p for p in after if after[p] != before[p]} == {Path("meta.json")}
-    update = {"threshold": 0.75, "calibration": calibration}
-    assert load_kb(own_kb).manifest == meta.model_copy(update=update)
+    new = load_kb(own_kb).manifest
+    update = {
+        "threshold": 0.75,
+        "calibration": calibration,
+        "digest": new.digest,
+    }
+    assert new == meta.model_copy(update=update)
+    assert new.digest != meta.digest
 
 
 def test_write_calibration_sets_the_threshold_in_use(

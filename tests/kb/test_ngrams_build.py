@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import spacy_sapbert.kb.ngrams.build
-from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
-from spacy_sapbert.kb.ngrams.index import FILES, fold_name, load_ngrams
+from spacy_sapbert.kb.ngrams.index import FILES, fold_name, list_paths, load_ngrams
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 NAMES = ["Heart attack", "heart", "", "attack attack", "フィーバー", "Heart attack"] * 3
@@ -28,7 +28,7 @@ def test_build_ngrams_lists_a_row_as_often_as_its_name_has_the_3_gram(
     tmp_path: Path,
 ) -> None:
     build_ngrams(["aaaaa", "xaaay", "b"], tmp_path)
-    index = load_ngrams(tmp_path, rows=3)
+    index = load_ngrams(list_paths(tmp_path), rows=3)
     lists = [
         index.rows[start:end].tolist()
         for start, end in zip(index.starts, index.starts[1:], strict=False)
@@ -51,7 +51,9 @@ def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
 def test_build_ngrams_without_names_is_empty(tmp_path: Path, names: list[str]) -> None:
     counts = build_ngrams(names, tmp_path)
     assert counts == {"names": len(names), "distinct": 0, "ngrams": 0}
-    assert load_ngrams(tmp_path, rows=len(names)).scales.tolist() == [0] * len(names)
+    assert load_ngrams(list_paths(tmp_path), rows=len(names)).scales.tolist() == [
+        0
+    ] * len(names)
 
 
 def test_build_ngrams_needs_memory_for_one_block(
@@ -89,7 +91,7 @@ def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
     build_ngrams(iter_names(kb.store, rows), tmp_path)
-    index = load_ngrams(tmp_path, rows=rows)
+    index = load_ngrams(list_paths(tmp_path), rows=rows)
     mentions = ["apendectomy", "acetylsalicilic acid", "diabetis"]
     best, scores = index.search(mentions, 1)
     entries = kb.entries(np.unique(best))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 

@@ -3,14 +3,17 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.store import FILE, Store
+from spacy_sapbert.kb.database import Database
+from spacy_sapbert.kb.folder.manifest import read_manifest
+from spacy_sapbert.kb.folder.records import STORE_FILE
+from spacy_sapbert.kb.store import Store
 from spacy_sapbert.kb.store_writer import create_store
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture
 def store(sample_kb: Path) -> Store:
-    return Store(sample_kb)
+    return Store(Database(sample_kb / STORE_FILE), read_manifest(sample_kb).counts)
 
 
 def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) -> None:
@@ -37,7 +40,7 @@ def test_store_handles_more_values_than_one_statement(store: Store) -> None:
 def test_build_store_repeated_concept_is_an_error(
     few_concepts: list[Concept], tmp_path: Path
 ) -> None:
-    with create_store(tmp_path / FILE) as writer:
+    with create_store(tmp_path / STORE_FILE) as writer:
         writer.add(few_concepts[0], [0, 1, 2, 3])
         with pytest.raises(SapbertError, match="C0000001 comes twice"):
             writer.add(few_concepts[0], [0, 1, 2, 3])
@@ -46,11 +49,11 @@ def test_build_store_repeated_concept_is_an_error(
 def test_store_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with (
         pytest.raises(SapbertError, match=r"E004.*missing"),
-        create_store(tmp_path / "missing" / FILE),
+        create_store(tmp_path / "missing" / STORE_FILE),
     ):
         pass
 
 
 def test_store_is_read_only(store: Store) -> None:
-    with pytest.raises(Exception, match="readonly"):
-        store.query("DELETE FROM concepts")
+    with pytest.raises(SapbertError, match="E349.*readonly"):
+        store.query("DELETE FROM concepts", columns="")

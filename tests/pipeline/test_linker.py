@@ -1,18 +1,25 @@
+import hashlib
+import json
 import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
+import srsly
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.folder.manifest import compute_digest, read_manifest
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.linking.options import change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
+from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 
@@ -83,6 +90,51 @@ def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
     linker.from_bytes(bytes(data))
     with pytest.raises(SapbertError, match="concepts.db"):
         other(make_doc(other))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/evil", "//evil", "///evil", "x//../evil", "../evil", "C:/evil", "x\\evil"],
+)
+def test_linker_from_bytes_with_a_file_outside_is_an_error(
+    nlp: Language, tmp_path: Path, name: str
+) -> None:
+    linker = nlp.get_pipe("sapbert_linker")
+    files = srsly.msgpack_loads(linker.to_bytes())["kb"]
+    outside = name.replace("evil", f"{str(tmp_path)[1:]}/evil")
+    meta = json.loads(files["meta.json"])
+    meta["files"][outside] = {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
+    meta["digest"] = compute_digest(meta)
+    files["meta.json"], files[outside] = json.dumps(meta).encode(), b"x"
+    other = spacy.blank("en").add_pipe("sapbert_linker")
+    with pytest.raises(SapbertError, match="E304.*outside"):
+        other.from_bytes(srsly.msgpack_dumps({"kb": files}))
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_linker_with_another_digest_is_an_error(own_kb: Path) -> None:
+    digest = read_manifest(own_kb).digest
+    nlp = spacy.blank("en")
+    pinned = {"kb": str(own_kb), "kb_digest": digest}
+    linker = nlp.add_pipe("sapbert_linker", config=pinned)
+    nlp.initialize()
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+    assert linker.kb.manifest.digest == digest  # opened before
+    other = spacy.blank("en")
+    other.add_pipe("sapbert_linker", config=pinned)
+    with pytest.raises(SapbertError, match=f"E351.*{digest}"):
+        other.initialize()
+
+
+def test_linker_pickled_opens_the_same_version_or_none(own_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker", config={"kb": str(own_kb)})
+    nlp.initialize()
+    data = pickle.dumps(linker)
+    assert pickle.loads(data).kb.manifest == linker.kb.manifest
+    linker.kb = add_concepts(linker.kb, [Concept("L1", ["ward 1"])])
+    with pytest.raises(SapbertError, match="E351"):
+        pickle.loads(data).kb  # noqa: B018
 
 
 def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
@@ -242,11 +294,10 @@ def described(linker: Any) -> list[Any]:
 def test_linker_settings_round_trip_in_config_and_pipeline(
     own_kb: Path, tmp_path: Path
 ) -> None:
-    assert {*OTHER_SETTINGS, "factory", "kb", "scorer"} == {*DEFAULTS}
+    assert {*OTHER_SETTINGS, "factory", "kb", "kb_digest", "scorer"} == {*DEFAULTS}
     nlp = spacy.blank("en")
-    linker = nlp.add_pipe(
-        "sapbert_linker", config={**OTHER_SETTINGS, "kb": str(own_kb)}
-    )
+    own = {"kb": str(own_kb), "kb_digest": read_manifest(own_kb).digest}
+    linker = nlp.add_pipe("sapbert_linker", config={**OTHER_SETTINGS, **own})
     read = Config().from_str(nlp.config.to_str())
     again = spacy.util.load_model_from_config(read)
     nlp.to_disk(tmp_path / "saved")

@@ -49,6 +49,15 @@ def test_complete_pipeline_adds_the_detector_before_the_linker():
         complete_pipeline(nlp, mentions="ner")
 
 
+def test_complete_pipeline_pins_the_digest(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    linker = complete_pipeline(
+        nlp, kb=str(sample_kb), kb_digest="0" * 64, detection=False
+    )
+    with pytest.raises(SapbertError, match="E351"):
+        linker.kb  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("component", "expected"),
     [

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from spacy_sapbert.encoder.weights import NOT_FINITE, find_bad_weight
 from spacy_sapbert.system.writing import write_folder_atomically
 from training.errors import Errors, SapbertError
 
@@ -31,6 +32,20 @@ class Progress:
     best_step: int = 0
     best_accuracy: float = 0.0
     waited: int = 0
+
+
+def check_finite(model: torch.nn.Module, step: int) -> None:
+    """Check that a step left finite weights.
+
+    Its loss was finite, but its gradient may not have been. The next step would find a
+    loss of NaN, and a checkpoint or an encoder of these weights would be of no use.
+
+    step (int): Number of the step, from 1.
+    RAISES (SapbertError): If a weight is not finite.
+    """
+    bad = find_bad_weight(model)
+    if bad and bad[1] == NOT_FINITE:
+        raise SapbertError(Errors.E623.format(weight=bad[0], step=step))
 
 
 def write_checkpoint(

@@ -31,6 +31,7 @@ from training.trainer.batches import (
 )
 from training.trainer.checkpoints import (
     Progress,
+    check_finite,
     read_best,
     read_checkpoint,
     read_random_state,
@@ -125,7 +126,8 @@ def train(
     corpus_folder (Path): Folder of the tokenised names; see `corpus_folders`.
     stop (Event | None): If set, the run ends after the current step, with a checkpoint.
     RETURNS (dict[str, Any] | None): Counts, losses and seconds; None if stopped.
-    RAISES (SapbertError): If a file or setting is not usable, or the loss not finite.
+    RAISES (SapbertError): If a file or setting is not usable, or the loss or a weight
+        is not finite.
     SOURCE: Liu et al. (2021), §3 and §4.1.
     """
     settings = make_settings(config)
@@ -159,6 +161,7 @@ def train(
         return None
     if run.progress.best_step:
         read_best(checkpoint, state.model)
+    check_finite(state.model, run.progress.step)
     seconds = time.monotonic() - started
     corpora = {source.name: source.corpus for source in sources}
     summary = summarize(run.log, corpora, state.model, run.progress, seconds=seconds)
@@ -257,7 +260,11 @@ def resume_run(run: Run) -> None:
 
 
 def save_run(run: Run) -> None:
-    """Write a checkpoint; every process has to call this."""
+    """Write a checkpoint; every process has to call this.
+
+    RAISES (SapbertError): If the weights are not finite.
+    """
+    check_finite(run.state.model, run.progress.step)
     states = gather_states(random_state(run.device), run.ranks, run.device)
     if run.ranks.is_first:
         write_checkpoint(

@@ -6,13 +6,16 @@ It needs no PyTorch weights and no transformers, so it opens sooner.
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import Errors, SapbertError
-from ..huggingface import EncoderSettings
+from ..huggingface import EncoderSettings, check_encoder_folder
+from ..sealed import CONFIG_FILE, read_json
+from ..sealed_tokenizer import read_tokenizer
+from .openvino_graph import check_graph
 from .registry import NameTokenizer
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ CONVERTER = "openvino.tools.ovc"
 FOLDER = "openvino"  # in the encoder folder
 GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
 DESCRIPTION_FILE = "engine.json"
-TOKENIZER_FILE = "tokenizer.json"  # of the encoder folder
 FORMAT = 1
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
@@ -48,6 +50,9 @@ def import_openvino() -> Any:
     return openvino
 
 
+TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
+
+
 class Description(BaseModel):
     """engine.json: what an exported encoder needs besides its graph."""
 
@@ -55,10 +60,10 @@ class Description(BaseModel):
 
     format: Literal[1]
     made_with: str
-    width: int
-    pad_id: int
-    unknown_id: int
-    special_ids: list[int]
+    width: Annotated[int, Field(ge=1, le=1 << 16)]
+    pad_id: TokenId
+    unknown_id: Annotated[int, Field(ge=-1, lt=1 << 24)]
+    special_ids: list[TokenId]
 
 
 def read_description(folder: Path) -> Description:
@@ -78,10 +83,12 @@ def read_description(folder: Path) -> Description:
 
 
 def open_engine(
-    source: str | Path, settings: EncoderSettings, precision: str
+    source: str | Path, settings: EncoderSettings, precision: str, *, sealed: bool
 ) -> "OpenVinoEngine":
     """Load an exported encoder; see `registry.open_engine`.
 
+    sealed (bool): Check the whole folder. Exported encoders are part of a knowledge
+        base, so tokenizer and graph are checked in any case.
     RAISES (SapbertError): If OpenVINO is not installed, or the encoder is not exported
         or damaged.
     """
@@ -89,27 +96,25 @@ def open_engine(
     folder = Path(source)
     if not (folder / FOLDER / GRAPH_FILE).is_file():
         raise SapbertError(Errors.E222.format(path=folder))
-    return open_exported(folder / FOLDER, folder / TOKENIZER_FILE, settings, precision)
+    if sealed:
+        check_encoder_folder(folder, sealed=True)
+    return open_exported(folder / FOLDER, folder, settings, precision)
 
 
 def open_exported(
-    folder: Path, tokenizer: Path, settings: EncoderSettings, precision: str
+    exported: Path, encoder: Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
     """Load an exported encoder.
 
-    folder (Path): Folder of the graph.
-    tokenizer (Path): The tokenizer.json of the encoder.
+    exported (Path): Folder of the graph.
+    encoder (Path): Folder of the encoder, with the tokenizer.
     settings (EncoderSettings): How to run it.
     precision (str): "float32" or "bf16".
     RAISES (SapbertError): If a file is missing or damaged.
     """
-    from tokenizers import Tokenizer
-
-    description = read_description(folder)
-    try:
-        backend = Tokenizer.from_file(str(tokenizer))
-    except Exception as error:  # tokenizers has no narrower one
-        raise SapbertError(Errors.E223.format(path=tokenizer, reason=error)) from None
+    description = read_description(exported)
+    check_graph(exported / GRAPH_FILE)
+    backend = read_tokenizer(encoder)
     backend.enable_truncation(settings.max_length)
     backend.no_padding()
     names = NameTokenizer(
@@ -118,9 +123,18 @@ def open_exported(
         description.unknown_id,
         description.pad_id,
     )
-    engine = OpenVinoEngine(folder / GRAPH_FILE, names, description.width, precision)
+    engine = OpenVinoEngine(exported / GRAPH_FILE, names, description.width, precision)
+    config = read_json(encoder / CONFIG_FILE)
+    engine.positions = read_number(config, "max_position_embeddings", 0)
+    engine.vocabulary = read_number(config, "vocab_size", backend.get_vocab_size())
     engine.request()
     return engine
+
+
+def read_number(config: dict[str, Any], key: str, default: int) -> int:
+    """Return an integer of config.json, or the default if it has none."""
+    value = config.get(key)
+    return value if isinstance(value, int) else default
 
 
 class OpenVinoEngine:
@@ -133,6 +147,7 @@ class OpenVinoEngine:
         self.tokenizer = tokenizer
         self.width = width
         self.precision = precision
+        self.positions = self.vocabulary = 0
         self.process: int | None = None
         self.opened: Any = None
 

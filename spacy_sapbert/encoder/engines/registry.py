@@ -38,10 +38,14 @@ class Engine(Protocol):
 
     tokenizer (NameTokenizer): Its tokenizer.
     width (int): Width of its token states.
+    positions (int): Maximum of tokens in a name; 0 = not known.
+    vocabulary (int): Number of its token ids.
     """
 
     tokenizer: NameTokenizer
     width: int
+    positions: int
+    vocabulary: int
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
         """Compute token states; not safe for threads.
@@ -62,7 +66,12 @@ def check_engine(engine: str, precision: str) -> None:
 
 
 def open_engine(
-    engine: str, source: str | Path, settings: EncoderSettings, precision: str
+    engine: str,
+    source: str | Path,
+    settings: EncoderSettings,
+    precision: str,
+    *,
+    sealed: bool = False,
 ) -> Engine:
     """Load an encoder.
 
@@ -70,9 +79,25 @@ def open_engine(
     source (str | Path): A folder or a hub id.
     settings (EncoderSettings): How to run it.
     precision (str): One of `PRECISIONS`.
-    RAISES (SapbertError): If there is no such encoder, or the library of the engine is
-        missing.
+    sealed (bool): See `open_encoder`.
+    RAISES (SapbertError): If there is no such encoder, the library of the engine is
+        missing, or the encoder fails for a name of the maximal length.
     """
     module: Any = import_module(f".{engine}_engine", __package__)
-    opened: Engine = module.open_engine(source, settings, precision)
+    opened: Engine = module.open_engine(source, settings, precision, sealed=sealed)
+    if 0 < opened.positions < settings.max_length:
+        raise SapbertError(
+            Errors.E230.format(
+                limit=opened.positions, name=source, got=settings.max_length
+            )
+        )
+    shape = (1, settings.max_length)
+    ids = np.full(shape, opened.tokenizer.pad_id + 1)  # any but padding
+    try:
+        found = tuple(opened.states(ids, np.ones_like(ids)).shape)
+        reason = f"its states have the shape {found}"
+    except Exception as error:  # the libraries raise almost any
+        found, reason = (), " ".join(str(error).split())[:300]
+    if found != (*shape, opened.width):
+        raise SapbertError(Errors.E231.format(name=source, reason=reason))
     return opened

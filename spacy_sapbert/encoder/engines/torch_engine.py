@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ..adapters import attach_adapter, has_adapter
-from ..huggingface import EncoderSettings, check_encoder_name, find_base, find_tokenizer
+from ..huggingface import EncoderSettings, load_encoder, load_model
+from ..sealed_tokenizer import load_tokenizer
 from .registry import NameTokenizer
 
 if TYPE_CHECKING:
@@ -16,45 +16,36 @@ if TYPE_CHECKING:
 
 
 def open_engine(
-    source: str | Path, settings: EncoderSettings, precision: str
+    source: str | Path, settings: EncoderSettings, precision: str, *, sealed: bool
 ) -> "TorchEngine":
     """Load an encoder; see `engines.open_engine`.
 
     If the folder has an adapter, the encoder runs with it.
 
-    SOURCE: spacy-transformers' TransformerModel: tokenizer, device, forward pass.
+    SOURCE: spacy-transformers' TransformerModel: device, forward pass.
     """
+    from spacy_transformers.data_classes import HFObjects
     from spacy_transformers.layers import TransformerModel
-    from transformers import AutoTokenizer
+    from thinc.api import get_torch_default_device
     from transformers.utils import logging
 
-    folder = Path(source)
-    check_encoder_name(str(source))
-    base, tokens = find_base(str(source)), find_tokenizer(str(source))
-    transformer = TransformerModel(
-        base,
-        get_spans=list,
-        tokenizer_config={"trust_remote_code": False},
-        transformer_config={"trust_remote_code": False},
-    )
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        transformer.initialize()
-        tokenizer = transformer.tokenizer
-        if tokens != base:
-            # TransformerModel loads both from one place.
-            tokenizer = AutoTokenizer.from_pretrained(tokens, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(Errors.E203.format(name=source, reason=reason)) from error
+        if sealed:
+            encoder = load_model(str(source), sealed=True)
+            names = load_tokenizer(Path(source), settings.max_length)
+        else:
+            tokenizer, encoder = load_encoder(str(source))
+            if not tokenizer.is_fast:
+                raise SapbertError(Errors.E205.format(name=source))
+            names = make_tokenizer(tokenizer, settings)
     finally:
         logging.set_verbosity(verbosity)
-    if not tokenizer.is_fast:
-        raise SapbertError(Errors.E205.format(name=source))
-    if has_adapter(folder):
-        attach_adapter(transformer.transformer, folder)
-    return TorchEngine(transformer, make_tokenizer(tokenizer, settings), precision)
+    transformer = TransformerModel(str(source), get_spans=list)
+    encoder = encoder.to(get_torch_default_device())
+    transformer.attrs["set_transformer"](transformer, HFObjects(None, encoder, None))
+    return TorchEngine(transformer, names, precision)
 
 
 def make_tokenizer(tokenizer: Any, settings: EncoderSettings) -> NameTokenizer:
@@ -81,6 +72,10 @@ class TorchEngine:
         self.tokenizer = tokenizer
         self.precision = precision
         self.width: int = transformer.get_dim("nO")
+        config = transformer.transformer.config
+        self.positions: int = getattr(config, "max_position_embeddings", 0)
+        embeddings = transformer.transformer.get_input_embeddings()
+        self.vocabulary: int = embeddings.num_embeddings
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
         """See `Engine.states`."""

@@ -2,59 +2,66 @@
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ...errors import Errors, SapbertError
 from ...system.forks import TemporaryFolder
-from ...system.writing import write_folder_atomically
-from ..knowledge_base import KnowledgeBase
-from .manifest import FILE, OVERLAY_FOLDER, read_manifest
+from .manifest import format_manifest, read_manifest, replace_kb, write_manifest
+from .records import FILE
+
+if TYPE_CHECKING:
+    from ..knowledge_base import KnowledgeBase
 
 
-def copy_kb(kb: KnowledgeBase, folder: Path) -> None:
+def copy_kb(kb: "KnowledgeBase", folder: Path) -> None:
     """Copy a knowledge base to a folder, which is replaced if it exists.
+
+    Only the files of meta.json are copied, as they were when they were verified.
 
     RAISES (SapbertError): If the system refuses, e.g. because the disk is full.
     """
     if kb.folder.resolve() == folder.resolve():
         return
-    with write_folder_atomically(folder) as part:
-        copy_files(kb.folder, part)
+    with replace_kb(folder) as part:
+        copy_files(kb, part)
 
 
-def copy_files(source: Path, target: Path) -> None:
-    """Copy the files of a knowledge base without old overlays and temporary files."""
-    overlay = read_manifest(source).overlay
-
-    def find_leftovers(place: str, names: list[str]) -> set[str]:
-        if Path(place) != source:
-            return set()
-        old = {n for n in names if OVERLAY_FOLDER.fullmatch(n)}
-        parts = {n for n in names if n.startswith(".") and n.endswith(".tmp")}
-        return (old | parts) - {overlay.folder if overlay else ""}
-
-    shutil.copytree(source, target, ignore=find_leftovers, dirs_exist_ok=True)
+def copy_files(kb: "KnowledgeBase", target: Path) -> None:
+    """Copy the files of a knowledge base into a folder."""
+    for name in kb.files.files:
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with kb.files.open(name) as source, open(path, "wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+    write_manifest(target, kb.manifest)
 
 
-def kb_to_files(kb: KnowledgeBase) -> dict[str, bytes]:
+def kb_to_files(kb: "KnowledgeBase") -> dict[str, bytes]:
     """Read all files of a knowledge base into memory, by relative path."""
-    # The folder may be newer than the opened knowledge base.
-    names = read_manifest(kb.folder).files
-    return {name: (kb.folder / name).read_bytes() for name in (FILE, *names)}
+    contents = {FILE: format_manifest(kb.manifest)}
+    for name in kb.files.files:
+        with kb.files.open(name) as file:
+            contents[name] = file.read()
+    return contents
 
 
-def unpack_kb(files: dict[str, bytes]) -> TemporaryFolder:
+def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
     """Write the files of a knowledge base into a temporary folder.
 
-    files (dict[str, bytes]): From `kb_to_files`; files that are not in meta.json are
+    contents (dict[str, bytes]): From `kb_to_files`; files that are not in meta.json are
         left out.
     RETURNS (TemporaryFolder): Removes the folder when it is deleted.
-    RAISES (SapbertError): If meta.json is missing, damaged or has a file outside of
-        the folder.
+    RAISES (SapbertError): If meta.json is missing, damaged or has a file that no
+        knowledge base has.
     """
     temporary = TemporaryFolder(prefix="sapbert-kb-")
-    folder = temporary.path
-    if FILE in files:
-        (folder / FILE).write_bytes(files[FILE])
+    folder = temporary.path.resolve()
+    if FILE in contents:
+        (folder / FILE).write_bytes(contents[FILE])
     for name in read_manifest(folder).files:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(files.get(name, b""))
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.resolve().is_relative_to(folder):
+            raise SapbertError(Errors.E306.format(path=name, reason="it is outside"))
+        path.write_bytes(contents.get(name, b""))
     return temporary

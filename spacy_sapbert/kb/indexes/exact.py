@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from .registry import best_first, check_width
+from ...errors import Errors, SapbertError
+from .registry import best_first, check_width, find_bad_vector
 
 FILE = "index.f32"
 DEFAULTS: dict[str, int] = {}
+RANGES: dict[str, tuple[int, int]] = {}
 BLOCK_ROWS = 65_536
-READ_ROWS = 16_384  # rows read at once from another index
+READ_ROWS = 16_384  # rows read at once from a file or another index
 
 
 def build_index(
@@ -31,12 +33,23 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, settings: dict[str, int], rows: int, width: int
+    path: Path, *, settings: dict[str, int], rows: int, width: int
 ) -> "ExactIndex":
-    """Map the file; see `indexes.load_index`."""
-    return ExactIndex(
-        np.memmap(folder / FILE, dtype="<f4", mode="r", shape=(rows, width))
-    )
+    """Check and map the file; see `indexes.load_index`."""
+    try:
+        size = path.stat().st_size
+        if size != rows * width * 4:
+            raise ValueError(f"it has {size} bytes and not {rows * width * 4}")
+        with open(path, "rb") as file:
+            for first in range(0, rows, READ_ROWS):
+                block = np.fromfile(file, "<f4", min(READ_ROWS, rows - first) * width)
+                if (bad := find_bad_vector(block.reshape(-1, width))) is not None:
+                    raise ValueError(f"row {first + bad} has no unit vector")
+    except OSError as error:
+        raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
+    except ValueError as error:
+        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
+    return ExactIndex(np.memmap(path, dtype="<f4", mode="r", shape=(rows, width)))
 
 
 class ExactIndex:

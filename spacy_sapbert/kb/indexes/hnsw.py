@@ -2,27 +2,25 @@
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from ...errors import Errors, SapbertError
+from .hnsw_file import NodeVectors, read_graph
 from .registry import best_first, check_width
 
 FILE = "index.hnsw"
 # links of a node; candidates kept while building; while searching; of the levels
 DEFAULTS = {"M": 16, "ef_construction": 200, "ef": 100, "seed": 100}
+RANGES = {
+    "M": (2, 1024),  # with 1 the number of levels is infinite
+    "ef_construction": (1, 100_000),
+    "ef": (1, 100_000),
+    "seed": (0, 2**32 - 1),
+}
 BLOCK_ROWS = 4096
-
-# How the file of a graph begins, and what is taken from it.
-HEADER = np.dtype(
-    {
-        "names": ["level0", "count", "node", "label", "vector"],
-        "formats": ["<u8"] * 5,
-        "offsets": [0, 16, 24, 32, 40],
-        "itemsize": 96,
-    }
-)
 
 
 def build_index(
@@ -55,83 +53,29 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, settings: dict[str, int], rows: int, width: int
+    path: Path, *, settings: dict[str, int], rows: int, width: int
 ) -> "HnswIndex":
-    """Read the graph; see `indexes.load_index`."""
+    """Check and read the graph; see `indexes.load_index`."""
     import hnswlib
 
+    mapped = read_graph(path, M=settings["M"], rows=rows, width=width)
     graph = hnswlib.Index(space="ip", dim=width)
-    graph.load_index(str(folder / FILE), max_elements=rows)
+    try:
+        graph.load_index(str(path), max_elements=rows)
+    except RuntimeError as error:
+        raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
     # Saved with the graph is everything but this.
     graph.set_ef(settings["ef"])
     # What people set for torch and numpy holds here too; hnswlib takes all cores.
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
         graph.set_num_threads(max(1, int(threads)))
-    return HnswIndex(graph, map_vectors(folder / FILE, rows=rows, width=width))
-
-
-class NodeVectors(NamedTuple):
-    """The vectors in the file of a graph.
-
-    vectors (np.ndarray): Mapped, in the order of the nodes. Shape: (rows, width).
-    nodes (np.ndarray): The node of each row. Shape: (rows,).
-    """
-
-    vectors: np.ndarray
-    nodes: np.ndarray
-
-
-def map_vectors(path: Path, *, rows: int, width: int) -> NodeVectors | None:
-    """Map the vectors in the file of a graph, because hnswlib gives them out slowly.
-
-    It makes a Python number of each value. In its file the nodes follow each other:
-    links, vector, and number of the row.
-
-    path (Path): The file, verified.
-    rows (int): How many rows it holds.
-    width (int): Of its vectors.
-    RETURNS (NodeVectors | None): The vectors; None if the file is laid out in
-        another way.
-    SOURCE: hnswlib 0.8, `HierarchicalNSW::saveIndex`.
-    """
-    with open(path, "rb") as file:
-        header = np.frombuffer(file.read(HEADER.itemsize), dtype=HEADER)
-    size, start = int(header["node"][0]), int(header["vector"][0])
-    label = start + 4 * width
-    if (
-        header["level0"][0] != 0
-        or header["count"][0] != rows
-        or header["label"][0] != label
-        or size != label + 8
-        or path.stat().st_size < HEADER.itemsize + rows * size
-    ):
-        return None
-    node = np.dtype(
-        {
-            "names": ["vector", "row"],
-            "formats": [("<f4", (width,)), "<u8"],
-            "offsets": [start, label],
-            "itemsize": size,
-        }
-    )
-    # Taken from the map, they would bring almost every page of it into memory.
-    with open(path, "rb") as file:
-        file.seek(HEADER.itemsize)
-        blocks = [
-            np.fromfile(file, node, min(BLOCK_ROWS, rows - first))["row"].astype("<i8")
-            for first in range(0, rows, BLOCK_ROWS)
-        ]
-    numbers = np.concatenate(blocks)
-    if not np.array_equal(np.sort(numbers), np.arange(rows)):
-        return None
-    mapped = np.memmap(path, dtype=node, mode="r", offset=HEADER.itemsize, shape=rows)
-    return NodeVectors(mapped["vector"].view(np.ndarray), np.argsort(numbers))
+    return HnswIndex(graph, mapped)
 
 
 class HnswIndex:
     """A graph of hnswlib, guarded against what it does not check itself."""
 
-    def __init__(self, graph: Any, mapped: NodeVectors | None = None) -> None:
+    def __init__(self, graph: Any, mapped: NodeVectors) -> None:
         self.graph = graph
         self.mapped = mapped
 
@@ -155,7 +99,5 @@ class HnswIndex:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
-        if self.mapped is None:
-            return np.asarray(self.graph.get_items(rows), dtype=np.float32)
         vectors, nodes = self.mapped
         return np.array(vectors[nodes[rows]], dtype=np.float32)

@@ -1,14 +1,16 @@
 """Search structures: one file a backend, all behind one small protocol."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
+from ...errors import Errors, SapbertError, check_range
 
-# A backend is a module with `DEFAULTS`, `build_index` and `load_index`.
+# A backend is a module with `FILE`, `DEFAULTS`, `RANGES`, `build_index`, `load_index`.
+UNIT_TOLERANCE = 1e-3  # of the squared length of a vector
 BACKENDS: dict[str, str] = {
     "hnsw": "spacy_sapbert.kb.indexes.hnsw",
     "exact": "spacy_sapbert.kb.indexes.exact",
@@ -45,6 +47,57 @@ def load_backend(backend: str) -> Any:
     if backend not in BACKENDS:
         raise SapbertError(Errors.E302.format(known=sorted(BACKENDS), backend=backend))
     return import_module(BACKENDS[backend])
+
+
+def index_file(backend: str) -> str:
+    """Return the name of the file of a backend.
+
+    RAISES (SapbertError): If there is no such backend.
+    """
+    name: str = load_backend(backend).FILE
+    return name
+
+
+def complete_settings(backend: str, given: Mapping[str, int]) -> dict[str, int]:
+    """Return all settings of a backend: those given, else the defaults.
+
+    RAISES (SapbertError): See `check_settings`.
+    """
+    complete = {**load_backend(backend).DEFAULTS, **given}
+    check_settings(backend, complete)
+    return complete
+
+
+def check_settings(backend: str, settings: Mapping[str, int]) -> None:
+    """Check settings of a backend, e.g. those of meta.json, which has all of them.
+
+    backend (str): Its name.
+    settings (Mapping[str, int]): All of its settings.
+    RAISES (SapbertError): If the backend is unknown, or a setting is unknown, missing
+        or out of range.
+    """
+    module = load_backend(backend)
+    known = sorted(module.DEFAULTS)
+    if unknown := sorted(settings.keys() - module.DEFAULTS.keys()):
+        raise SapbertError(
+            Errors.E314.format(backend=backend, unknown=unknown[0], known=known)
+        )
+    if missing := sorted(module.DEFAULTS.keys() - settings.keys()):
+        raise SapbertError(
+            Errors.E344.format(backend=backend, missing=missing[0], known=known)
+        )
+    for name, value in settings.items():
+        check_range(name, value, *module.RANGES[name])
+
+
+def find_bad_vector(vectors: np.ndarray) -> int | None:
+    """Return the first row that is no finite unit vector, None if all are.
+
+    vectors (np.ndarray): float32. Shape: (n, width).
+    """
+    squares = np.einsum("nd,nd->n", vectors, vectors)
+    good = np.abs(squares - 1) < UNIT_TOLERANCE  # false for NaN
+    return None if good.all() else int(np.argmin(good))
 
 
 def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,16 +144,10 @@ def build_index(
     threads (int): Threads, 0 = all. With one, equal vectors give equal bytes.
     progress (bool): Show a bar.
     RETURNS (dict[str, int]): All settings that the index was built with.
-    RAISES (SapbertError): If the backend or a setting is unknown.
+    RAISES (SapbertError): If the backend or a setting is unknown or out of range.
     """
     module = load_backend(backend)
-    if unknown := sorted(settings.keys() - module.DEFAULTS.keys()):
-        raise SapbertError(
-            Errors.E314.format(
-                backend=backend, unknown=unknown[0], known=sorted(module.DEFAULTS)
-            )
-        )
-    complete = {**module.DEFAULTS, **settings}
+    complete = complete_settings(backend, settings)
     module.build_index(
         vectors, folder, settings=complete, threads=threads, progress=progress
     )
@@ -108,17 +155,23 @@ def build_index(
 
 
 def load_index(
-    folder: Path, *, backend: str, settings: dict[str, int], rows: int, width: int
+    path: Path, *, backend: str, settings: dict[str, int], rows: int, width: int
 ) -> Index:
-    """Open an index whose files have been checked.
+    """Check the file of an index, and open it.
 
-    folder (Path): Of the knowledge base.
+    The check does not trust the file: it also protects from one that was made to do
+    harm.
+
+    path (Path): The file; `index_file` returns its name.
     backend (str): Name of the backend.
-    settings (dict[str, int]): What it was built with.
-    rows (int): How many rows it holds.
-    width (int): Of its vectors.
+    settings (dict[str, int]): All settings that it was built with.
+    rows (int): Number of its rows.
+    width (int): Width of its vectors.
     RETURNS (Index): The index.
+    RAISES (SapbertError): If the backend or a setting is not valid, or the file is
+        truncated or damaged.
     """
     module = load_backend(backend)
-    index: Index = module.load_index(folder, settings=settings, rows=rows, width=width)
+    check_settings(backend, settings)
+    index: Index = module.load_index(path, settings=settings, rows=rows, width=width)
     return index

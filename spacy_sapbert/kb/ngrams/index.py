@@ -5,7 +5,7 @@ the cosine of their weighted 3-grams, those of scikit-learn's `char_wb`: each wo
 between two blanks, and no 3-gram crosses a word boundary.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tokenize import TokenError
 from unicodedata import combining, normalize
@@ -14,11 +14,20 @@ import numpy as np
 
 from ...errors import Errors, SapbertError
 
-FOLDER = "ngrams"  # in the folder of the knowledge base
 MAX_CHARACTERS = 1000  # of a text, as for the encoder
 BLANK = ord(" ")
 BITS = 21  # of a character's number: three of them fit into 63 bits
 
+# What numpy raises for a file that is damaged.
+UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    SyntaxError,
+    TokenError,
+    OverflowError,
+    MemoryError,
+)
 # The files, and the type of the array in each.
 FILES: dict[str, str] = {
     "grams": "<i8",  # the 3-grams as numbers, ascending (grams,)
@@ -77,31 +86,35 @@ def best_places(cosines: np.ndarray, k: int) -> np.ndarray:
     return places[order[:k]]
 
 
-def load_ngrams(folder: Path, *, rows: int) -> "NgramIndex":
+def list_paths(folder: Path) -> dict[str, Path]:
+    """Return the files of an inverted index by their keys in `FILES`."""
+    return {name: folder / f"{name}.npy" for name in FILES}
+
+
+def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
     """Map an inverted index whose files have been verified.
 
-    folder (Path): From `build_ngrams`.
+    paths (Mapping[str, Path]): Each file of `build_ngrams`, by its key in `FILES`.
     rows (int): Number of rows of the index of the knowledge base.
-    RAISES (SapbertError): If it is missing or damaged, or has other rows.
+    RAISES (SapbertError): If a file is missing or damaged, or has other rows.
     """
-    if not folder.is_dir():
-        raise SapbertError(Errors.E590.format(path=folder))
     arrays: dict[str, np.ndarray] = {}
+
+    def damaged(name: str, reason: str) -> SapbertError:
+        return SapbertError(Errors.E591.format(path=paths[name], reason=reason))
+
     for name, kind in FILES.items():
-        path = folder / f"{name}.npy"
         try:
             # Without `view`, each slice would be a memmap, which is slow.
-            array = np.lib.format.open_memmap(path, mode="r").view(np.ndarray)
-        except (OSError, ValueError, TypeError, SyntaxError, TokenError) as error:
+            array = np.lib.format.open_memmap(paths[name], mode="r").view(np.ndarray)
+        except UNREADABLE as error:
             reason = f"it cannot be read ({type(error).__name__})"
-            raise SapbertError(Errors.E591.format(path=path, reason=reason)) from None
+            raise damaged(name, reason) from None
         if array.dtype != kind or array.ndim != 1:
-            reason = (
-                f"it holds {array.dtype} of shape {array.shape}, not a row of {kind}"
-            )
-            raise SapbertError(Errors.E591.format(path=path, reason=reason))
+            found = f"{array.dtype} of shape {array.shape}"
+            raise damaged(name, f"it holds {found}, not a row of {kind}")
         arrays[name] = array
-    starts = arrays["starts"]
+    starts, places = arrays["starts"], arrays["rows"]
     sizes = {
         "starts": len(arrays["grams"]) + 1,
         "weights": len(arrays["grams"]),
@@ -111,8 +124,14 @@ def load_ngrams(folder: Path, *, rows: int) -> "NgramIndex":
     for name, size in sizes.items():
         if len(arrays[name]) != size:
             reason = f"it holds {len(arrays[name])} numbers and not {size}"
-            path = folder / f"{name}.npy"
-            raise SapbertError(Errors.E591.format(path=path, reason=reason))
+            raise damaged(name, reason)
+    if starts[0] != 0 or (np.diff(starts) < 0).any():
+        raise damaged("starts", "its numbers are not ascending from 0")
+    if len(places) and not 0 <= places.min() <= places.max() < rows:
+        raise damaged("rows", f"it has numbers that are not in 0 to {rows - 1}")
+    for name in ("weights", "scales"):
+        if not np.isfinite(arrays[name]).all():
+            raise damaged(name, "it has numbers that are not finite")
     return NgramIndex(**arrays)
 
 

@@ -7,17 +7,18 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .. import __version__
-from ..errors import Errors, SapbertError
-from .folder.copying import copy_files
-from .folder.installed import ENTRY_POINTS
-from .knowledge_base import load_kb
+from ... import __version__
+from ...errors import Errors, SapbertError
+from ..opening import load_kb
+from .copying import copy_files
+from .installed import ENTRY_POINTS
 
-INIT = '''"""A knowledge base for spacy-sapbert in the path `folder`."""
+INIT = '''"""A knowledge base for spacy-sapbert in the path `folder`, and its digest."""
 
 from pathlib import Path
 
 folder = Path(__file__).parent / "kb"
+digest = {digest!r}
 '''
 
 SETUP = """from setuptools import setup
@@ -54,13 +55,15 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
     module = f"sapbert_kb_{name}"
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)
-        copy_files(opened.folder, root / module / "kb")
-        (root / module / "__init__.py").write_text(INIT, "utf8")
+        copy_files(opened, root / module / "kb")
+        init = INIT.format(digest=opened.manifest.digest)
+        (root / module / "__init__.py").write_text(init, "utf8")
         (root / "setup.py").write_text(
             SETUP.format(
                 project=module.replace("_", "-"),
                 version=version,
-                description=f"{counts.concepts} concepts for spacy-sapbert",
+                description=f"{counts.concepts} concepts for spacy-sapbert, digest "
+                f"{opened.manifest.digest}",
                 module=module,
                 minimum=__version__,
                 group=ENTRY_POINTS,

@@ -1,0 +1,196 @@
+"""The files of a knowledge base: verified, and read as they were then.
+
+Each file is opened once, when the knowledge base is opened. On Linux it stays open and
+is opened again through its descriptor, so a folder that is replaced or removed later
+changes nothing. On other systems, and for what is opened by its path, the file at the
+path must still be the one that was verified.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from weakref import finalize
+
+from ...errors import Errors, SapbertError
+from .records import ENCODER, EXPORTED, FILE, FileRecord
+
+DESCRIPTORS = Path("/proc/self/fd")
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+# Left by an export that was killed; nothing opens it.
+UNFINISHED = (f"{EXPORTED}/", f"{ENCODER}/.openvino.")
+
+
+class Identity(NamedTuple):
+    """What a file must have in common with the one that was verified."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def read(cls, status: os.stat_result) -> "Identity":
+        """Return the identity in the result of `os.stat`."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class OpenFile:
+    """A verified file; its descriptor, where it is kept, is closed with this object.
+
+    path (Path): The file.
+    record (FileRecord): Its size and digest.
+    RAISES (SapbertError): If it is missing, no plain file, unreadable or different.
+    """
+
+    def __init__(self, path: Path, record: FileRecord) -> None:
+        self.path = path
+        self.record = record
+        try:
+            status = os.stat(path, follow_symlinks=False)
+        except OSError:
+            raise self.damaged("it is missing") from None
+        if stat.S_ISLNK(status.st_mode):
+            raise self.damaged("it is a symbolic link")
+        if not stat.S_ISREG(status.st_mode):
+            raise self.damaged("it is not a plain file")
+        self.at_path = Identity.read(status)
+        try:
+            self.handle = os.open(path, os.O_RDONLY | NO_LINK)
+        except OSError as error:
+            raise self.damaged(f"it cannot be read ({error.strerror})") from None
+        self.close = finalize(self, os.close, self.handle)
+        status = os.fstat(self.handle)
+        self.opened = Identity.read(status)
+        self.check_path()  # not replaced in between
+        if status.st_size != record.size:
+            raise self.damaged(f"it has {status.st_size} bytes and not {record.size}")
+        with open(self.handle, "rb", closefd=False) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
+                raise self.damaged("its sha256 is another")
+        if not DESCRIPTORS.is_dir():
+            self.close()
+
+    def damaged(self, reason: str) -> SapbertError:
+        """Return the error for a file that is not as it was."""
+        return SapbertError(Errors.E306.format(path=self.path, reason=reason))
+
+    def changed(self) -> SapbertError:
+        """Return the error for a file that has changed since it was verified."""
+        return SapbertError(Errors.E348.format(path=self.path))
+
+    def check_path(self) -> None:
+        """Raise an error if the path names another file now."""
+        try:
+            status = os.stat(self.path, follow_symlinks=False)
+        except OSError:
+            raise self.changed() from None
+        if Identity.read(status) != self.at_path:
+            raise self.changed()
+
+    def present_path(self) -> Path:
+        """Return a path that opens this file, also after it was replaced.
+
+        RAISES (SapbertError): If its content has changed.
+        """
+        if not self.close.alive:
+            self.check_path()
+            return self.path
+        if Identity.read(os.fstat(self.handle)) != self.opened:
+            raise self.changed()
+        return DESCRIPTORS / str(self.handle)
+
+
+class KbFiles:
+    """The verified files of a knowledge base, by name.
+
+    folder (Path): The folder.
+    files (dict[str, OpenFile]): From `open_files`.
+    """
+
+    def __init__(self, folder: Path, files: dict[str, OpenFile]) -> None:
+        self.folder = folder
+        self.files = files
+
+    def path(self, name: str) -> Path:
+        """Return a path that opens a file as it was verified.
+
+        RAISES (SapbertError): If it has changed.
+        """
+        return self.files[name].present_path()
+
+    def check(self, names: Iterable[str]) -> None:
+        """Check that the paths of some files still name them.
+
+        RAISES (SapbertError): If not.
+        """
+        for name in names:
+            self.files[name].check_path()
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading bytes."""
+        return open(self.path(name), "rb")
+
+    def names_in(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder and below."""
+        return [name for name in self.files if name.startswith(f"{folder}/")]
+
+
+def open_files(
+    folder: Path, records: Mapping[str, FileRecord], known: KbFiles | None = None
+) -> KbFiles:
+    """Open and verify the files of a knowledge base, before any library opens them.
+
+    folder (Path): The folder.
+    records (Mapping[str, FileRecord]): The files in its meta.json.
+    known (KbFiles | None): Files of a version before; those that are the same are not
+        read again.
+    RAISES (SapbertError): At the first file that is missing, different, a symbolic
+        link, or in the folder of the encoder and not in meta.json.
+    """
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            reason = "it is a symbolic link"
+            raise SapbertError(Errors.E306.format(path=path, reason=reason))
+        # A file that nobody verified would be opened with the encoder.
+        if (
+            name.startswith(f"{ENCODER}/")
+            and name not in records
+            and not path.is_dir()
+            and not name.startswith(UNFINISHED)
+        ):
+            reason = "it was not there then"
+            raise SapbertError(Errors.E306.format(path=path, reason=reason))
+    files: dict[str, OpenFile] = {}
+    for name, record in records.items():
+        old = known.files.get(name) if known is not None else None
+        if old is not None and old.record == record and is_present(old):
+            files[name] = old
+        else:
+            files[name] = OpenFile(folder / name, record)
+    return KbFiles(folder, files)
+
+
+def is_present(file: OpenFile) -> bool:
+    """Return whether the path of a file still names it."""
+    try:
+        file.check_path()
+    except SapbertError:
+        return False
+    return True
+
+
+def describe_files(folder: Path) -> dict[str, FileRecord]:
+    """Measure every file of a folder but meta.json, by relative path."""
+    found: dict[str, FileRecord] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != folder / FILE:
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                size = os.fstat(file.fileno()).st_size
+            name = path.relative_to(folder).as_posix()
+            found[name] = FileRecord(size=size, sha256=digest)
+    return found

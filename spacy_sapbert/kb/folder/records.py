@@ -1,0 +1,214 @@
+"""The content of meta.json, with the range of every value."""
+
+import hashlib
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    model_validator,
+)
+
+FILE = "meta.json"
+FORMAT = 2
+OVERLAY_FORMAT = 2
+STORE_FILE = "concepts.db"
+ENCODER = "encoder"
+EXPORTED = "encoder/openvino"  # the encoder for another engine
+NGRAMS = "ngrams"
+NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
+OVERLAY_FOLDER = re.compile(r"overlay-\d{1,9}")
+MAX_WIDTH = 1 << 16
+
+Count = Annotated[int, Field(ge=0, lt=1 << 40)]
+Positive = Annotated[int, Field(ge=1, lt=1 << 40)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+def check_relative(name: str) -> str:
+    """Check that a file name is a relative path that stays in its folder."""
+    path = PurePosixPath(name)
+    if (
+        path.is_absolute()
+        or name != path.as_posix()  # "a//b", "./a" and "a/" have another form
+        or not set(path.parts).isdisjoint({"", ".", ".."})
+        or any(character in name for character in "\\:\0")
+    ):
+        raise ValueError("the file is outside of the folder")
+    return name
+
+
+FileName = Annotated[str, Field(min_length=1), AfterValidator(check_relative)]
+
+
+class Record(BaseModel):
+    """A JSON object of meta.json; unknown fields are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class FileRecord(Record):
+    """Size in bytes and sha256 of a file."""
+
+    size: Count
+    sha256: Sha256
+
+
+class EncoderRecord(Record):
+    """The encoder, and how the build ran it."""
+
+    base: str
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)]
+    engine: Literal["torch", "openvino"] = "torch"
+    precision: Literal["float32", "bf16"] = "float32"
+    pooling: Literal["cls", "mean"]
+    max_length: Annotated[int, Field(ge=3, le=MAX_WIDTH)]
+    lowercase: bool
+
+
+class IndexRecord(Record):
+    """The backend of the index, and all its settings."""
+
+    backend: str
+    settings: dict[str, int]
+
+
+class Counts(Record):
+    """Number of concepts, aliases, rows, and aliases that the encoder cannot read."""
+
+    concepts: Positive
+    aliases: Positive
+    rows: Positive
+    unreadable: Count = 0
+
+
+class OverlayRecord(Record):
+    """The folder of the overlay, and its number of concepts, rows and removals."""
+
+    folder: Annotated[str, Field(pattern=rf"^{OVERLAY_FOLDER.pattern}$")]
+    format: int = 1
+    concepts: Count
+    rows: Count
+    removed: Count
+
+
+class Logistic(Record):
+    """The logistic curve from score to probability."""
+
+    slope: FiniteFloat
+    intercept: FiniteFloat
+
+
+class CalibrationFile(Record):
+    """Name and sha256 of a file of annotated mentions."""
+
+    file: str
+    sha256: Sha256
+
+
+class Calibration(Record):
+    """How the threshold was chosen, and what it was measured to do."""
+
+    criterion: str
+    threshold: FiniteFloat
+    mentions: Count
+    documents: Count
+    files: list[CalibrationFile]
+    precision: FiniteFloat
+    recall: FiniteFloat
+    f1: FiniteFloat
+    nil: Count | None = None
+    answered: Count | None = None
+    right: Count | None = None
+    linked: Count | None = None
+    accuracy: FiniteFloat | None = None
+    calibration_error: FiniteFloat | None = None
+    logistic: Logistic
+    date: str
+    package_version: str
+
+
+def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
+    """Return 16 hexadecimal digits that are equal for equal files of an encoder.
+
+    files (dict[str, FileRecord]): By name in the knowledge base; those of the exported
+        encoder and of other folders do not count.
+    """
+    lines = (
+        f"{name.removeprefix(f'{ENCODER}/')} {record.sha256}\n"
+        for name, record in sorted(files.items())
+        if name.startswith(f"{ENCODER}/") and not name.startswith(f"{EXPORTED}/")
+    )
+    return hashlib.sha256("".join(lines).encode("utf8")).hexdigest()[:16]
+
+
+class Manifest(Record):
+    """Everything that meta.json holds.
+
+    digest (str): sha256 of the rest of meta.json, which has the sha256 of every file:
+        it is equal for equal knowledge bases only.
+    """
+
+    format: int = FORMAT
+    package_version: str
+    encoder: EncoderRecord
+    index: IndexRecord
+    counts: Counts
+    ngrams: bool = False
+    sources: list[str]
+    threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None
+    calibration: Calibration | None = None
+    overlay: OverlayRecord | None = None
+    files: dict[FileName, FileRecord]
+    digest: str = ""
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines that can run the encoder."""
+        exported = any(name.startswith(f"{EXPORTED}/") for name in self.files)
+        return ["torch", *(["openvino"] if exported else [])]
+
+    @model_validator(mode="after")
+    def check_files(self) -> "Manifest":
+        """Check that the files are those of a knowledge base, and all of them."""
+        needed = self.needed_files()
+        if missing := sorted(needed - self.files.keys()):
+            raise ValueError(f"`files` lacks {missing[0]}")
+        for name in sorted(self.files.keys() - needed):
+            if not self.may_have(name):
+                raise ValueError(f"`files` has {name}, which no knowledge base has")
+        if self.encoder.fingerprint != encoder_fingerprint(self.files):
+            raise ValueError("`encoder.fingerprint` is of other files")
+        return self
+
+    def needed_files(self) -> set[str]:
+        """Return the names of the files without which nothing works."""
+        from ..indexes.registry import check_settings, index_file
+
+        check_settings(self.index.backend, self.index.settings)
+
+        ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
+        needed = {STORE_FILE, index_file(self.index.backend), *ngrams}
+        if self.overlay is not None and self.overlay.format == OVERLAY_FORMAT:
+            own = [STORE_FILE, "concepts.jsonl", "removed.json"]
+            own += [index_file("exact"), *ngrams] * bool(self.overlay.rows)
+            needed |= {f"{self.overlay.folder}/{name}" for name in own}
+        return needed
+
+    def may_have(self, name: str) -> bool:
+        """Return whether a knowledge base may have a file besides the needed ones."""
+        from ...encoder.sealed import is_encoder_file
+
+        folder, _, rest = name.partition("/")
+        if folder == ENCODER:
+            return is_encoder_file(rest)
+        # An overlay of an older format is only read to write it again.
+        overlay = self.overlay
+        old = overlay is not None and overlay.format != OVERLAY_FORMAT
+        return old and overlay is not None and folder == overlay.folder

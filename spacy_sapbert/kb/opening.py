@@ -1,0 +1,62 @@
+"""Opens a knowledge base, from a folder or an installed package."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import Errors, SapbertError
+from .folder.files import open_files
+from .folder.installed import find_kb
+from .folder.manifest import read_manifest
+from .knowledge_base import KnowledgeBase
+
+if TYPE_CHECKING:
+    from ..encoder.name_encoder import NameModel
+
+ATTEMPTS = 20  # to open a folder that other processes replace
+
+
+def load_kb(
+    name: str | Path | None = None,
+    *,
+    encoder: "NameModel | None" = None,
+    digest: str | None = None,
+) -> KnowledgeBase:
+    """Open a knowledge base after every file in it has been checked.
+
+    name (str | Path | None): A folder, or the name of an installed knowledge base; None
+        = the only one that is installed.
+    encoder (Model[list[str], Floats2d] | None): Runs its encoder; None = as
+        `create_encoder` does by default.
+    digest (str | None): The digest that it must have (`kb info` prints it); None = any.
+    RETURNS (KnowledgeBase): Index and encoder are loaded when first used.
+    RAISES (SapbertError): If there is none, or it is damaged, of another version or
+        with another digest.
+    """
+    kb = open_kb(find_kb(name), encoder=encoder)
+    if digest is not None and digest != kb.manifest.digest:
+        raise SapbertError(
+            Errors.E351.format(path=kb.folder, expected=digest, got=kb.manifest.digest)
+        )
+    return kb
+
+
+def open_kb(
+    folder: Path, *, encoder: "NameModel | None" = None, old_overlay: bool = False
+) -> KnowledgeBase:
+    """Open the folder of a knowledge base; see `load_kb`.
+
+    A folder that is replaced meanwhile is opened again, so that all files are of one
+    version.
+
+    old_overlay (bool): See `read_manifest`.
+    """
+    for attempt in range(ATTEMPTS):
+        manifest = read_manifest(folder, old_overlay=old_overlay)
+        try:
+            files = open_files(folder, manifest.files)
+            return KnowledgeBase(files, manifest, encoder=encoder)
+        except SapbertError:
+            new = read_manifest(folder, old_overlay=old_overlay)
+            if new == manifest or attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError

@@ -1,0 +1,410 @@
+"""Encoders of a knowledge base that are damaged or of a hostile author."""
+
+import base64
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModel, BertTokenizerFast
+
+from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter, save_adapter
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    save_encoder,
+)
+from spacy_sapbert.encoder.name_encoder import (
+    create_transformer_encoder,
+    open_encoder,
+    tokenize_names,
+)
+from spacy_sapbert.encoder.sealed import is_encoder_file
+from spacy_sapbert.errors import SapbertError
+
+NAMES = ["heart attack", "fever", "a b c", "qqq"]
+MATRIX = "encoder.layer.0.output.dense.weight"
+
+
+@pytest.fixture
+def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny encoder that a test may change."""
+    return Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+
+
+def open_sealed(folder: Path, **settings: Any) -> Any:
+    model = create_transformer_encoder()
+    how = EncoderSettings("mean", **settings)
+    open_encoder(model, folder, settings=how, sealed=True)
+    return model
+
+
+def change_json(path: Path, **values: Any) -> None:
+    data = json.loads(path.read_text("utf8"))
+    path.write_text(json.dumps({**data, **values}), "utf8")
+
+
+def change_weights(
+    folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]
+) -> None:
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    save_file(change(weights) or weights, path, {"format": "pt"})
+
+
+def test_open_encoder_sealed_equals_unsealed(folder: Path) -> None:
+    model = create_transformer_encoder()
+    open_encoder(model, folder)
+    sealed = open_sealed(folder)
+    assert np.array_equal(model.predict(NAMES), sealed.predict(NAMES))
+    ours, theirs = (each.attrs["engine"].tokenizer for each in (sealed, model))
+    assert ours[1:] == theirs[1:]
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "model-00001-of-00002.safetensors", "openvino/encoder.bin"]
+)
+def test_is_encoder_file_accepts_what_is_saved(name: str) -> None:
+    assert is_encoder_file(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pytorch_model.bin", "../config.json", "/config.json", "renamed.safetensors"]
+    + ["x/config.json", "", "modeling.py", "adapter_config.json", "encoder.bin"]
+    + ["model-00001-of-00002.safetensors\n", "openvino/../config.json"],
+)
+def test_is_encoder_file_refuses_everything_else(name: str) -> None:
+    assert not is_encoder_file(name)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_open_encoder_never_unpickles(folder: Path, sealed: bool) -> None:
+    ran = folder.with_name("ran")
+
+    class Hostile:
+        def __reduce__(self) -> Any:
+            return Path.touch, (ran,)
+
+    (folder / "model.safetensors").rename(folder / "renamed.safetensors")
+    torch.save({"weights": Hostile()}, folder / "pytorch_model.bin")
+    with pytest.raises(SapbertError, match="E225" if sealed else "E203"):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+    assert not ran.exists()
+
+
+def test_open_encoder_sealed_with_a_base_is_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    add_adapter(model, AdapterSettings(4))
+    save_encoder(
+        tmp_path, tokenizer, model, EncoderSettings(), adapter_base=str(tiny_encoder)
+    )
+    open_encoder(create_transformer_encoder(), tmp_path)
+    with pytest.raises(SapbertError, match=r"adapter.json: .* `base` is not null"):
+        open_encoder(create_transformer_encoder(), tmp_path, sealed=True)
+    shutil.copyfile(tiny_encoder / "config.json", tmp_path / "config.json")
+    shutil.copyfile(tiny_encoder / "model.safetensors", tmp_path / "model.safetensors")
+    save_adapter(tmp_path, model, base=None)
+    open_encoder(create_transformer_encoder(), tmp_path, sealed=True)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("place", ["../other.safetensors", "/other.safetensors", 3])
+def test_open_encoder_with_a_shard_outside_is_an_error(
+    folder: Path, place: Any, sealed: bool
+) -> None:
+    weights = folder / "model.safetensors"
+    names = list(load_file(weights))
+    shutil.copyfile(weights, folder.with_name("other.safetensors"))
+    weights.rename(folder / "model-00001-of-00001.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, weights.name)}
+    path = folder / "model.safetensors.index.json"
+    index["weight_map"] = dict.fromkeys(names, "model-00001-of-00001.safetensors")
+    path.write_text(json.dumps(index))
+    open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+    index["weight_map"][names[0]] = place
+    path.write_text(json.dumps(index))
+    with pytest.raises(SapbertError, match="E225"):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+
+
+def test_open_encoder_sealed_with_a_link_is_an_error(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.rename(folder.with_name("other.safetensors"))
+    path.symlink_to(folder.with_name("other.safetensors"))
+    with pytest.raises(SapbertError, match="E225"):
+        open_sealed(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("quantization_config", {"quant_method": "gptq"}), ("model_type", "timm_wrapper")]
+    + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")]
+    + [("num_hidden_layers", 10**9), ("max_position_embeddings", 10**11)]
+    + [("hidden_size", 10**9), ("vocab_size", 10**12), ("pruned_heads", {"1": 2**70})]
+    + [("hidden_size", 64), ("vocab_size", 200), ("hidden_size", "x")]
+    + [("hidden_act", "none"), ("return_dict", 0), ("chunk_size_feed_forward", 2)],
+)
+def test_open_encoder_sealed_with_a_crafted_config_is_an_error(
+    folder: Path, key: str, value: Any
+) -> None:
+    change_json(folder / "config.json", **{key: value})
+    with pytest.raises(SapbertError, match=r"E2(03|2[5-9]|31)"):
+        open_sealed(folder)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "{"])
+def test_open_encoder_damaged_json_is_an_error(
+    folder: Path, file: str, text: str, sealed: bool
+) -> None:
+    (folder / file).write_text(text)
+    with pytest.raises(SapbertError, match=f"{file}: Expected the settings"):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("damage", ["cut", "noise", "empty", "deep"])
+def test_open_encoder_damaged_weights_are_an_error(
+    folder: Path, damage: str, sealed: bool
+) -> None:
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    deep = b"[" * 100_000
+    damaged = {"cut": data[:-50], "noise": b"\xff" * 500, "empty": b""}
+    damaged["deep"] = len(deep).to_bytes(8, "little") + deep
+    path.write_bytes(damaged[damage])
+    with pytest.raises(SapbertError, match="E203"):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("prefix", ["module.", "model.bert."])
+def test_open_encoder_with_renamed_weights_is_an_error(
+    folder: Path, prefix: str, sealed: bool
+) -> None:
+    change_weights(folder, lambda w: {prefix + key: v for key, v in w.items()})
+    with pytest.raises(SapbertError, match=r"E226.* are missing, e\.g\. "):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_open_encoder_with_one_missing_weight_is_an_error(
+    folder: Path, sealed: bool
+) -> None:
+    change_weights(folder, lambda w: {k: v for k, v in w.items() if k != MATRIX})
+    with pytest.raises(SapbertError, match=rf"E226.* 1 are missing, e\.g\. {MATRIX}"):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+
+
+def test_load_encoder_without_pooler_is_the_same_each_time(
+    folder: Path, tmp_path: Path
+) -> None:
+    whole = create_transformer_encoder()
+    open_encoder(whole, folder)
+    change_weights(
+        folder, lambda w: {k: v for k, v in w.items() if not k.startswith("pooler.")}
+    )
+    model = create_transformer_encoder()
+    open_encoder(model, folder)
+    assert np.array_equal(model.predict(NAMES), whole.predict(NAMES))
+    contents = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        save_encoder(tmp_path / name, *load_encoder(str(folder)), EncoderSettings())
+        contents.append((tmp_path / name / "model.safetensors").read_bytes())
+        open_sealed(tmp_path / name)
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("value", [0.0, float("nan"), float("inf")])
+def test_open_encoder_with_bad_weights_is_an_error(
+    folder: Path, value: float, sealed: bool
+) -> None:
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        weights[MATRIX][slice(None) if value == 0 else 3] = value
+
+    change_weights(folder, change)
+    what = "all zero" if value == 0 else "not finite"
+    with pytest.raises(SapbertError, match=f"E227.*{MATRIX} is {what}"):
+        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+
+
+def test_open_encoder_with_bad_adapter_weights_is_an_error(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    tokenizer, model = load_encoder(str(tiny_encoder))
+    adapter: Any = add_adapter(model, AdapterSettings(4))
+    with torch.no_grad():
+        adapter["layers"][0][0].weight[0, 0] = float("nan")
+    save_encoder(tmp_path, tokenizer, model, EncoderSettings())
+    with pytest.raises(SapbertError, match="E227"):
+        load_encoder(str(tmp_path))
+
+
+def test_open_encoder_names_longer_than_its_positions_are_an_error(
+    folder: Path,
+) -> None:
+    open_sealed(folder, max_length=64)
+    with pytest.raises(SapbertError, match=r"E230.* at most 64, .* got 65"):
+        open_sealed(folder, max_length=65)
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    ["albert", "bert", "camembert", "deberta-v2", "distilbert", "electra", "ernie"]
+    + ["mpnet", "rembert", "roberta", "xlm-roberta"],
+)
+def test_open_encoder_sealed_accepts_other_architectures(
+    architecture: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    if architecture == "distilbert":
+        sizes = {"n_layers": 2, "n_heads": 2, "hidden_dim": 32}
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=160,
+        hidden_size=16,
+        embedding_size=8,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        **sizes,
+    )
+    if architecture == "distilbert":
+        config.dim = 16
+    model = AutoModel.from_config(config)
+    tokenizer = BertTokenizerFast.from_pretrained(tiny_encoder)
+    save_encoder(tmp_path, tokenizer, model, EncoderSettings("mean"))
+    plain = create_transformer_encoder()
+    open_encoder(plain, tmp_path)
+    assert np.array_equal(plain.predict(NAMES), open_sealed(tmp_path).predict(NAMES))
+
+
+def sentence_piece_table(replacement: bytes) -> str:
+    return base64.b64encode(b"\x04\0\0\0" + b"\0" * 4 + replacement).decode()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 5,
+        [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 99}],
+        [{"type": "Replace", "pattern": {"String": ""}, "content": "a"}],
+        [{"type": "Replace", "pattern": {"Regex": "(a|a)*$"}, "content": ""}],
+        [{"type": "Prepend", "prepend": "a" * 10**6}],
+        [{"type": "NFKC"}] * 100,
+        [{"type": "Sequence", "normalizers": [{"type": "NFKC"}] * 100}],
+        [
+            {
+                "type": "Precompiled",
+                "precompiled_charsmap": sentence_piece_table(b"a" * 10**6),
+            }
+        ],
+        [{"type": "Precompiled", "precompiled_charsmap": "AAAA"}],
+    ],
+)
+def test_open_encoder_sealed_unbounded_normalizer_is_an_error(
+    folder: Path, steps: list[dict[str, Any]]
+) -> None:
+    normalizer = {"type": "Sequence", "normalizers": steps}
+    change_json(folder / "tokenizer.json", normalizer=normalizer)
+    with pytest.raises(SapbertError, match="E228"):
+        open_sealed(folder)
+
+
+def test_open_encoder_sealed_unbounded_tokenizer_is_an_error(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    whole = json.loads(path.read_text("utf8"))
+    cls = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    template = {
+        "type": "TemplateProcessing",
+        "single": [*[cls] * 50, text],
+        "pair": [text, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}},
+    }
+    split = {"type": "Split", "behavior": "Isolated", "invert": False}
+    regex = {**split, "pattern": {"Regex": "(a+)+$"}}
+    changes: list[dict[str, Any]] = [
+        {"post_processor": template},
+        {"pre_tokenizer": regex},
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [regex]}},
+        {"model": {**whole["model"], "continuing_subword_prefix": "a" * 10**5}},
+        {"model": {**whole["model"], "max_input_chars_per_word": 10**9}},
+    ]
+    for change in changes:
+        path.write_text(json.dumps({**whole, **change}), "utf8")
+        with pytest.raises(SapbertError, match="E228"):
+            open_sealed(folder)
+    for damaged in ("{", "[]", "[" * 10_000):
+        path.write_text(damaged)
+        with pytest.raises(SapbertError, match="E228"):
+            open_sealed(folder)
+
+
+def test_open_encoder_sealed_accepts_a_tokenizer_of_sentencepiece(
+    folder: Path,
+) -> None:
+    steps = [
+        {"type": "Precompiled", "precompiled_charsmap": sentence_piece_table(b"a\0")},
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
+        {"type": "Lowercase"},
+    ]
+    normalizer = {"type": "Sequence", "normalizers": steps}
+    change_json(folder / "tokenizer.json", normalizer=normalizer)
+    open_sealed(folder)
+
+
+def test_tokenize_names_failing_library_is_an_error(folder: Path) -> None:
+    # The table names a place after its end.
+    table = base64.b64encode(b"\x04\0\0\0" + b"\xff\xff\x1f\xff" + b"a\0").decode()
+    step = {"type": "Precompiled", "precompiled_charsmap": table}
+    change_json(folder / "tokenizer.json", normalizer=step)
+    model = create_transformer_encoder()
+    open_encoder(model, folder)
+    with pytest.raises(SapbertError, match="E228.*the library"):
+        tokenize_names(model, ["fever"])
+
+
+def test_load_encoder_sealed_opens_no_other_tokenizer(folder: Path) -> None:
+    change_json(
+        folder / "tokenizer_config.json",
+        tokenizer_file="/nowhere/tokenizer.json",
+        vocab_file="/nowhere/vocab.txt",
+        tokenizer_class="BertJapaneseTokenizer",
+        from_slow=True,
+    )
+    assert len(tokenize_names(open_sealed(folder), ["fever"])[0][0]) == 3
+    change_json(folder / "tokenizer_config.json", mask_token="[OTHER]")
+    with pytest.raises(SapbertError, match="E228.*special token"):
+        open_sealed(folder)
+
+
+def test_encode_token_ids_of_another_tokenizer_are_an_error(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    model = json.loads(path.read_text("utf8"))["model"]
+    change_json(path, model={**model, "vocab": {**model["vocab"], "fever": 155}})
+    changed = open_sealed(folder)
+    with pytest.raises(SapbertError, match=r"E232.* below 155, .* made 155"):
+        changed.predict(["fever"])
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_save_encoder_writes_the_same_tokenizer_after_use(
+    folder: Path, tmp_path: Path, used: bool
+) -> None:
+    tokenizer, model = load_encoder(str(folder))
+    if used:
+        tokenizer(["a", "b c"], truncation=True, max_length=7, padding=True)
+    save_encoder(tmp_path, tokenizer, model, EncoderSettings("mean"))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()

@@ -1,0 +1,235 @@
+"""Folders whose checksums a hostile author made: a named error, no crash, no hang."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.database import Database
+from spacy_sapbert.kb.folder.files import describe_files
+from spacy_sapbert.kb.folder.manifest import (
+    compute_digest,
+    read_manifest,
+    write_manifest,
+)
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.overlay import add_concepts, discard_edits
+from spacy_sapbert.kb.probe import probe_kb
+from spacy_sapbert.vocabularies.concepts import Concept
+
+ENDLESS = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+)
+
+
+def sign(folder: Path, **changes: Any) -> None:
+    """Make the checksums and the digest of a folder valid again."""
+    path = folder / "meta.json"
+    meta = json.loads(path.read_text("utf8"))
+    described = describe_files(folder)
+    meta["files"] = {name: described[name].model_dump() for name in meta["files"]}
+    for place, value in changes.items():
+        *parents, key = place.split("__")
+        target = meta
+        for parent in parents:
+            target = target[parent]
+        target[key] = value
+    meta["digest"] = compute_digest(meta)
+    path.write_text(json.dumps(meta), "utf8")
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.executescript(statement)
+    connection.commit()
+    connection.close()
+
+
+def use(folder: Path) -> None:
+    """Use everything that reads a knowledge base."""
+    kb = load_kb(folder)
+    kb.link(["fever", "MI", "xyz"], filter={"types": ["T047"]})
+    list(kb.concepts())
+    for cui in ("C0000001", "C0000005", "C9999999"):
+        kb.concept(cui)
+        kb.related(cui)
+    kb.cuis("ICD10CM", "I21")
+    kb.store.spellings(["fever", "mi"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"CREATE VIEW endless AS {ENDLESS}",
+        f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
+        "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
+        "CREATE VIRTUAL TABLE v USING fts5(a)",
+        "CREATE TABLE more (a)",
+        "DROP TABLE types",
+        "DROP INDEX aliases_by_row",
+        "ALTER TABLE concepts ADD COLUMN more AS (abs(-1))",
+    ],
+)
+def test_load_kb_other_tables_are_an_error(own_kb: Path, sql: str) -> None:
+    run_sql(own_kb / "concepts.db", sql)
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E349.*other tables"):
+        load_kb(own_kb)
+
+
+def test_query_that_never_ends_is_an_error(own_kb: Path) -> None:
+    database = Database(own_kb / "concepts.db", deadline=0.2)
+    with pytest.raises(SapbertError, match="E349.*interrupted"):
+        database.query(f"SELECT max(x) FROM ({ENDLESS})", columns="i")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE aliases SET alias = x'00ff'",
+        "UPDATE aliases SET alias = CAST(x'ff' AS TEXT)",
+        "UPDATE concepts SET definition = x'00'",
+        "UPDATE aliases SET place = place + 5",
+        "UPDATE aliases SET place = 'a' || place",
+        "UPDATE aliases SET row = 'a'",
+        "UPDATE aliases SET row = row + 100",
+        "UPDATE aliases SET row = -1 WHERE row = 0",
+        "UPDATE aliases SET origin = 'x'",
+        "UPDATE rows SET row = row + 1000000",
+        "UPDATE types SET type = x'00' WHERE concept = 3",
+        "UPDATE concepts SET id = id + 1000000000000",
+        "UPDATE concepts SET id = id - 1",
+        "DELETE FROM concepts; DELETE FROM aliases; DELETE FROM rows",
+        "DELETE FROM aliases WHERE concept = 0",
+        "UPDATE retired SET concept = 99",
+    ],
+)
+def test_load_kb_values_of_other_types_or_ranges_are_an_error(
+    own_kb: Path, sql: str
+) -> None:
+    run_sql(own_kb / "concepts.db", sql)
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E349"):
+        use(own_kb)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"counts__rows": 0},
+        {"counts__rows": 20},
+        {"counts__rows": 22},
+        {"counts__rows": 1 << 62},
+        {"counts__concepts": 7},
+        {"counts__concepts": -8},
+        {"encoder__pooling": "x"},
+        {"encoder__max_length": -1},
+        {"encoder__max_length": 1 << 40},
+        {"encoder__width": 0},
+        {"encoder__width": 31},
+        {"encoder__engine": "os"},
+        {"encoder__precision": "int8"},
+        {"encoder__fingerprint": "0" * 16},
+        {"encoder__more": 1},
+        {"index__backend": "../x"},
+        {"index__backend": "exact"},
+        {"index__settings": {}},
+        {"index__settings__M": 0},
+        {"index__settings__ef": 0},
+        {"threshold": 1e300},
+        {"threshold": "0.5"},
+        {"format": 3},
+        {"nverlay": None},
+        {"ngrams": True},
+        {"overlay": {"folder": "overlay-1", "concepts": 0, "rows": 0, "removed": 0}},
+        {"files__index.hnsw__size": -1},
+        {"files__more.txt": {"size": 0, "sha256": "0" * 64}},
+        {"files__encoder/pytorch_model.bin": {"size": 0, "sha256": "0" * 64}},
+    ],
+    ids=str,
+)
+def test_load_kb_meta_json_out_of_range_is_an_error(
+    own_kb: Path, change: dict[str, Any]
+) -> None:
+    sign(own_kb, **change)
+    with pytest.raises(SapbertError, match=r"E3\d\d"):
+        use(own_kb)
+
+
+def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) -> None:
+    path = own_kb / "meta.json"
+    content = path.read_bytes()
+    expected = read_manifest(own_kb)
+    accepted = 0
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with suppress(SapbertError):
+            assert read_manifest(own_kb) == expected, place
+            accepted += 1
+    assert accepted < len(content) / 10
+
+
+def test_read_manifest_without_a_digest_has_one(own_kb: Path) -> None:
+    path, expected = own_kb / "meta.json", read_manifest(own_kb)
+    meta = json.loads(path.read_text("utf8"))
+    del meta["digest"]  # as versions before wrote it
+    path.write_text(json.dumps(meta), "utf8")
+    assert read_manifest(own_kb) == expected
+
+
+def test_probe_kb_with_an_index_of_other_names_is_an_error(
+    own_kb: Path, make_kb: Callable[..., Path], few_concepts: list[Concept]
+) -> None:
+    # What two builds into one folder made: each file is whole, but rows are exchanged.
+    names = [name for concept in few_concepts for name in concept.aliases]
+    moved = names[5:] + names[:5]
+    others = []
+    for concept in few_concepts:
+        others.append(Concept(concept.cui, moved[: len(concept.aliases)]))
+        moved = moved[len(concept.aliases) :]
+    (own_kb.parent / "other").mkdir()
+    other = make_kb(own_kb.parent / "other", others)
+    (other / "index.hnsw").replace(own_kb / "index.hnsw")
+    sign(own_kb)
+    with pytest.raises(SapbertError, match=r"E353.*of 2\d do"):
+        probe_kb(load_kb(own_kb))
+
+
+@pytest.mark.parametrize("name", ["concepts.jsonl", "removed.json", "concepts.db"])
+def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> None:
+    before = load_kb(own_kb).link(["fever", "ward 1"])
+    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+    assert kb.manifest.overlay is not None
+    path = own_kb / kb.manifest.overlay.folder / name
+    path.write_bytes(path.read_bytes()[: 5000 if name == "concepts.db" else -3])
+    with pytest.raises(SapbertError, match="E306"):
+        load_kb(own_kb)
+    sign(own_kb)
+    with pytest.raises(SapbertError, match=r"E1|E3"):
+        add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
+    kb = discard_edits(own_kb)
+    assert kb.link(["fever", "ward 1"]) == before
+    assert not list(own_kb.glob("overlay-*"))
+    assert "L2" in add_concepts(kb, [Concept("L2", ["ward 2"])])
+
+
+@pytest.mark.parametrize("content", ["[]", '{"C1": "x"}', '{"C1": [1]}', "[" * 100_000])
+def test_add_concepts_to_hostile_edits_is_an_error(own_kb: Path, content: str) -> None:
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+    (own_kb / "overlay-1" / "removed.json").write_text(content, "utf8")
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E354.*discard-edits"):
+        add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
+
+
+def test_write_manifest_and_read_manifest_agree_on_the_digest(own_kb: Path) -> None:
+    manifest = read_manifest(own_kb).model_copy(update={"sources": ["a\udc80b", "é"]})
+    assert write_manifest(own_kb, manifest).digest == read_manifest(own_kb).digest
