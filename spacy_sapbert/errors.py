@@ -148,6 +148,10 @@ class Errors(metaclass=_WithCodes):
         "Expected a concept of at most {limit:,} names and other values, but {cui!r} "
         "has more. Check that the vocabulary is what it should be."
     )
+    E124 = (
+        "Expected rows of MRCONSO with few different values of {columns}, but got more "
+        "combinations than any release has. Check that this is the right file."
+    )
 
     E150 = (
         "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "

@@ -87,7 +87,7 @@ def make_concept(record: Element, language: str, report: Report) -> Concept | No
         return None
     for key in ("DescriptorClass", "SCRClass"):
         if (number := record.get(key)) is not None:
-            report.counts[f"records of class {number}"] += 1
+            report.counts[f"records of class {number[:1]}"] += 1
     types = record.iterfind(
         "ConceptList/Concept/SemanticTypeList/SemanticType/SemanticTypeUI"
     )

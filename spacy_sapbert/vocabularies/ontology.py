@@ -6,7 +6,8 @@ A temporary database has the terms, because a term may come after its children.
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,9 @@ class Term:
     alternatives: list[str] = field(default_factory=list)
     replaced_by: list[str] = field(default_factory=list)
     obsolete: bool = False
+
+
+get_fields = attrgetter(*(each.name for each in fields(Term)))
 
 
 class Parent(NamedTuple):
@@ -198,7 +202,9 @@ def store_terms(
             "chosen": [] if rule else [(term.id, cui) for cui in ids],
             "retired": retired if choice.ids == "own" else [],
         }
-        database.execute("INSERT INTO terms VALUES (?)", (json.dumps(astuple(term)),))
+        database.execute(
+            "INSERT INTO terms VALUES (?)", (json.dumps(get_fields(term)),)
+        )
         for table, found in rows.items():
             if found:
                 database.executemany(f"INSERT INTO {table} VALUES (?, ?)", found)

@@ -14,6 +14,7 @@ NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 # the columns that decide about rows, and those that do with some options
 KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
 MORE_KEY = ("SAB", "TTY")
+KEYS = 100_000  # that rows may have; all rows of UMLS have some thousand
 
 
 class Filter(NamedTuple):
@@ -59,6 +60,8 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
         self.columns = KEY + MORE_KEY if self.has_more else KEY
 
     def __missing__(self, key: tuple[str, ...]) -> tuple[str, int]:
+        if len(self) == KEYS:
+            raise SapbertError(Errors.E124.format(columns=", ".join(self.columns)))
         row = dict(zip(self.columns, key, strict=True))
         drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
         rank = self.languages.get(row["LAT"], len(self.languages))

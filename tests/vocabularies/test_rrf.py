@@ -436,6 +436,14 @@ def test_read_rrf_concept_of_too_many_rows_is_an_error(
     assert fail(tmp_path).startswith("[E123] Expected a concept of at most 20,000 ")
 
 
+def test_read_rrf_rows_of_too_many_languages_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rrf_mrconso, "KEYS", 20)
+    write_conso(tmp_path, *(atom(HEART, "heart", LAT=f"L{n}") for n in range(30)))
+    assert fail(tmp_path).startswith("[E124] Expected rows of MRCONSO ")
+
+
 def test_read_rrf_concept_of_too_many_facts_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
