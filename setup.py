@@ -36,6 +36,7 @@ setup(
         "pydantic>=2.5,<3",
         "typing-extensions>=4.9",
         "srsly>=2.4",
+        "regex>=2022.1.18",
         "typer>=0.9",
         "tqdm>=4.60",
         "wasabi>=1.1",

@@ -40,8 +40,9 @@ class Errors(metaclass=_WithCodes):
         "utf-8`."
     )
     E007 = (
-        "{path}:{line}: Expected lines of at most {limit} bytes, but got a longer one. "
-        "Check that the file is the text file that it should be."
+        "{path}:{line}: Expected lines or records of at most {bytes:,} bytes and "
+        "{values:,} values, but got a larger one. Check that the file is what it "
+        "should be."
     )
     E008 = (
         "{path}:{line}: Expected a whole gzip file, but it is cut or damaged after "
@@ -52,6 +53,11 @@ class Errors(metaclass=_WithCodes):
         "line. Convert the file with `iconv -t utf-8`, or correct the line."
     )
     E010 = "Expected to read {path}, but the system refused: {reason}."
+    E011 = (
+        "{path}: Expected a packed file that unpacks to at most {ratio} times its "
+        "size, but got more. If it is not a damaged or hostile file, unpack it, e.g. "
+        "with `gunzip`, and pass the unpacked file."
+    )
     E020 = (
         "Expected to read or write {path}, but the system refused: {reason}. Correct "
         "its permissions, or make space for it."
@@ -141,6 +147,29 @@ class Errors(metaclass=_WithCodes):
         "Correct the line, or pass `--on-error skip` to count such lines and continue."
     )
 
+    E120 = (
+        "Expected a concept with {expected}, but the concept {cui!r} is another. "
+        "Correct its id and names."
+    )
+
+    E121 = (
+        "{path}:{line}: Expected elements that are nested at most {limit} deep, but "
+        "got a deeper one. Check that this is the right file."
+    )
+    E122 = (
+        "Expected `--cui-pattern` to match each id within {seconds:g} seconds, but "
+        "{pattern!r} needs longer. Write it without a repetition in a repetition, like "
+        "`(a+)+`."
+    )
+    E123 = (
+        "Expected a concept of at most {limit:,} names and other values, but {cui!r} "
+        "has more. Check that the vocabulary is what it should be."
+    )
+    E124 = (
+        "Expected rows of MRCONSO with few different values of {columns}, but got more "
+        "combinations than any release has. Check that this is the right file."
+    )
+
     E150 = (
         "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "
         "here ({reason}). Download or copy the file again."
@@ -157,10 +186,6 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected {expected}, but got something else in the record that "
         "begins here. Correct it, or pass `--on-error skip` to count such records and "
         "continue."
-    )
-    E154 = (
-        "{path}:{line}: Expected records of at most {limit} bytes, but got a longer "
-        "one. Check that this is the right file."
     )
 
     # --- encoder ---
@@ -243,7 +268,8 @@ class Errors(metaclass=_WithCodes):
 
     E225 = (
         "{path}: Expected an encoder that needs nothing outside of its folder, but "
-        "{reason}. Build the knowledge base again with another encoder."
+        "{reason}. Save the encoder again with `save_pretrained`, or choose another "
+        "one."
     )
     E226 = (
         "Expected all weights of the encoder {name}, but {count} are missing, e.g. "
@@ -550,6 +576,27 @@ class Errors(metaclass=_WithCodes):
         "structure. Check `format`, or export the file again."
     )
 
+    E533 = (
+        "{path}: Expected a `.spacy` file that unpacks to at most {ratio} times its "
+        "size, because it is unpacked in memory, but got more. If it is not a damaged "
+        "or hostile file, write the documents into several files."
+    )
+    E534 = (
+        "{path}: Expected Docs of at most {tokens:,} tokens and {values:,} values of "
+        "user data, and as many different texts as tokens, but document {number} has "
+        "more. Split it, or write the file with "
+        "`DocBin(store_user_data=False)`."
+    )
+    E535 = (
+        "{path}:{line}: Expected at most {limit:,} mentions in a document, but got "
+        "more. Check that the file is what it should be."
+    )
+    E536 = (
+        "Expected documents with at most {limit:,} punctuation characters in a row, "
+        "but {id!r} has {run:,}: spaCy's tokenizer would need hours. Remove them, or "
+        "pass the document as a `.spacy` file, which has tokens."
+    )
+
     E591 = (
         "{path}: Expected character n-grams of the names of this knowledge base, but "
         "{reason}. Copy or build the knowledge base again."
@@ -781,6 +828,15 @@ class Warnings(metaclass=_WithCodes):
         "{path}: Expected mentions of whole tokens, one at a place, but of {mentions} "
         "{widened} do not begin and end with tokens and {overlapping} overlap a longer "
         "one. These are not in `doc.ents`; `doc.spans[{spans_key!r}]` has all."
+    )
+    W531 = (
+        "Expected at most some hundred punctuation characters in a row, but document "
+        "{id!r} has {run:,}. spaCy's tokenizer needs time with the square of that. If "
+        "it takes too long, remove them."
+    )
+    W532 = (
+        "{count:,} documents have more than {limit:,} punctuation characters in a row. "
+        "Removing them makes reading faster."
     )
     W748 = (
         "A worker process ended with exit code {code}. Another one links its documents."

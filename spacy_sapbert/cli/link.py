@@ -12,13 +12,7 @@ from tqdm import tqdm
 from .. import __version__
 from ..errors import Errors, SapbertError
 from ..formats.documents import DOCS_SUFFIX, list_inputs, read_documents
-from ..pipeline.running import (
-    NAMES,
-    complete_pipeline,
-    load_pipeline,
-    open_pipeline,
-    read_digest,
-)
+from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
 from ..pipeline.workers import Workers
 from ..system.terminal import printable
 from ..system.writing import check_replaceable
@@ -191,8 +185,9 @@ def link(
     linker = complete_pipeline(nlp, **settings)
     workers = None
     if n_process > 1:
-        digest = read_digest(linker)
-        opened = partial(open_pipeline, pipeline, settings, digest)
+        # Each process opens this version, also one that is started later.
+        settings["kb_digest"] = linker.kb.manifest.digest
+        opened = partial(open_pipeline, pipeline, settings)
         workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
     shown = not quiet and output is not None and sys.stderr.isatty()
     with tqdm(unit=" docs", disable=not shown) as bar, workers or nullcontext():

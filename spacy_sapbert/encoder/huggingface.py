@@ -210,9 +210,10 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
             output_loading_info=True,
         )
     check_missing(found["missing_keys"], base)
-    for missing in found["missing_keys"]:
+    for key, weights in model.named_parameters():
         # transformers makes random ones, and equal encoders would have other files.
-        dict(model.named_parameters())[missing].detach().zero_()
+        if key in found["missing_keys"]:
+            weights.detach().zero_()
     if has_adapter(folder):
         attach_adapter(model, folder)
     model = model.float().eval()

@@ -85,7 +85,7 @@ FOREIGN_KEYS = frozenset(
         "transformers_weights",
     ]
 )
-LAYER_KEYS = ("layer", "group")  # numbers of loops are in keys with these words
+LAYER_KEYS = ("layer", "group", "networks")  # in keys of numbers of modules
 MAX_BYTES = 1 << 24  # of a JSON file
 MAX_NUMBER = 1 << 20  # in config.json, unless the weights are larger
 MAX_POSITIONS = 1 << 14
@@ -153,7 +153,7 @@ def check_sealed_folder(folder: Path) -> None:
     check_index(folder)
     path = folder / CONFIG_FILE
     config = read_json(path)
-    if config.get("model_type") not in MODEL_TYPES:
+    if str(config.get("model_type")) not in MODEL_TYPES:
         raise refuse(path, f"its `model_type` is none of {sorted(MODEL_TYPES)}")
     for key in sorted(FOREIGN_KEYS & config.keys()):
         if config[key] is not None:

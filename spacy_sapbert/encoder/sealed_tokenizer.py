@@ -25,7 +25,7 @@ MAX_GROWTH = 16  # characters that normalisation makes of one
 MAX_TEXT = 16  # characters of what is put before a text or a token
 MAX_REPLACEMENT = 128  # bytes that a table of characters makes of one; NFKC has 54
 MAX_SPECIAL = 4  # special tokens that are added to a name
-MAX_WORD = 1000  # characters of a word
+MAX_WORD = 200  # characters of a word; the time grows with their square
 # Other patterns may need exponential time. These are of SentencePiece tokenizers.
 REGEXES = (" {2,}", r"\s+", " +")
 NORMALIZERS = frozenset(
@@ -97,11 +97,13 @@ def read_tokenizer(folder: Path) -> "Tokenizer":
 
     folder (Path): The folder of the encoder.
     RETURNS (tokenizers.Tokenizer): The tokenizer.
-    RAISES (SapbertError): If it is damaged, or could take long for a name.
+    RAISES (SapbertError): If it is missing or damaged, or could take long for a name.
     """
     from tokenizers import Tokenizer
 
     path = folder / FILE
+    if not path.is_file():
+        raise SapbertError(Errors.E205.format(name=folder))
     with name_panics(path):
         tokenizer = Tokenizer.from_file(str(path))
         problem = find_problem(tokenizer)

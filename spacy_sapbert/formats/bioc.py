@@ -1,35 +1,25 @@
 """BioC in XML and in JSON, as PubTator Central and many corpora use it."""
 
-import gzip
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from operator import index
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
+from xml.etree.ElementTree import Element
 
 import bioc
 from bioc import biocjson, biocxml
-from lxml import etree
 
 from ..errors import Errors, SapbertError
-from ..system.reading import check_file
+from ..system.json_members import JSONError, read_members
+from ..system.xml_blocks import read_children
 from .entities import LinkedDoc, LinkedEntity, Losses, warn_losses
-from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan
+from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans
 
-# raised by the libraries for a file that is not BioC
-UNREADABLE = (
-    AttributeError,
-    EOFError,
-    KeyError,
-    OSError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
+# of a document that has another structure
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 SOURCE = "spacy-sapbert"
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
 INFONS = ("name", "score", "probability", "types", "codes", "candidates", "note")
@@ -128,7 +118,57 @@ def clean_document(document: Any, losses: Losses) -> None:
             annotation.infons[key] = clean(value)
 
 
-def join_text(document: Any, fail: Fail, *, longest: int) -> str:
+class JsonNode:
+    """A document, passage, sentence, annotation or location of a collection in JSON."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+    def children(self, tag: str) -> Iterator["JsonNode"]:
+        """Yield the children of a kind."""
+        return map(JsonNode, self.data.get(f"{tag}s") or ())
+
+    def text(self, tag: str = "text") -> str:
+        """Return a text; "" if there is none."""
+        found = self.data.get(tag) or ""
+        if not isinstance(found, str) and tag != "id":
+            raise TypeError
+        return str(found)
+
+    def number(self, tag: str) -> int:
+        """Return a number."""
+        return index(self.data[tag])
+
+    def infons(self) -> dict[str, Any]:
+        """Return the infons."""
+        return self.data.get("infons") or {}
+
+
+class XmlNode:
+    """The same of a collection in XML."""
+
+    def __init__(self, element: Element) -> None:
+        self.element = element
+
+    def children(self, tag: str) -> Iterator["XmlNode"]:
+        return map(XmlNode, self.element.iterfind(tag))
+
+    def text(self, tag: str = "text") -> str:
+        return self.element.findtext(tag) or ""
+
+    def number(self, tag: str) -> int:
+        return int(self.element.get(tag) or self.text(tag))
+
+    def infons(self) -> dict[str, Any]:
+        return {
+            each.attrib["key"]: each.text for each in self.element.iterfind("infon")
+        }
+
+
+Node = JsonNode | XmlNode
+
+
+def join_text(document: Node, fail: Fail, *, longest: int) -> str:
     """Join the passages of a document at their offsets, with line feeds in the gaps.
 
     fail (Fail): Returns the error for what was expected.
@@ -137,76 +177,84 @@ def join_text(document: Any, fail: Fail, *, longest: int) -> str:
     """
     pieces: list[str] = []
     length = 0
-    for passage in document.passages:
-        for part in [passage] if passage.text else passage.sentences:
-            text = part.text or ""
-            if part.offset < length or part.offset + len(text) > longest:
+    for passage in document.children("passage"):
+        parts = [passage] if passage.text() else passage.children("sentence")
+        for part in parts:
+            text, offset = part.text(), part.number("offset")
+            if offset < length or offset + len(text) > longest:
                 raise fail(f"passages in order, of at most {longest} characters")
-            pieces += ["\n" * (part.offset - length), text]
-            length = part.offset + len(text)
+            pieces += ["\n" * (offset - length), text]
+            length = offset + len(text)
     return "".join(pieces)
 
 
-def list_annotations(document: Any) -> Iterator[Any]:
+def list_annotations(document: Node) -> Iterator[Node]:
     """Yield all annotations of a document, its passages and their sentences."""
-    yield from document.annotations
-    for passage in document.passages:
-        yield from passage.annotations
-        for sentence in passage.sentences:
-            yield from sentence.annotations
+    yield from document.children("annotation")
+    for passage in document.children("passage"):
+        yield from passage.children("annotation")
+        for sentence in passage.children("sentence"):
+            yield from sentence.children("annotation")
 
 
-def read_annotation(annotation: Any, text: str, fail: Fail) -> GoldSpan:
+def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
     """Check an annotation against the text; one with gaps includes its gaps.
 
     RAISES (SapbertError): If its locations do not match its text.
     """
-    places: list[tuple[int, int]] = sorted(
-        (location.offset, location.end) for location in annotation.locations
-    )
+    places: list[tuple[int, int]] = []
+    for location in annotation.children("location"):
+        start = location.number("offset")
+        places.append((start, start + location.number("length")))
+    places.sort()
     if not places or any(not 0 <= start < end <= len(text) for start, end in places):
         raise fail("annotations with locations inside the text")
+    if sum(end - start for start, end in places) > len(text):
+        raise fail("annotations whose locations do not overlap each other")
     start, end = places[0][0], max(last for _, last in places)
     found = " ".join(text[first:last] for first, last in places)
-    if annotation.text and annotation.text.split() != found.split():
+    mention = annotation.text()
+    if mention and mention.split() != found.split():
         raise fail("annotations whose locations give their text")
-    cui, label = (str(annotation.infons.get(key) or "") for key in (ID, TYPE))
+    infons = annotation.infons()
+    cui, label = (str(infons.get(key) or "") for key in (ID, TYPE))
     parts = [] if cui in NO_ID else [[cui]]
-    return GoldSpan(start, end, label, annotation.text or found, parts, 0)
+    return GoldSpan(start, end, label, mention or found, parts, 0)
 
 
-def to_gold(document: Any, fail: Fail, *, longest: int) -> GoldDocument:
+def to_gold(document: Node, fail: Fail, *, longest: int) -> GoldDocument:
     """Convert a document; ids are the infons `identifier`, types the infons `type`."""
     text = join_text(document, fail, longest=longest)
     text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain
-    spans = [read_annotation(each, text, fail) for each in list_annotations(document)]
-    return GoldDocument(document.id or "", text, spans)
+    spans = (read_annotation(each, text, fail) for each in list_annotations(document))
+    return GoldDocument(document.text("id"), text, collect_spans(spans, fail))
 
 
-def parse_json(file: IO[bytes]) -> Iterator[Any]:
-    """Yield the documents of a collection; the whole file is in memory."""
-    for document in json.load(file)["documents"]:
-        yield biocjson.fromJSON(document, "BioCDocument")
+def parse_json(path: Path, fail: Fail) -> Iterator[Node]:
+    """Yield the documents of a collection; one is in memory."""
+    try:
+        for _, document in read_members(path, [("documents",)]):
+            yield JsonNode(document)
+    except JSONError as error:
+        raise fail(f"valid JSON in line {error.line}") from None
 
 
-def parse_xml(file: IO[bytes]) -> Iterator[Any]:
-    """Yield the documents of a collection; one is in memory.
+def parse_xml(path: Path, fail: Fail) -> Iterator[Node]:
+    """Yield the documents of a collection; one is in memory."""
 
-    The library's own reader keeps the whole file in memory, and follows its DTD.
-    """
-    options = {"resolve_entities": False, "load_dtd": False, "no_network": True}
-    for _, element in etree.iterparse(file, tag="document", **options):
-        source = etree.tostring(element, encoding="unicode", with_tail=False)
-        yield biocxml.loads(f"<collection>{source}</collection>").documents[0]
-        element.clear()
-        while element.getprevious() is not None:
-            del element.getparent()[0]
+    def check_root(tag: str, _: dict[str, str], __: int) -> None:
+        if tag != "collection":
+            raise fail("`collection` as the root element")
+
+    for _, element in read_children(path, check_root):
+        if element.tag == "document":
+            yield XmlNode(element)
 
 
 def read_collection(
     path: Path,
     format: str,
-    parse: Callable[[IO[bytes]], Iterator[Any]],
+    parse: Callable[[Path, Fail], Iterator[Node]],
     *,
     longest: int,
 ) -> Iterator[GoldDocument]:
@@ -219,23 +267,21 @@ def read_collection(
         not quoted.
     SOURCE: Comeau et al. (2013).
     """
-    check_file(path)
     number = 1
 
     def fail(expected: str) -> SapbertError:
         values = {"path": path, "format": format, "number": number}
         return SapbertError(Errors.E532.format(expected=expected, **values))
 
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    try:
-        with cast(IO[bytes], opener(path, "rb")) as file:
-            for document in parse(file):
-                yield to_gold(document, fail, longest=longest)
-                number += 1
-    except SapbertError:
-        raise
-    except UNREADABLE as error:
-        raise fail(f"no {type(error).__name__}") from None
+    for document in parse(path, fail):
+        try:
+            gold = to_gold(document, fail, longest=longest)
+        except SapbertError:
+            raise
+        except UNREADABLE as error:
+            raise fail(f"no {type(error).__name__}") from None
+        yield gold
+        number += 1
 
 
 def read_json(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:

@@ -27,6 +27,7 @@ from .gold import (
     SEPARATORS,
     GoldDocument,
     GoldSpan,
+    check_count,
     parse_fragments,
     place_fragments,
 )
@@ -89,7 +90,9 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
     for number, line in read_lines(path):
         if not line.strip() or line.startswith(OTHERS):
             continue
+        check_count(path, number, entities)
         if line.startswith(NORMALISATION):
+            check_count(path, number, normalisations)
             normalisations.append((number, line))
             continue
         if not line.startswith(ENTITY):

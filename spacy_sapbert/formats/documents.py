@@ -1,20 +1,25 @@
 """Documents to link: `.txt`, folders of them, `.jsonl`, `.spacy`, standard input."""
 
+import re
 import sys
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BufferedReader
-from itertools import chain, starmap
+from itertools import chain, count, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, Warnings
+from ..system.json_lines import load_line
 from ..system.reading import (
     BLOCK_BYTES,
+    RECORD_VALUES,
+    USUAL_BYTES,
     UTF8_MARK,
     UTF16_MARKS,
     check_file,
@@ -22,6 +27,7 @@ from ..system.reading import (
     read_blocks,
     read_line_blocks,
 )
+from .docbin import TOKENS, TooLargeError, iter_docbin
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
 TEXT_SUFFIXES = (".txt", ".txt.gz")
 LINE_SUFFIXES = (".jsonl", ".jsonl.gz")
 DOCS_SUFFIX = ".spacy"
+RUN = re.compile(r"(?:(?!\s)[\W_]){50,}+")  # punctuation and symbols
+SLOW_RUN, MOST_RUN = 2_000, 100_000  # characters
 STDIN = Path("-")
 STDIN_NAME = "stdin"  # in the ids of documents, and in errors
 BYTES_PER_CHARACTER = 6  # at the most: UTF-8 needs 4, JSON writes "\u0000"
@@ -158,7 +166,9 @@ def parse_line(line: str, path: Path, number: int) -> DocumentLine:
         value.
     """
     try:
-        return DOCUMENT_LINE.validate_json(line)
+        if len(line) <= USUAL_BYTES:
+            return DOCUMENT_LINE.validate_json(line)
+        return DOCUMENT_LINE.validate_python(load_line(line))
     except ValidationError as invalid:
         error = invalid.errors(include_url=False)[0]
     field = str(error["loc"][0]) if error["loc"] else ""
@@ -184,9 +194,8 @@ def read_json_lines(
         all fields of the line, of which other formats may check more.
     RAISES (SapbertError): With file and line, at the first invalid line.
     """
-    line_bytes = BYTES_PER_CHARACTER * longest + ROOM
     path, blocks = open_input(path)
-    for first, lines in read_line_blocks(path, line_bytes=line_bytes, blocks=blocks):
+    for first, lines in read_line_blocks(path, blocks=blocks):
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
             if not line.strip():
@@ -206,29 +215,56 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
 
     name (str): Name of the file for the ids of the documents.
     vocab (Vocab | None): Vocabulary of the pipeline; None = an empty one.
-    RAISES (SapbertError): If the file is damaged, or not a `DocBin`.
+    RAISES (SapbertError): If the file is damaged, too large, or not a `DocBin`.
     """
-    from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 
-    number, docs = 0, None
-    while True:
-        number += 1
+    docs = iter_docbin(path, vocab or Vocab())
+    for number in count(1):
         try:
-            if docs is None:
-                bytes_data = b"".join(read_blocks([path]))
-                docs = DocBin().from_bytes(bytes_data).get_docs(vocab or Vocab())
             doc = next(docs, None)
             text = "" if doc is None else doc.text
         except SapbertError:
             raise
-        except Exception as error:  # any error of msgpack, numpy and spaCy
+        except TooLargeError:
+            raise SapbertError(
+                Errors.E534.format(
+                    path=path, number=number, tokens=TOKENS, values=RECORD_VALUES
+                )
+            ) from None
+        except Exception as error:  # any error of zlib, msgpack, numpy and spaCy
             raise SapbertError(
                 Errors.E512.format(path=path, number=number, kind=type(error).__name__)
             ) from None
         if doc is None:
             return
         yield Document(f"{name}:{number}", text, doc)
+
+
+def check_runs(documents: Iterable[Document]) -> Iterator[Document]:
+    """Warn of documents with many punctuation characters in a row.
+
+    spaCy's tokenizer takes brackets, quotes and symbols one by one off the ends of what
+    is between two blanks, and copies the rest each time: 2,000 of them take half a
+    second, 20,000 take a minute, and 1,000,000 days.
+
+    RAISES (SapbertError): If a document has more than any that people write.
+    """
+    slow = 0
+    for document in documents:
+        # the Docs of a `.spacy` file have tokens
+        text = document.text if document.doc is None else ""
+        run = max((len(found) for found in RUN.findall(text)), default=0)
+        values = {"id": document.id, "run": run}
+        if run > MOST_RUN:
+            raise SapbertError(Errors.E536.format(limit=MOST_RUN, **values))
+        if run > SLOW_RUN:
+            slow += 1
+            if slow == 1:
+                warnings.warn(Warnings.W531.format(**values), stacklevel=2)
+        yield document
+    if slow > 1:
+        warnings.warn(Warnings.W532.format(count=slow, limit=SLOW_RUN), stacklevel=2)
 
 
 def read_documents(
@@ -257,4 +293,4 @@ def read_documents(
         else:
             yield Document(name, read_text(path, longest=longest))
 
-    return chain.from_iterable(starmap(read_file, list_inputs(paths)))
+    return check_runs(chain.from_iterable(starmap(read_file, list_inputs(paths))))

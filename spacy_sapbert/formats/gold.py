@@ -1,10 +1,12 @@
 """Annotated documents and mentions, and their checked offsets; without spaCy."""
 
 import re
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
+from ..system.reading import RECORD_BYTES, RECORD_VALUES
 
 NIL = "NIL"
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
@@ -13,6 +15,7 @@ SEPARATORS = re.compile(r"[|+]")
 NOWHERE = (-1, -1)
 NO_OFFSET = frozenset({"", "-1"})
 NUMBER = re.compile(r"[0-9]{1,9}")
+MENTIONS = RECORD_VALUES // 16  # of a document: each takes up to a kilobyte
 Fragments = list[tuple[int, int]]
 
 
@@ -46,6 +49,35 @@ class GoldDocument(NamedTuple):
     id: str | int
     text: str
     spans: list[GoldSpan]
+
+
+def collect_spans(
+    spans: Iterable[GoldSpan], fail: Callable[[str], SapbertError]
+) -> list[GoldSpan]:
+    """Return the mentions of a document in a list.
+
+    fail (Callable[[str], SapbertError]): Returns the error for what was expected.
+    RAISES (SapbertError): If they repeat the text so often that memory would not do.
+    """
+    found: list[GoldSpan] = []
+    length = 0
+    for span in spans:
+        length += len(span.mention)
+        if length > RECORD_BYTES or len(found) == MENTIONS:
+            limits = f"{MENTIONS:,} mentions, of {RECORD_BYTES:,} characters in all"
+            raise fail(f"at most {limits}")
+        found.append(span)
+    return found
+
+
+def check_count(path: Path, number: int, mentions: Sized) -> None:
+    """Check that a document has room for one more mention.
+
+    path (Path), number (int): File and line for the error.
+    RAISES (SapbertError): If it has too many.
+    """
+    if len(mentions) >= MENTIONS:
+        raise SapbertError(Errors.E535.format(path=path, line=number, limit=MENTIONS))
 
 
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
@@ -141,11 +173,10 @@ def place_fragments(
     if not mention.strip():
         raise SapbertError(Errors.E704.format(path=path, line=number))
     start, end = fragments[0][0], fragments[-1][1]
-    found = " ".join(text[first:last] for first, last in fragments)
-    in_order = all(
-        one[1] <= other[0] for one, other in zip(fragments, fragments[1:], strict=False)
-    )
-    if found.split() != mention.split() or not in_order:
+    pairs = zip(fragments, fragments[1:], strict=False)
+    in_order = all(one[1] <= other[0] for one, other in pairs)
+    found = " ".join(text[first:last] for first, last in fragments if in_order)
+    if found.split() != mention.split():
         raise SapbertError(
             Errors.E713.format(path=path, line=number, start=start, end=end)
         )

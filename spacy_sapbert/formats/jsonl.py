@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from ..errors import Errors, SapbertError
 from .documents import read_json_lines
 from .entities import LinkedDoc
-from .gold import LONGEST, GoldDocument, GoldSpan
+from .gold import LONGEST, GoldDocument, GoldSpan, collect_spans
 
 
 class GoldEntity(TypedDict, total=False):
@@ -26,7 +26,7 @@ class GoldEntity(TypedDict, total=False):
     cui: str | None
 
 
-GOLD_ENTITIES = TypeAdapter(list[GoldEntity])
+GOLD_ENTITY = TypeAdapter(GoldEntity)
 
 
 def write_docs(
@@ -43,9 +43,7 @@ def write_docs(
         file.write(line.encode("utf8") + b"\n")
 
 
-def read_entities(
-    path: Path, line: int, text: str, entities: Any
-) -> Iterator[GoldSpan]:
+def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldSpan]:
     """Check the `entities` of a line; their `label`, `cui` and `text` may be missing.
 
     path (Path), line (int): File and line for the error.
@@ -56,24 +54,29 @@ def read_entities(
     def fail(expected: str) -> SapbertError:
         return SapbertError(Errors.E531.format(path=path, line=line, expected=expected))
 
-    try:
-        checked = GOLD_ENTITIES.validate_python(entities)
-    except ValidationError as error:
-        field = error.errors()[0]["loc"][-1:]
-        texts = field in (("label",), ("cui",))
-        expected = "texts as `label` and `cui`" if texts else "`start` and `end`"
-        raise fail(expected) from None
-    for entity in checked:
-        start, end, cui = entity["start"], entity["end"], entity.get("cui")
+    def read_entity(entity: Any) -> GoldSpan:
+        try:
+            fields = GOLD_ENTITY.validate_python(entity)
+        except ValidationError as error:
+            field = error.errors()[0]["loc"][-1:]
+            texts = field in (("label",), ("cui",))
+            expected = "texts as `label` and `cui`" if texts else "`start` and `end`"
+            raise fail(expected) from None
+        start, end, cui = fields["start"], fields["end"], fields.get("cui")
         if not start < end <= len(text):
             raise fail("`start` and `end` inside the text")
         mention = text[start:end]
-        if entity.get("text", mention) != mention:
+        if fields.get("text", mention) != mention:
             raise SapbertError(
                 Errors.E713.format(path=path, line=line, start=start, end=end)
             )
         parts = [[cui]] if cui else []
-        yield GoldSpan(start, end, entity.get("label", ""), mention, parts, line)
+        return GoldSpan(start, end, fields.get("label", ""), mention, parts, line)
+
+    if not isinstance(entities, list):
+        raise fail("`start` and `end`")
+    # one by one: pydantic would collect the errors of all
+    return collect_spans(map(read_entity, entities), fail)
 
 
 def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
@@ -86,5 +89,5 @@ def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
     """
     for line, document, data in read_json_lines(path, path.name, longest=longest):
         entities = data.get("entities", [])
-        spans = list(read_entities(path, line, document.text, entities))
+        spans = read_entities(path, line, document.text, entities)
         yield GoldDocument(document.id, document.text, spans)

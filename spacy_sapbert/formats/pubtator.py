@@ -22,6 +22,7 @@ from .gold import (
     NOWHERE,
     GoldDocument,
     GoldSpan,
+    check_count,
     parse_offsets,
     place_mention,
     split_ids,
@@ -30,7 +31,6 @@ from .gold import (
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 RELATION = re.compile(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*")  # CID, Association, …
 BETWEEN = "\n"  # title and abstract: offsets count one character there
-LINE_BYTES = 4 * LONGEST + (1 << 16)  # a line is up to a whole document
 NO_CONCEPT = "-"
 
 Row = tuple[int, list[str]]  # number of the line, its fields
@@ -38,7 +38,7 @@ Row = tuple[int, list[str]]  # number of the line, its fields
 
 def read_rows(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number, from 1, and the text of each line that is not blank."""
-    for first, lines in read_line_blocks(path, line_bytes=LINE_BYTES):
+    for first, lines in read_line_blocks(path):
         for number, raw in enumerate(lines, first):
             line = decode_line(raw, path, number)
             if line.strip():
@@ -69,6 +69,10 @@ def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
     for number, line in read_rows(path):
         if match := TEXT_LINE.fullmatch(line):
             found, kind, content = match.groups()
+            if len(content) > LONGEST:
+                raise SapbertError(
+                    Errors.E506.format(path=path, line=number, limit=LONGEST)
+                )
             if kind == "t":
                 if doc is not None:
                     yield doc, text, rows
@@ -84,6 +88,7 @@ def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
         if fields[0] != doc:
             raise bad_line(path, number, "the id of another document")
         if not is_relation(fields):
+            check_count(path, number, rows)
             rows.append((number, fields))
     if doc is not None:
         yield doc, text, rows

@@ -66,6 +66,7 @@ def complete_pipeline(
     nlp: "Language",
     *,
     kb: str | None = None,
+    kb_digest: str | None = None,
     mentions: str | None = None,
     k: int | None = None,
     threshold: float | None = None,
@@ -82,6 +83,7 @@ def complete_pipeline(
     nlp (Language): Changed in place.
     kb (str | None): Folder or name of a knowledge base, for a pipeline without a
         linker; None = the only one installed.
+    kb_digest (str | None): The digest that it must have; None = as the linker.
     mentions (str | None): "names" to detect the names of the knowledge base.
     k (int | None): Candidates for a mention.
     threshold (float | None): Cosine below which a mention has no concept.
@@ -102,6 +104,7 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
+    linker.kb_digest = kb_digest or linker.kb_digest
     given = {"k": k, "threshold": threshold, "filter": filter}
     changes = {name: value for name, value in given.items() if value is not None}
     linker.options = change_options(linker.options, changes)
@@ -120,34 +123,15 @@ def complete_pipeline(
     return linker
 
 
-def open_pipeline(
-    name: str | None, settings: dict[str, Any], digest: str | None = None
-) -> "Language":
+def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
     """Load a pipeline and complete it; used in every worker process.
 
     name (str | None): See `load_pipeline`.
     settings (dict[str, Any]): Arguments of `complete_pipeline`.
-    digest (str | None): Of the knowledge base; another version is an error, so that
-        all processes link with the same.
     """
     nlp = load_pipeline(name)
-    linker = complete_pipeline(nlp, **settings)
-    linker.kb_digest = digest or linker.kb_digest
+    complete_pipeline(nlp, **settings)
     return nlp
-
-
-def read_digest(linker: Any) -> str:
-    """Return the digest of the knowledge base of a linker, without opening its index.
-
-    linker (SapbertLinker): The linker.
-    RAISES (SapbertError): If there is no knowledge base, or its meta.json is damaged.
-    """
-    from ..kb.folder.installed import find_kb
-    from ..kb.folder.manifest import read_manifest
-
-    opened = linker.opened
-    manifest = opened.manifest if opened else read_manifest(find_kb(linker.source))
-    return str(manifest.digest)
 
 
 def linked_spans(spans_key: str | None) -> str:

@@ -1,4 +1,10 @@
-"""Read files of any size in bounded memory."""
+"""Read files of any size in bounded memory.
+
+All readers have the same limits. A record (a line, an element of XML, a member of a
+list in JSON) has at most `RECORD_BYTES` and `RECORD_VALUES`, so that memory stays under
+1 GB: a value of one byte takes up to a hundred bytes in Python. `UNPACKED_BYTES` and
+`UNPACKED_RATIO` limit what a packed file unpacks to.
+"""
 
 import hashlib
 import zlib
@@ -10,7 +16,15 @@ from ..errors import Errors, SapbertError
 
 BLOCK_BYTES = 1 << 18
 GZIP = 31  # window bits of zlib for data with a gzip header
-LINE_BYTES = 1 << 20
+RECORD_BYTES = 1 << 26  # a concept with 1,000,000 names of 40 characters
+RECORD_VALUES = 1 << 23
+USUAL_BYTES = 1 << 20  # the values of a shorter record need not be counted
+# each value of a record has one of these before or after it
+SEPARATORS = (b",", b":", b"[", b"{", b"|", b"\t")
+# A packed file may unpack to the first; above it, to its size times the second.
+# Vocabularies and texts have a ratio of 3 to 12, a bomb of 1,000.
+UNPACKED_BYTES = 1 << 27
+UNPACKED_RATIO = 100
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -40,6 +54,40 @@ def open_to_read(path: Path) -> BinaryIO:
         ) from None
 
 
+def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
+    """Check that a packed file does not unpack to far more than text does.
+
+    packed (int), unpacked (int): Bytes so far.
+    RAISES (SapbertError): If it is more than the limits of this module.
+    """
+    if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
+        raise SapbertError(Errors.E011.format(path=path, ratio=UNPACKED_RATIO))
+
+
+def is_too_large(record: bytes) -> bool:
+    """Return whether a record is above the limits of this module."""
+    if len(record) <= USUAL_BYTES:
+        return False
+    values = sum(map(record.count, SEPARATORS))
+    return len(record) > RECORD_BYTES or values > RECORD_VALUES
+
+
+def check_record(record: bytes, path: Path, line: int) -> None:
+    """Check that a record is within the limits of this module.
+
+    path (Path), line (int): File and line for the error.
+    RAISES (SapbertError): If it is not.
+    """
+    if is_too_large(record):
+        raise record_error(path, line)
+
+
+def record_error(path: Path, line: int) -> SapbertError:
+    """Return the error of a record that is too large."""
+    limits = {"bytes": RECORD_BYTES, "values": RECORD_VALUES}
+    return SapbertError(Errors.E007.format(path=path, line=line, **limits))
+
+
 def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
     """Read a file, or the parts of a split file, as bytes; `.gz` is decompressed.
 
@@ -49,8 +97,10 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
     paths (Sequence[Path]): The file, or its parts in order.
     YIELDS (bytes): At most `BLOCK_BYTES`, never empty.
     RAISES (EOFError, zlib.error): If a gzip file is truncated or damaged.
+    RAISES (SapbertError): If it cannot be opened, or a gzip file unpacks to too much.
     """
     packed = paths[0].suffix == ".gz"
+    size = unpacked_size = 0
     unpacker = zlib.decompressobj(GZIP)
     for path in paths:
         with open_to_read(path) as file:
@@ -58,6 +108,7 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
                 if not packed:
                     yield block
                     continue
+                size += len(block)
                 while block:
                     if unpacker.eof:
                         # another gzip member follows, or padding with zeros
@@ -65,6 +116,8 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
                             break
                         unpacker = zlib.decompressobj(GZIP)
                     if unpacked := unpacker.decompress(block, BLOCK_BYTES):
+                        unpacked_size += len(unpacked)
+                        check_unpacked(path, size, unpacked_size)
                         yield unpacked
                     block = unpacker.unconsumed_tail or unpacker.unused_data
     if packed and not unpacker.eof:
@@ -74,7 +127,6 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
 def read_line_blocks(
     path: Path,
     *,
-    line_bytes: int = LINE_BYTES,
     parts: Sequence[Path] = (),
     blocks: Iterable[bytes] | None = None,
 ) -> Iterator[tuple[int, list[bytes]]]:
@@ -83,7 +135,6 @@ def read_line_blocks(
     Only a line feed ends a line. A carriage return before it is removed; U+2028, U+0085
     and other carriage returns stay in the line. A UTF-8 byte order mark is removed.
 
-    line_bytes (int): A longer line is an error, so that memory stays bounded.
     parts (Sequence[Path]): The parts of a split file, in order, cut at any byte; then
         `path` is only the name in errors.
     blocks (Iterable[bytes] | None): The content, if it is read elsewhere; then `path`
@@ -91,9 +142,11 @@ def read_line_blocks(
     YIELDS (tuple[int, list[bytes]]): Number of the block's first line, from 1, and the
         lines without their ends.
     RAISES (SapbertError): If the file is missing, truncated or UTF-16, or a line is too
-        long.
+        large.
     """
-    number, rest, first = 1, b"", True
+    number, first = 1, True
+    rest: list[bytes] = []  # the pieces of a line that has not ended
+    rest_bytes = 0
     try:
         for block in read_blocks(parts or [path]) if blocks is None else blocks:
             if first:
@@ -101,25 +154,28 @@ def read_line_blocks(
                 if block.startswith(UTF16_MARKS):
                     raise SapbertError(Errors.E006.format(path=path))
                 block = block.removeprefix(UTF8_MARK)
-            *lines, rest = (rest + block).split(b"\n")
-            if len(rest) > line_bytes:
-                line = number + len(lines)
-                raise SapbertError(
-                    Errors.E007.format(path=path, line=line, limit=line_bytes)
-                )
+            rest.append(block)
+            rest_bytes += len(block)
+            if b"\n" not in block:
+                if rest_bytes > RECORD_BYTES:
+                    raise record_error(path, number)
+                continue
+            *lines, last = b"".join(rest).split(b"\n")
+            rest, rest_bytes = [last], len(last)
+            check_record(lines[0], path, number)  # others are parts of one block
             if b"\r" in block:
                 lines = [line.removesuffix(b"\r") for line in lines]
-            elif lines:
+            else:
                 lines[0] = lines[0].removesuffix(b"\r")  # from the block before
-            if lines:
-                yield number, lines
-                number += len(lines)
+            yield number, lines
+            number += len(lines)
     except (EOFError, zlib.error) as error:
         raise SapbertError(
             Errors.E008.format(path=path, line=number, reason=error)
         ) from None
-    if rest:
-        yield number, [rest.removesuffix(b"\r")]
+    if line := b"".join(rest):
+        check_record(line, path, number)
+        yield number, [line.removesuffix(b"\r")]
 
 
 def decode_line(line: bytes, path: Path, number: int) -> str:

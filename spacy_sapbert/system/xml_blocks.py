@@ -1,13 +1,17 @@
 """Parse XML in UTF-8 in bounded memory; entities are refused."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from ..errors import Errors, SapbertError
-from .reading import read_blocks
+from .reading import RECORD_BYTES, RECORD_VALUES, read_blocks, record_error
+
+MARKS = (b"<", b"=")  # of tags and attributes
+VALUES_PER_MARK = 4  # an element takes up to 270 bytes
 
 
 def make_parser(path: Path) -> Any:
@@ -27,23 +31,30 @@ def make_parser(path: Path) -> Any:
     return parser
 
 
-def feed_blocks(parser: Any, path: Path) -> Iterator[int]:
-    """Feed a file, plain or `.gz`, to a parser of `make_parser`.
+def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[None]:
+    """Feed a file, plain or `.gz`, to a parser; yield after each block.
 
-    YIELDS (int): After each block, the number of bytes so far.
+    parser (Any): Of `make_parser`.
+    begin (Callable[[], int]): Returns the byte at which the record begins that has not
+        ended: what the handlers keep since then is limited.
     RAISES (SapbertError): With file and line, if the file is missing, truncated or
-        damaged, not in UTF-8, or declares or uses an entity.
+        damaged, not in UTF-8, or declares or uses an entity; if a record is too large.
     """
-    fed = 0
+    fed = marks = begun = 0
     try:
         for block in read_blocks([path]):
             if not fed and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 raise SapbertError(Errors.E006.format(path=path))
-            parser.Parse(block, False)
             fed += len(block)
-            yield fed
+            found = sum(map(block.count, MARKS))
+            marks = found + (marks if begin() == begun else 0)
+            begun = begin()
+            if fed - begun > RECORD_BYTES or marks * VALUES_PER_MARK > RECORD_VALUES:
+                raise record_error(path, parser.CurrentLineNumber)
+            parser.Parse(block, False)
+            yield
         parser.Parse(b"", True)
-        yield fed
+        yield
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise SapbertError(
@@ -54,3 +65,46 @@ def feed_blocks(parser: Any, path: Path) -> Iterator[int]:
         raise SapbertError(
             Errors.E008.format(path=path, line=line, reason=error)
         ) from None
+
+
+def read_children(
+    path: Path, check_root: Callable[[str, dict[str, str], int], None]
+) -> Iterator[tuple[int, Element]]:
+    """Parse the children of the root element; memory has those of one block.
+
+    path (Path): The file, plain or `.gz`.
+    check_root (Callable[[str, dict[str, str], int], None]): Called with the tag, the
+        attributes and the line of the root; raises an error if it is another.
+    YIELDS (tuple[int, Element]): The line of a child, and the child.
+    RAISES (SapbertError): See `feed_blocks`.
+    """
+    parser = make_parser(path)
+    found: list[tuple[int, Element]] = []
+    builder, child = TreeBuilder(), Element("")
+    line = begin = 0
+
+    def start_root(tag: str, attributes: dict[str, str]) -> None:
+        check_root(tag, attributes, parser.CurrentLineNumber)
+        parser.StartElementHandler = start_child
+
+    def start_child(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal builder, child, line, begin
+        line, begin = parser.CurrentLineNumber, parser.CurrentByteIndex
+        builder = TreeBuilder()
+        child = builder.start(tag, attributes)
+        parser.StartElementHandler = builder.start
+        parser.CharacterDataHandler = builder.data
+        parser.EndElementHandler = end
+
+    def end(tag: str) -> None:
+        nonlocal begin
+        if builder.end(tag) is child:
+            found.append((line, child))
+            begin = parser.CurrentByteIndex
+            parser.StartElementHandler = start_child
+            parser.CharacterDataHandler = parser.EndElementHandler = None
+
+    parser.StartElementHandler = start_root
+    for _ in feed_blocks(parser, path, lambda: begin):
+        yield from found
+        found.clear()

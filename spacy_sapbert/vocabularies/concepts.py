@@ -5,18 +5,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
-from typing import Annotated, Any, Required
+from typing import Any, Required
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from ..system.reading import read_lines
+from ..system.json_lines import validate_line
+from ..system.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lines
 from ..system.writing import write_atomically
 
 PLACES = ("languages", "sources")
+VALUES = RECORD_VALUES // 4  # rows of a concept, or facts: each takes up to 250 bytes
 Texts = list[str]
-Places = dict[str, Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]]
+Places = dict[str, list[int]]
+# U+3000 is the last
+BLANKS = {place: " " for place in range(0x3001) if chr(place).isspace()}
 
 
 def clean_name(text: str) -> str:
@@ -27,7 +31,11 @@ def clean_name(text: str) -> str:
     """
     if text.isprintable() and "  " not in text:
         return text.strip()  # the usual case: a space is the only white space
-    return " ".join(text.split())
+    text = text.translate(BLANKS).strip(" ")
+    # `split` would need a hundred times the memory for a name of short words
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text
 
 
 def has_letter_or_digit(name: str) -> bool:
@@ -173,22 +181,16 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         )
 
     try:
-        data = CONCEPT_LINE.validate_json(line)
+        data = validate_line(CONCEPT_LINE, line, numbers=PLACES)
     except ValidationError as error:
         raise fail(describe_error(error, EXPECTED)) from None
     cui, name = data["cui"], data.get("name")
     names = [name] if name else []
     written = data.get("aliases") or names
     aliases = list(dict.fromkeys([*names, *written]))
-    if not cui.strip():
-        raise fail(EXPECTED["cui"])
-    if not aliases or not all(map(str.strip, aliases)):
-        raise fail("at least one name, and no empty one")
     languages, sources = data.get("languages", {}), data.get("sources", {})
-    for key, places in (("languages", languages), ("sources", sources)):
-        for each in places.values():
-            if each[-1] >= len(written) or not all(map(lt, each, each[1:])):
-                raise fail(EXPECTED[key])
+    if expected := find_invalid(cui, aliases, (languages, sources), len(written)):
+        raise fail(expected)
     if written != aliases:
         # another name comes first, or one comes twice
         where = {alias: place for place, alias in enumerate(aliases)}
@@ -205,6 +207,48 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         languages=languages,
         sources=sources,
     )
+
+
+def find_invalid(
+    cui: str, aliases: list[str], places: Iterable[Places], written: int
+) -> str:
+    """Return what was expected of the fields of a concept, or "" if they are valid.
+
+    places (Iterable[Places]): Its languages and its sources.
+    written (int): Number of names that the places refer to.
+    """
+    if not cui.strip():
+        return EXPECTED["cui"]
+    if not aliases or not all(map(str.strip, aliases)):
+        return "at least one name, and no empty one"
+    for key, lists in zip(PLACES, places, strict=True):
+        for each in lists.values():
+            if not each or each[0] < 0 or each[-1] >= written:
+                return EXPECTED[key]
+            if not all(map(lt, each, each[1:])):
+                return EXPECTED[key]
+    return ""
+
+
+def check_concept(concept: Concept) -> bytes:
+    """Check that `read_concepts` can read a concept.
+
+    RETURNS (bytes): Its line of concepts.jsonl, without the line feed.
+    RAISES (SapbertError): If its id or a name is blank, it has no names, places of
+        names are invalid, or the line is too large. No name is quoted.
+    """
+    cui, aliases = concept.cui, concept.aliases
+    places = concept.languages, concept.sources
+    try:
+        expected = find_invalid(cui, aliases, places, len(aliases))
+        line = json.dumps(concept_to_json(concept), ensure_ascii=False).encode("utf8")
+    except (IndexError, TypeError, UnicodeEncodeError):
+        expected = "texts that UTF-8 can encode as id and names"
+    if not expected and is_too_large(line):
+        expected = f"at most {RECORD_BYTES:,} bytes and {RECORD_VALUES:,} values"
+    if expected:
+        raise SapbertError(Errors.E120.format(cui=f"{cui}"[:40], expected=expected))
+    return line
 
 
 def describe_error(error: ValidationError, expected: Mapping[str, str]) -> str:
@@ -238,11 +282,11 @@ def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
     path (Path): The file; with `.gz` at the end it is compressed.
     concepts (Iterable[Concept]): The concepts.
     RETURNS (int): How many there were.
+    RAISES (SapbertError): See `check_concept`; no file is left under the name.
     """
     count = 0
     with write_atomically(path) as file:
         for concept in concepts:
-            line = json.dumps(concept_to_json(concept), ensure_ascii=False)
-            file.write(line.encode("utf8") + b"\n")
+            file.write(check_concept(concept) + b"\n")
             count += 1
     return count

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
+from ..system.reading import RECORD_BYTES, record_error
 from ..system.xml_blocks import feed_blocks, make_parser
 from .concepts import Concept, clean_name, has_letter_or_digit
 from .merge import sort_concepts
@@ -13,6 +14,8 @@ from .report import Report, clean_names
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")
+DEPTH = 100  # elements in each other; the published files have 9
+TEXT_BYTES = 100  # that an empty text takes
 # the range after the name of a chapter or block, e.g. "(A00-B99)"
 RANGE = re.compile(r"\s*\(([A-Z][0-9A-Z]*(?:-[A-Z][0-9A-Z]*)?)\)\s*$")
 
@@ -26,6 +29,7 @@ class Node:
     code (str): Its id; empty until it is read.
     title (str): Its name.
     inclusions (list[str]): Inclusion terms: further names.
+    size (int): Bytes that these take.
     """
 
     tag: str
@@ -33,6 +37,7 @@ class Node:
     code: str = ""
     title: str = ""
     inclusions: list[str] = field(default_factory=list)
+    size: int = 0
 
 
 class TabularList:
@@ -47,6 +52,7 @@ class TabularList:
         self.nodes: list[Node] = []
         self.text: list[str] = []
         self.made: list[Concept] = []
+        self.begin = 0  # the byte at which the open element of `NODES` begins
         self.parser = make_parser(path)
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
@@ -56,8 +62,12 @@ class TabularList:
         """Handle the start of an element."""
         self.tags.append(tag)
         self.text.clear()
+        line = self.parser.CurrentLineNumber
+        if len(self.tags) > DEPTH:
+            values = {"path": self.path, "line": line, "limit": DEPTH}
+            raise SapbertError(Errors.E121.format(**values))
         if tag in NODES:
-            line = self.parser.CurrentLineNumber
+            self.begin = self.parser.CurrentByteIndex
             code = attributes.get("id", "") if tag == "section" else ""
             self.split_title()
             self.nodes.append(Node(tag, line, code.strip()))
@@ -68,12 +78,16 @@ class TabularList:
         text = clean_name("".join(self.text))
         self.text.clear()
         if tag in NODES:
+            self.begin = self.parser.CurrentByteIndex
             self.split_title()
             self.make_concept(self.nodes.pop())
             return
         if not self.nodes:
             return
         node, parent = self.nodes[-1], self.tags[-1]
+        node.size += len(text) + TEXT_BYTES
+        if sum(each.size for each in self.nodes) > RECORD_BYTES:
+            raise record_error(self.path, node.line)
         if tag == "name" and parent == "diag":
             node.code = text
         elif tag == "desc" and parent == node.tag:
@@ -116,7 +130,7 @@ class TabularList:
 
     def concepts(self) -> Iterator[Concept]:
         """Read the file; children come before parents, and an id may come twice."""
-        for _ in feed_blocks(self.parser, self.path):
+        for _ in feed_blocks(self.parser, self.path, lambda: self.begin):
             yield from self.made
             self.made.clear()
 

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
+from ..system.json_lines import validate_line
 from .concepts import (
     Concept,
     change_names,
@@ -94,7 +95,7 @@ def parse_entity(line: str, path: Path, number: int) -> Concept:
         )
 
     try:
-        data = ENTITY.validate_json(line)
+        data = validate_line(ENTITY, line)
     except ValidationError as error:
         raise fail(describe_error(error, EXPECTED)) from None
     if not data["concept_id"].strip():

@@ -6,9 +6,11 @@ from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 
+from ..errors import Errors, SapbertError
 from ..system.temporary_db import open_temporary_db
-from .concepts import PLACES, Concept, concept_to_json
+from .concepts import PLACES, VALUES, Concept, concept_to_json
 
+BATCH = 10_000  # concepts of one id that are united at once
 get_cui = attrgetter("cui")
 
 
@@ -19,8 +21,22 @@ def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]
         and definitions are preferred first.
     YIELDS (Concept): Each concept once, sorted by id.
     """
-    for _, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
-        yield unite_concepts(list(same))
+    for cui, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
+        batch: list[Concept] = []
+        for concept in same:
+            batch.append(concept)
+            # a file may have one id a million times
+            if len(batch) > BATCH + len(batch[0].aliases) // 4:
+                batch = [unite_concepts(batch)]
+                if count_values(batch[0]) > VALUES:
+                    raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
+        yield unite_concepts(batch)
+
+
+def count_values(concept: Concept) -> int:
+    """Return the number of names, types, codes, parents and retired ids."""
+    lists = (concept.aliases, concept.types, concept.parents, concept.retired)
+    return sum(map(len, (*lists, *concept.codes.values())))
 
 
 def sort_concepts(concepts: Iterable[Concept]) -> Iterator[Concept]:
@@ -60,11 +76,12 @@ def unite_concepts(concepts: list[Concept]) -> Concept:
     for field in ("types", "parents", "retired"):
         values = (value for concept in concepts for value in getattr(concept, field))
         setattr(united, field, list(dict.fromkeys(values)))
-    for concept in others:
+    codes: dict[str, dict[str, None]] = {}
+    for concept in concepts:
         united.definition = united.definition or concept.definition
-        for source, codes in concept.codes.items():
-            known = united.codes.get(source, [])
-            united.codes[source] = list(dict.fromkeys([*known, *codes]))
+        for source, found in concept.codes.items():
+            codes.setdefault(source, {}).update(dict.fromkeys(found))
+    united.codes = {source: list(found) for source, found in codes.items()}
     return united
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from xml.etree.ElementTree import Element, TreeBuilder
+from xml.etree.ElementTree import Element
 
 from ..errors import Errors, SapbertError
-from ..system.xml_blocks import feed_blocks, make_parser
+from ..system.xml_blocks import read_children
 from .concepts import Concept, clean_name
 from .merge import sort_concepts
 from .report import Report, clean_names
@@ -19,7 +18,6 @@ RECORDS = {
     "SupplementalRecord": ("SupplementalRecordUI", "SupplementalRecordName"),
 }
 ROOTS = tuple(f"{record}Set" for record in RECORDS)
-RECORD_BYTES = 1 << 22  # the largest have some ten thousand
 
 
 def read_mesh(path: Path, report: Report) -> Iterator[Concept]:
@@ -48,7 +46,16 @@ def make_concepts(
     cuis (dict[str, str]): Filled with the concept at each tree number.
     YIELDS (Concept): In the order of the file, with its tree numbers as `parents`.
     """
-    for line, language, record in parse_records(path):
+    language = ""
+
+    def check_root(tag: str, attributes: dict[str, str], line: int) -> None:
+        nonlocal language
+        if tag not in ROOTS:
+            values = {"line": line, "known": " or ".join(ROOTS), "got": tag[:40]}
+            raise SapbertError(Errors.E151.format(path=path, **values))
+        language = attributes.get("LanguageCode", "eng").upper()
+
+    for line, record in read_children(path, check_root):
         report.read(path.name, 1)
         try:
             concept = make_concept(record, language, report)
@@ -62,56 +69,6 @@ def make_concepts(
         for number in concept.parents:
             cuis.setdefault(number, concept.cui)
         yield concept
-
-
-def parse_records(path: Path) -> Iterator[tuple[int, str, Element]]:
-    """Parse the children of the root element; memory holds a few of them.
-
-    YIELDS (tuple[int, str, Element]): The line of an element, the language of the file
-        as in UMLS, and the element.
-    RAISES (SapbertError): If the file is missing, truncated, or not MeSH in XML.
-    """
-    parser = make_parser(path)
-    found: list[tuple[int, str, Element]] = []
-    builder, record = TreeBuilder(), Element("")
-    language, line, begin = "", 1, 0
-
-    def start_root(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal language
-        if tag not in ROOTS:
-            known = " or ".join(ROOTS)
-            raise at_line(Errors.E151, known=known, got=tag[:40])
-        language = attributes.get("LanguageCode", "eng").upper()
-        parser.StartElementHandler = start_record
-
-    def start_record(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal builder, record, line, begin
-        line, begin = parser.CurrentLineNumber, parser.CurrentByteIndex
-        builder = TreeBuilder()
-        record = builder.start(tag, attributes)
-        parser.StartElementHandler = builder.start
-        parser.CharacterDataHandler = builder.data
-        parser.EndElementHandler = end
-
-    def end(tag: str) -> None:
-        nonlocal begin
-        if builder.end(tag) is record:
-            found.append((line, language, record))
-            begin = parser.CurrentByteIndex
-            parser.StartElementHandler = start_record
-            parser.CharacterDataHandler = parser.EndElementHandler = None
-
-    def at_line(text: str, **values: Any) -> SapbertError:
-        return SapbertError(
-            text.format(path=path, line=parser.CurrentLineNumber, **values)
-        )
-
-    parser.StartElementHandler = start_root
-    for fed in feed_blocks(parser, path):
-        if fed - begin > RECORD_BYTES:
-            raise at_line(Errors.E154, limit=RECORD_BYTES)
-        yield from found
-        found.clear()
 
 
 def make_concept(record: Element, language: str, report: Report) -> Concept | None:
@@ -130,7 +87,7 @@ def make_concept(record: Element, language: str, report: Report) -> Concept | No
         return None
     for key in ("DescriptorClass", "SCRClass"):
         if (number := record.get(key)) is not None:
-            report.counts[f"records of class {number}"] += 1
+            report.counts[f"records of class {number[:1]}"] += 1
     types = record.iterfind(
         "ConceptList/Concept/SemanticTypeList/SemanticType/SemanticTypeUI"
     )

@@ -6,12 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
+from ..system.reading import RECORD_VALUES
 from .ontology import Term, read_ontology
 from .report import Report, read_good_lines
 
-QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*(\w*)')
+# possessive: else each character of a long text would be kept for going back
+QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"\s*(\w*)')
 ESCAPE = re.compile(r"\\(.)")
 ESCAPED = {"n": "\n", "t": "\t", "W": " "}
+LINES = RECORD_VALUES // 8  # of a term: each takes up to 500 bytes
 # a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
 
@@ -23,15 +26,20 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
     SOURCE: OBO Flat File Format 1.4.
     """
     term: Term | None = None
+    lines = 0  # of the term
     for number, line in read_good_lines(path, report, blank=True):
         line = line.strip()
         if line.startswith("["):
+            lines = 0
             if term is not None and term.id:
                 yield term
             term = Term("") if line == "[Term]" else None
             continue
         if term is None or not line or line.startswith("!"):
             continue
+        lines += 1
+        if lines > LINES:
+            raise SapbertError(Errors.E123.format(limit=LINES, cui=term.id[:40]))
         tag, colon, value = line.partition(":")
         try:
             if not colon:

@@ -1,15 +1,13 @@
 """Ontologies as OBO Graphs: `.json`."""
 
-import json
-import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
-from ..system.reading import UTF16_MARKS, read_blocks
-from .ontology import Term, read_ontology
+from ..system.json_members import JSONError, read_members
+from .ontology import Parent, Term, read_ontology
 from .report import Report
 
 SCOPE_OF = {
@@ -20,35 +18,7 @@ SCOPE_OF = {
 }
 ALTERNATIVE = "hasAlternativeId"
 REPLACED_BY = "IAO_0100001"
-JSON_BYTES = 1 << 32  # larger files are not ontologies
-
-
-def load_json(path: Path) -> Any:
-    """Parse a JSON file, plain or `.gz`.
-
-    RAISES (SapbertError): If it is missing, truncated, too large, or not JSON in UTF-8.
-    """
-    data = bytearray()
-    try:
-        for block in read_blocks([path]):
-            data += block
-            if len(data) > JSON_BYTES:
-                raise bad_graph(path, "the file", f"more than {JSON_BYTES:,} bytes")
-        if data[:2] in UTF16_MARKS:
-            raise SapbertError(Errors.E006.format(path=path))
-        return json.loads(data.decode("utf-8-sig"))
-    except SapbertError:
-        raise
-    except (EOFError, zlib.error) as error:
-        text = Errors.E008.format(path=path, line=1, reason=error)
-    except UnicodeDecodeError as error:
-        text = Errors.E009.format(path=path, line=1, offset=error.start)
-    except json.JSONDecodeError as error:
-        raise bad_graph(path, f"line {error.lineno}", error.msg) from None
-    except (ValueError, RecursionError):
-        got = "endless nesting, or a number of too many digits"
-        raise bad_graph(path, "the file", got) from None
-    raise SapbertError(text)
+NODES, EDGES = ("graphs", "nodes"), ("graphs", "edges")
 
 
 def bad_graph(path: Path, where: str, got: str) -> SapbertError:
@@ -56,37 +26,32 @@ def bad_graph(path: Path, where: str, got: str) -> SapbertError:
     return SapbertError(Errors.E118.format(path=path, where=where, got=got))
 
 
-def parse_graphs(path: Path, report: Report) -> Iterator[Term]:
-    """Yield the classes of all graphs in a file; the whole file is in memory.
+def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
+    """Yield the classes of all graphs in a file, and their parents.
 
     RAISES (SapbertError): If the file is not an OBO Graph; with the number of the first
         invalid node.
     SOURCE: OBO Graphs 0.3, github.com/geneontology/obographs.
     """
-    data = load_json(path)
-    graphs = data.get("graphs") if isinstance(data, dict) else None
-    if not isinstance(graphs, list) or not all(isinstance(g, dict) for g in graphs):
-        raise bad_graph(path, "the file", "no list of `graphs`")
-    for graph in graphs:
-        nodes, edges = graph.get("nodes") or [], graph.get("edges") or []
-        if not isinstance(nodes, list) or not isinstance(edges, list):
-            raise bad_graph(path, "a graph", "no lists of `nodes` and `edges`")
-        parents: dict[str, list[str]] = {}
-        for edge in edges:
-            if isinstance(edge, dict) and edge.get("pred") == "is_a":
-                above = parents.setdefault(str(edge.get("sub")), [])
-                above.append(short_id(str(edge.get("obj"))))
-        for number, node in enumerate(nodes, 1):
-            report.read(path.name, 1)
-            try:
-                term = parse_node(node)
-            except (AttributeError, KeyError, TypeError):
-                error = bad_graph(path, f"node {number}", "something else")
-                report.skip("bad nodes", error)
-                continue
-            if term is not None:
-                term.parents = parents.get(node["id"], [])
-                yield term
+    number = 0
+    found: Term | Parent | None
+    try:
+        for place, member in read_members(path, (NODES, EDGES)):
+            if place == NODES:
+                number += 1
+                report.read(path.name, 1)
+                try:
+                    found = parse_node(member)
+                except (AttributeError, KeyError, TypeError):
+                    error = bad_graph(path, f"node {number}", "something else")
+                    report.skip("bad nodes", error)
+                    continue
+            else:
+                found = parse_edge(member)
+            if found is not None:
+                yield found
+    except JSONError as error:
+        raise bad_graph(path, f"line {error.line}", error.reason) from None
 
 
 read_obographs = partial(read_ontology, parse_graphs)
@@ -100,6 +65,16 @@ def short_id(iri: str) -> str:
     """
     local = iri.rpartition("/")[2].rpartition("#")[2]
     return local.replace("_", ":", 1) if ":" not in local else local
+
+
+def parse_edge(edge: Any) -> Parent | None:
+    """Return the parent that an edge gives to a term; None if it is another edge."""
+    if not isinstance(edge, dict) or edge.get("pred") != "is_a":
+        return None
+    try:
+        return Parent(short_id(text_of(edge["sub"])), short_id(text_of(edge["obj"])))
+    except (KeyError, TypeError):
+        return None  # such an edge connects no nodes
 
 
 def parse_node(node: Any) -> Term | None:

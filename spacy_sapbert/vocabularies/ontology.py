@@ -1,14 +1,21 @@
-"""Terms of an ontology → concepts, under their own ids or cross-referenced ones."""
+"""Terms of an ontology → concepts, under their own ids or cross-referenced ones.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+A temporary database has the terms, because a term may come after its children.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
-from re import Pattern
+from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
+from ..system.temporary_db import open_temporary_db
 from .concepts import Concept
 from .merge import sort_concepts
-from .report import Report, clean_names, compile_pattern
+from .report import IdPattern, Report, clean_names
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")
@@ -41,6 +48,19 @@ class Term:
     obsolete: bool = False
 
 
+get_fields = attrgetter(*(each.name for each in fields(Term)))
+
+
+class Parent(NamedTuple):
+    """A parent of a term, in a file that has parents apart from terms.
+
+    term (str), parent (str): The ids of both.
+    """
+
+    term: str
+    parent: str
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Which terms and names become concepts; see `read_ontology`."""
@@ -50,11 +70,11 @@ class Choice:
     multi_xref: str
     scopes: Sequence[str]
     obsolete: bool
-    pattern: Pattern[str] | None
+    pattern: IdPattern | None
 
 
 def read_ontology(
-    parse: Callable[[Path, Report], Iterator[Term]],
+    parse: Callable[[Path, Report], Iterator[Term | Parent]],
     path: Path,
     report: Report,
     *,
@@ -66,9 +86,10 @@ def read_ontology(
     type: str | None = None,
     cui_pattern: str | None = None,
 ) -> Iterator[Concept]:
-    """Read an ontology; all its terms are in memory.
+    """Read an ontology.
 
-    parse (Callable[[Path, Report], Iterator[Term]]): Yields the terms of a file.
+    parse (Callable[[Path, Report], Iterator[Term | Parent]]): Yields the terms of a
+        file, and the parents that they do not have themselves.
     path (Path): The file, plain or `.gz`.
     ids (str): "own", or "xref" to use the ids of another vocabulary.
     xref_prefix (str): Prefix of that vocabulary, with or without `_CUI` after it.
@@ -97,11 +118,12 @@ def read_ontology(
                 )
     if cui_pattern is None and ids == "xref" and xref_prefix.upper() == UMLS:
         cui_pattern = CUI
-    pattern = None if cui_pattern is None else compile_pattern(cui_pattern)
+    pattern = None if cui_pattern is None else IdPattern(cui_pattern)
     choice = Choice(ids, xref_prefix, multi_xref, upper, obsolete, pattern)
-    terms = list(parse(path, report))
-    types = [type] if type else []
-    yield from sort_concepts(make_concepts(terms, choice, types, report))
+    with open_temporary_db() as database:
+        store_terms(database, parse(path, report), choice)
+        types = [type] if type else []
+        yield from sort_concepts(make_concepts(database, choice, types, report))
 
 
 def xref_ids(term: Term, prefix: str) -> list[str]:
@@ -122,7 +144,7 @@ def choose_ids(term: Term, choice: Choice) -> tuple[list[str], str]:
     """
     own, prefix = choice.ids == "own", choice.xref_prefix
     found = [term.id] if own else xref_ids(term, prefix)
-    ids = [i for i in found if not choice.pattern or choice.pattern.fullmatch(i)]
+    ids = [i for i in found if not choice.pattern or choice.pattern.matches(i)]
     if term.obsolete and not choice.obsolete:
         return ids, "obsolete terms"
     if not ids and found:
@@ -139,13 +161,13 @@ def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
 
     ids (Sequence[str]): The ids of its concepts, which are left out.
     """
-    codes: dict[str, list[str]] = {}
+    codes: dict[str, dict[str, None]] = {}
+    left_out = {"", *ids}
     for reference in [term.id, *term.xrefs]:
         source, _, code = reference.partition(":")
-        known = codes.setdefault(source, [])
-        if code and code not in ids and code not in known and "//" not in code:
-            known.append(code)
-    return {source: found for source, found in codes.items() if found}
+        if code not in left_out and "//" not in code:
+            codes.setdefault(source, {})[code] = None
+    return {source: list(found) for source, found in codes.items()}
 
 
 def term_sources(term: Term, names: int) -> dict[str, list[int]]:
@@ -158,33 +180,46 @@ def term_sources(term: Term, names: int) -> dict[str, list[int]]:
     return {source: list(range(names))} if known else {}
 
 
-def find_retired_ids(terms: Sequence[Term], choice: Choice) -> dict[str, list[str]]:
-    """Return the ids that were merged into another or replaced by it.
-
-    RETURNS (dict[str, list[str]]): Retired ids by the current id; empty if the ids are
-        those of another vocabulary.
-    """
-    retired: dict[str, list[str]] = {}
-    if choice.ids == "own":
-        for term in terms:
-            retired.setdefault(term.id, []).extend(term.alternatives)
-            if term.obsolete and not choice.obsolete and len(term.replaced_by) == 1:
-                retired.setdefault(term.replaced_by[0], []).append(term.id)
-    return retired
+def store_terms(
+    database: sqlite3.Connection, terms: Iterable[Term | Parent], choice: Choice
+) -> None:
+    """Write terms, their parents, chosen ids and retired ids to a database."""
+    for table in ("terms (data)", "parents (term, parent)"):
+        database.execute(f"CREATE TABLE {table}")
+    for table in ("chosen (term, cui)", "retired (cui, id)"):
+        database.execute(f"CREATE TABLE {table}")
+    for term in terms:
+        if isinstance(term, Parent):
+            database.execute("INSERT INTO parents VALUES (?, ?)", term)
+            continue
+        parents, term.parents = term.parents, []
+        ids, rule = choose_ids(term, choice)
+        retired = [(term.id, old) for old in term.alternatives]
+        if term.obsolete and not choice.obsolete and len(term.replaced_by) == 1:
+            retired.append((term.replaced_by[0], term.id))
+        rows = {
+            "parents": [(term.id, parent) for parent in parents],
+            "chosen": [] if rule else [(term.id, cui) for cui in ids],
+            "retired": retired if choice.ids == "own" else [],
+        }
+        database.execute(
+            "INSERT INTO terms VALUES (?)", (json.dumps(get_fields(term)),)
+        )
+        for table, found in rows.items():
+            if found:
+                database.executemany(f"INSERT INTO {table} VALUES (?, ?)", found)
+    database.execute("CREATE INDEX parents_term ON parents (term)")
+    database.execute("CREATE INDEX chosen_term ON chosen (term)")
+    database.execute("CREATE INDEX retired_cui ON retired (cui)")
 
 
 def make_concepts(
-    terms: Sequence[Term], choice: Choice, types: list[str], report: Report
+    database: sqlite3.Connection, choice: Choice, types: list[str], report: Report
 ) -> Iterator[Concept]:
-    """Make the concepts of all terms of a file; an id may come again."""
-    chosen = [choose_ids(term, choice) for term in terms]
-    kept = {
-        term.id: ids
-        for term, (ids, rule) in zip(terms, chosen, strict=True)
-        if not rule
-    }
-    retired = find_retired_ids(terms, choice)
-    for term, (ids, rule) in zip(terms, chosen, strict=True):
+    """Make the concepts of all terms in a database; an id may come again."""
+    for (data,) in database.execute("SELECT data FROM terms ORDER BY rowid"):
+        term = Term(*json.loads(data))
+        ids, rule = choose_ids(term, choice)
         if rule:
             report.dropped[rule] += 1
             continue
@@ -194,15 +229,26 @@ def make_concepts(
         if not names:
             report.dropped["terms without a name"] += 1
             continue
-        parents = {i for parent in term.parents for i in kept.get(parent, ())}
+        parents = select_texts(
+            database,
+            "SELECT DISTINCT cui FROM parents JOIN chosen ON chosen.term = parent "
+            "WHERE parents.term = ? ORDER BY cui",
+            term.id,
+        )
         for cui in ids:
+            retired = "SELECT id FROM retired WHERE cui = ? ORDER BY rowid"
             yield Concept(
                 cui,
                 list(names),
                 types=types,
                 codes=term_codes(term, ids),
-                parents=sorted(parents - {cui}),
+                parents=[parent for parent in parents if parent != cui],
                 definition=term.definition,
-                retired=list(dict.fromkeys(retired.get(cui, []))),
+                retired=list(dict.fromkeys(select_texts(database, retired, cui))),
                 sources=term_sources(term, len(names)),
             )
+
+
+def select_texts(database: sqlite3.Connection, query: str, value: str) -> list[str]:
+    """Return the only column of the rows that a query selects by a value."""
+    return [text for (text,) in database.execute(query, (value,))]

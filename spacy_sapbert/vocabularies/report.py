@@ -1,6 +1,5 @@
 """What all readers share: they clean names, and count what they keep and drop."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +7,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import regex
+
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
 from ..system.terminal import msg
 from .concepts import Concept, clean_name, has_letter_or_digit
 
 SHOWN = 30
+MATCH_SECONDS = 2.0
 
 
 def new_counts() -> dict[str, int]:
@@ -163,15 +165,34 @@ def check_known(
     )
 
 
-def compile_pattern(text: str) -> re.Pattern[str]:
-    """Compile the pattern of ids.
+class IdPattern:
+    """A regular expression for whole ids, with a deadline.
 
+    pattern (str): The expression. Some need longer than any deadline for an id of
+        thirty characters, and the ids come from a file.
     RAISES (SapbertError): If it is not a regular expression.
     """
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise SapbertError(Errors.E114.format(pattern=text, reason=error)) from None
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        try:
+            self.compiled = regex.compile(pattern)
+        except regex.error as error:
+            raise SapbertError(
+                Errors.E114.format(pattern=pattern, reason=error)
+            ) from None
+
+    def matches(self, id: str) -> bool:
+        """Return whether the expression matches the whole id.
+
+        RAISES (SapbertError): If that takes too long.
+        """
+        try:
+            return bool(self.compiled.fullmatch(id, timeout=MATCH_SECONDS))
+        except TimeoutError:
+            raise SapbertError(
+                Errors.E122.format(pattern=self.pattern, seconds=MATCH_SECONDS)
+            ) from None
 
 
 def report_rows(report: Report) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from ..errors import Errors, SapbertError
 from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, Concept, clean_name
 from .merge import unite_names
-from .report import Report, check_known, compile_pattern
+from .report import IdPattern, Report, check_known
 from .rrf_mrconso import Filter, RowRules, read_mrconso
 from .rrf_tables import Fact, find_table, make_look_up, read_facts, write_facts
 
@@ -68,7 +68,7 @@ def read_rrf(
         Filter("suppressed rows", "SUPPRESS", () if suppressed else ("N",)),
     ]
     rules = RowRules([each for each in filters if each.values], languages, source_rank)
-    pattern = compile_pattern(cui_pattern)
+    pattern = IdPattern(cui_pattern)
     with open_temporary_db() as database:
         others = read_facts(
             path, source_rank=source_rank, suppressed=suppressed, report=report

@@ -1,20 +1,20 @@
 """The concepts of MRCONSO: which rows are kept, and which name is preferred."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_line_blocks
-from .concepts import Concept, clean_name, has_letter_or_digit, move_places
-from .report import Report, check_known
+from .concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
+from .report import IdPattern, Report, check_known
 from .rrf_tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 # the columns that decide about rows, and those that do with some options
 KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
 MORE_KEY = ("SAB", "TTY")
+KEYS = 100_000  # that rows may have; all rows of UMLS have some thousand
 
 
 class Filter(NamedTuple):
@@ -60,6 +60,8 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
         self.columns = KEY + MORE_KEY if self.has_more else KEY
 
     def __missing__(self, key: tuple[str, ...]) -> tuple[str, int]:
+        if len(self) == KEYS:
+            raise SapbertError(Errors.E124.format(columns=", ".join(self.columns)))
         row = dict(zip(self.columns, key, strict=True))
         drops = (f.rule for f in self.filters if (row[f.column] in f.values) != f.keep)
         rank = self.languages.get(row["LAT"], len(self.languages))
@@ -84,7 +86,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
 
 
 def read_mrconso(
-    parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
+    parts: list[Path], rules: RowRules, pattern: IdPattern, report: Report
 ) -> Iterator[tuple[Concept, list[str]]]:
     """Read MRCONSO, and make concepts of the rows that the filters keep.
 
@@ -105,6 +107,8 @@ def read_mrconso(
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
+        if len(atoms) > VALUES:
+            raise SapbertError(Errors.E123.format(limit=VALUES, cui=last[:40]))
         for number, line in enumerate(lines, first):
             try:
                 # fmt: off
@@ -132,7 +136,7 @@ def read_mrconso(
                 dropped["names without a letter or digit"] += 1
                 continue
             if cui != last or not cui:
-                if not cui or not pattern.fullmatch(cui):
+                if not cui or not pattern.matches(cui):
                     values = {"line": number, "pattern": pattern.pattern}
                     text = Errors.E103.format(path=path, cui=cui[:40], **values)
                     report.skip("rows with a malformed id", SapbertError(text))

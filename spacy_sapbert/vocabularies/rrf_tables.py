@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
+from .concepts import VALUES
 from .report import Report
 
 # fmt: off
@@ -222,6 +223,8 @@ def make_look_up(rows: Iterator[tuple[Any, ...]]) -> LookUp:
         while head is not None and head[0] <= cui:
             if head[0] == cui:
                 found.append(head[1:])
+                if len(found) > VALUES:
+                    raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
             head = next(rows, None)
         return found
 

@@ -146,6 +146,7 @@ def test_open_encoder_sealed_with_a_link_is_an_error(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [("quantization_config", {"quant_method": "gptq"}), ("model_type", "timm_wrapper")]
+    + [("model_type", ["bert"]), ("model_type", None)]
     + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")]
     + [("num_hidden_layers", 10**9), ("max_position_embeddings", 10**11)]
     + [("hidden_size", 10**9), ("vocab_size", 10**12), ("pruned_heads", {"1": 2**70})]
@@ -349,6 +350,14 @@ def test_open_encoder_sealed_unbounded_tokenizer_is_an_error(folder: Path) -> No
         path.write_text(damaged)
         with pytest.raises(SapbertError, match="E228"):
             open_sealed(folder)
+
+
+def test_open_encoder_sealed_without_a_fast_tokenizer_is_an_error(
+    folder: Path,
+) -> None:
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(SapbertError, match="E205"):
+        open_sealed(folder)
 
 
 def test_open_encoder_sealed_accepts_a_tokenizer_of_sentencepiece(

@@ -21,6 +21,7 @@ from spacy_sapbert.formats.registry import load_reader, load_writer  # noqa: E40
 
 NLP = spacy.blank("en")
 FORMATS = {"biocxml": biocxml, "biocjson": biocjson}
+BROKEN = "E150|E532"  # as XML, or as BioC
 CANDIDATE = {
     "cui": "C0004057",
     "name": "Aspirin",
@@ -196,7 +197,7 @@ def test_bioc_a_file_that_is_none_is_an_error(
 ) -> None:
     if name == "biocxml" and data == "<a>":
         data = "<collection><document><sentinel></document></collection>"
-    with pytest.raises(SapbertError, match="E532") as error:
+    with pytest.raises(SapbertError, match=BROKEN) as error:
         read(name, tmp_path, data)
     assert "sentinel" not in str(error.value)
 
@@ -206,7 +207,7 @@ def test_bioc_a_file_that_is_cut_is_an_error(
 ) -> None:
     data = write(name, [(1, doc), (2, doc)]).encode()
     for end in range(0, len(data) - 10, 97):
-        with pytest.raises(SapbertError, match="E532"):
+        with pytest.raises(SapbertError, match=BROKEN):
             read(name, tmp_path, data[:end])
 
 
@@ -234,7 +235,7 @@ def test_bioc_no_entity_of_a_dtd_is_followed(tmp_path: Path) -> None:
 <!DOCTYPE collection [<!ENTITY x SYSTEM "file://{tmp_path}/secret">]>
 <collection><document><id>d</id><passage><offset>0</offset><text>a&x;b</text>
 </passage></document></collection>"""
-    with pytest.raises(SapbertError, match="E532"):
+    with pytest.raises(SapbertError, match="E152"):
         read("biocxml", tmp_path, text)
 
 

@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import struct
 import sys
 import zlib
 from contextlib import suppress
@@ -9,11 +10,12 @@ from typing import Any
 
 import pytest
 import spacy
+import srsly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
-from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.errors import SapbertError, Warnings
 from spacy_sapbert.formats.documents import parse_line, read_documents
 
 SENTINEL = "SENTINELTEXT"
@@ -243,3 +245,109 @@ def test_documents_any_json_is_a_document_or_an_error_of_ours(
         except SapbertError:
             continue
         assert isinstance(fields["text"], str)
+
+
+def test_read_documents_warns_of_what_makes_the_tokenizer_slow(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "a": "(" * 1_900,
+        "b": "x" * 9_000,
+        "c": "x" + "_)" * 1_100,
+        "d": "€" * 2_100,
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, "utf8")
+    with pytest.warns(UserWarning, match="W53") as caught:
+        found = list(read_documents([tmp_path], longest=10_000))
+    assert [document.text for document in found] == list(texts.values())
+    assert [str(warning.message) for warning in caught] == [
+        Warnings.W531.format(id="c.txt", run=2_200),
+        Warnings.W532.format(count=2, limit=2_000),
+    ]
+
+
+def test_read_documents_what_takes_the_tokenizer_hours_is_an_error(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("(" * 100_001)
+    with pytest.raises(SapbertError, match=r"E536.*'a\.txt' has 100,001"):
+        list(read_documents([tmp_path / "a.txt"], longest=1_000_000))
+
+
+def pack(**fields: Any) -> bytes:
+    """A `DocBin` of one Doc with two tokens, with other fields."""
+    doc = spacy.blank("en")("a b")
+    doc.user_data["key"] = "value"
+    docs = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    data = srsly.msgpack_loads(zlib.decompress(docs)) | fields
+    return zlib.compress(srsly.msgpack_dumps(data))
+
+
+def read_bytes(folder: Path, data: bytes) -> list[str]:
+    (folder / "x.spacy").write_bytes(data)
+    docs = read_documents([folder / "x.spacy"], longest=100)
+    return [document.text for document in docs]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({}, ""),
+        ({"lengths": struct.pack("=i", -1)}, "E512"),
+        ({"lengths": struct.pack("=i", 3)}, "E512"),
+        ({"lengths": struct.pack("=i", 2**31 - 1)}, "E534"),
+        ({"lengths": struct.pack("=iii", 2**30, 2**30, 2**30)}, "E512"),
+        ({"attrs": []}, "E512"),
+        ({"strings": [""] * (1 << 20)}, "E534"),
+        ({"cats": [{}, {}]}, "E512"),
+        ({"cats": [[0] * (1 << 23)]}, "E534"),
+        ({"user_data": [b"\xdd\x7f\xff\xff\xff"]}, "E534"),
+        ({"user_data": [b"\x91" * 5_000]}, "E512"),
+        ({"span_groups": [bytes((1 << 23) + 1)]}, "E534"),
+    ],
+    ids=range(12),
+)
+def test_read_docbin_crafted_values_are_a_named_error(
+    tmp_path: Path, fields: dict[str, Any], code: str
+) -> None:
+    if not code:
+        assert read_bytes(tmp_path, pack()) == ["a b"]
+        return
+    with pytest.raises(SapbertError, match=code):
+        read_bytes(tmp_path, pack(**fields))
+
+
+@settings(deadline=None, max_examples=200)
+@given(place=st.integers(0), values=st.binary(min_size=1, max_size=5))
+def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, place: int, values: bytes
+) -> None:
+    data = bytearray(zlib.decompress(PACKED))
+    place %= len(data)
+    data[place : place + len(values)] = values
+    with suppress(SapbertError):
+        read_bytes(tmp_path_factory.mktemp("spacy"), zlib.compress(data))
+
+
+PACKED = pack()
+
+
+def test_read_docbin_batches_of_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    docs = []
+    for number in range(210):
+        doc = nlp("word " * (number % 7) + ("x " * 11_000 if number == 99 else ""))
+        doc.cats, doc.user_data["number"] = {"a": number}, number
+        doc.spans["s"] = [doc[:1]] if number % 7 else []
+        docs.append(doc)
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+    (tmp_path / "x.spacy").write_bytes(data)
+    found = read_documents([tmp_path / "x.spacy"], longest=100, vocab=nlp.vocab)
+    expected = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    pairs = zip(found, expected, strict=True)
+    assert all(one.doc.to_bytes() == other.to_bytes() for one, other in pairs)
+
+
+def test_read_docbin_fewer_user_data_than_docs_are_read(tmp_path: Path) -> None:
+    assert read_bytes(tmp_path, pack(user_data=[])) == ["a b"]

@@ -278,6 +278,14 @@ def test_load_index_of_another_size_is_an_error(
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_load_index_empty_file_is_an_error(backend: str, tmp_path: Path) -> None:
+    path, settings = tmp_path / "index", load_backend(backend).DEFAULTS
+    path.touch()
+    with pytest.raises(SapbertError, match="E343"):
+        load_index(path, backend=backend, settings=settings, rows=0, width=8)
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
 def test_load_index_missing_file_is_an_error(backend: str, tmp_path: Path) -> None:
     settings = load_backend(backend).DEFAULTS
     with pytest.raises(SapbertError, match="E010"):

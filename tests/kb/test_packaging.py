@@ -73,11 +73,15 @@ def test_find_kb_finds_an_installed_package_by_name(
         "    doc = Doc(nlp.vocab, words=['heart', 'attacks'])\n"
         "    doc.ents = [Span(doc, 0, 2, 'X')]\n"
         "    print(json.dumps(nlp(doc).ents[0]._.candidates))\n"
+        "import sapbert_kb_tiny\n"
+        "print(json.dumps(sapbert_kb_tiny.digest))\n"
     )
     path = {"PYTHONPATH": str(tmp_path / "site")}
     done = run_python(code, env={**os.environ, **path}, cwd=tmp_path)
-    expected = load_kb(sample_kb).link(["heart attacks"])[0].candidates
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected] * 2
+    kb = load_kb(sample_kb)
+    expected = kb.link(["heart attacks"])[0].candidates
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert printed == [expected, expected, kb.manifest.digest]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Span
 
-from spacy_sapbert import Concept, add_concepts, load_kb
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.pipeline.running import (
@@ -13,8 +12,6 @@ from spacy_sapbert.pipeline.running import (
     link_documents,
     list_detectors,
     load_pipeline,
-    open_pipeline,
-    read_digest,
 )
 
 SENTINEL = "SENTINELTEXT"
@@ -50,6 +47,15 @@ def test_complete_pipeline_adds_the_detector_before_the_linker():
     assert (options.k, options.threshold) == (3, 0.5)
     with pytest.raises(SapbertError, match="E510"):
         complete_pipeline(nlp, mentions="ner")
+
+
+def test_complete_pipeline_pins_the_digest(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    linker = complete_pipeline(
+        nlp, kb=str(sample_kb), kb_digest="0" * 64, detection=False
+    )
+    with pytest.raises(SapbertError, match="E351"):
+        linker.kb  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -182,14 +188,3 @@ def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
     (tmp_path / "meta.json").write_text('{"lang": "en"}')
     with pytest.raises(SapbertError, match="E507"):
         load_pipeline(str(tmp_path))
-
-
-def test_open_pipeline_of_another_version_of_the_kb_is_an_error(own_kb: Path) -> None:
-    settings = {"kb": str(own_kb), "mentions": "names"}
-    digest = read_digest(complete_pipeline(spacy.blank("en"), **settings))
-    same = open_pipeline(None, settings, digest)
-    assert same("fever").ents[0]._.cui == "C0000004"
-    add_concepts(load_kb(own_kb), [Concept("C1", ["fever of unknown origin"])])
-    other = open_pipeline(None, settings, digest)
-    with pytest.raises(SapbertError, match="E351"):
-        other("fever")

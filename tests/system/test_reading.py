@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system import reading as files
 from spacy_sapbert.system.reading import (
-    LINE_BYTES,
     decode_line,
     read_line_blocks,
     read_lines,
@@ -132,23 +131,58 @@ def test_read_lines_flipped_bit_in_gzip_is_an_error(tmp_path: Path) -> None:
         lines_of(write(tmp_path / "x.gz", bytes(packed)))
 
 
-def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(tmp_path: Path) -> None:
-    path = tmp_path / "bomb.gz"
-    with gzip.open(path, "wb", 1) as file:
-        for _ in range(64):
-            file.write(bytes(1 << 20))
+@pytest.mark.parametrize("block", [bytes(1 << 16), b"\n" * (1 << 16)])
+def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: bytes
+) -> None:
+    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 24)
+    path = write(tmp_path / "bomb.gz", gzip.compress(block, 9) * 5000)
     tracemalloc.start()
-    with pytest.raises(SapbertError, match="E007"):
-        lines_of(path)
+    with pytest.raises(SapbertError, match="E011.*100 times.*`gunzip`"):
+        for _ in read_line_blocks(path):
+            pass
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 8 * LINE_BYTES
+    assert peak < 3 * (1 << 24)
 
 
-def test_read_lines_long_line_is_an_error_with_its_number(tmp_path: Path) -> None:
-    path = write(tmp_path / "x", b"a\nb\n" + bytes(3 * LINE_BYTES) + b"\nc\n")
-    with pytest.raises(SapbertError, match=r"x:3: Expected lines of at most 1048576"):
+def test_read_lines_well_packed_file_and_unpacked_one_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"a" * (1 << 20) + b"\n"
+    path = write(tmp_path / "x.gz", gzip.compress(data))
+    assert lines_of(path) == [(1, data[:-1])]  # the ratio is 800
+    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 10)
+    with pytest.raises(SapbertError, match="E011"):
         lines_of(path)
+    assert lines_of(write(tmp_path / "x", data)) == [(1, data[:-1])]
+
+
+def test_read_line_blocks_parts_of_a_bomb_are_counted_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 18)
+    packed = gzip.compress(b"\n" * (1 << 18), 9)
+    parts = [write(tmp_path / f"x.{part}.gz", packed) for part in ("aa", "ab")]
+    assert join_lines(tmp_path / "x", parts[:1]) == b"\n" * (1 << 18)
+    with pytest.raises(SapbertError, match="E011"):
+        join_lines(tmp_path / "x", parts)
+
+
+def test_read_lines_large_line_is_an_error_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = b"x|" * (1 << 20)
+    path = write(tmp_path / "x", b"a\nb\n" + line + b"\nc\n")
+    end = write(tmp_path / "y", b"a\nb\n" + line)
+    assert lines_of(path)[2:] == [(3, line), (4, b"c")]
+    assert lines_of(end)[2:] == [(3, line)]
+    for name, limit in (("RECORD_BYTES", 2 << 20), ("RECORD_VALUES", 1 << 20)):
+        with monkeypatch.context() as patch:
+            patch.setattr(files, name, limit - 1)
+            for file in (path, end):
+                with pytest.raises(SapbertError, match=rf"E007.*{file.name}:3: "):
+                    lines_of(file)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])

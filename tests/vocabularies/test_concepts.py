@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict, replace
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system import reading
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,
+    check_concept,
+    clean_name,
     concept_to_json,
     parse_concept,
     read_concepts,
     write_concepts,
 )
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 SAID = TEXT.filter(str.strip)
@@ -82,6 +87,111 @@ def test_read_concepts_reads_what_write_concepts_wrote(
     path = folder / ("concepts.jsonl.gz" if packed else "concepts.jsonl")
     assert write_concepts(path, concepts) == len(concepts)
     assert fields_of(list(read_concepts(path))) == fields_of(concepts)
+
+
+def test_read_concepts_reads_a_million_names_and_a_name_of_a_megabyte(
+    tmp_path: Path,
+) -> None:
+    places = list(range(1_000_000))
+    many = Concept(
+        "C1",
+        [f"acute pain, type {n}" for n in places],
+        languages={"ENG": places},
+        sources={"MSH": places},
+    )
+    long = Concept("C2", ["fever " * 200_000 + "ü"])
+    path = tmp_path / "concepts.jsonl.gz"
+    assert write_concepts(path, [many, long]) == 2
+    # compared without a report of the difference, which would be that of a million
+    assert all(map(eq, read_concepts(path), [many, long]))
+    assert sum(1 for _ in read_vocabulary(path)) == 2
+
+
+BAD_CONCEPTS = [
+    Concept("", ["Fever"]),
+    Concept(" ", ["Fever"]),
+    Concept("C1", []),
+    Concept("C1", ["Fever", ""]),
+    Concept("C1", ["Fever", " "]),
+    Concept("C1", ["half \ud83d"]),
+    Concept("half \ud83d", ["Fever"]),
+    Concept("C1", ["Fever"], languages={"ENG": []}),
+    Concept("C1", ["Fever"], languages={"ENG": [1]}),
+    Concept("C1", ["Fever", "Pain"], sources={"MSH": [1, 0]}),
+    Concept("C1", ["Fever"], sources={"MSH": [-1]}),
+]
+
+
+@pytest.mark.parametrize("concept", BAD_CONCEPTS, ids=range(len(BAD_CONCEPTS)))
+def test_write_concepts_refuses_what_read_concepts_would(
+    tmp_path: Path, concept: Concept
+) -> None:
+    path = write(tmp_path / "c.jsonl", "old")
+    with pytest.raises(SapbertError, match="E120") as caught:
+        write_concepts(path, [Concept("C0", ["Pain"]), concept])
+    assert "Fever" not in str(caught.value)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old\n"]
+
+
+def test_write_concepts_refuses_a_line_that_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    concept = Concept("C1", ["x" * (2 << 20)])
+    assert len(check_concept(concept)) > 2 << 20
+    monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
+    with pytest.raises(SapbertError, match="E120.*bytes"):
+        write_concepts(tmp_path / "c.jsonl", [concept])
+
+
+@given(concept=CONCEPTS, data=st.data())
+def test_check_concept_returns_a_line_that_is_read(
+    concept: Concept, data: st.DataObject
+) -> None:
+    changes = st.sampled_from(["", " ", "\ud83d", "x"])
+    field = data.draw(st.sampled_from(["cui", "alias", "place", "none"]))
+    if field == "cui":
+        concept.cui = data.draw(changes)
+    elif field == "alias":
+        concept.aliases[-1] = data.draw(changes)
+    elif field == "place":
+        concept.sources["S"] = data.draw(st.lists(st.integers(-1, 4), max_size=3))
+    try:
+        line = check_concept(concept)
+    except SapbertError:
+        written = json.dumps(concept_to_json(concept))
+        with pytest.raises(SapbertError):
+            parse_concept(written, Path("x"), 1)
+        return
+    assert parse_concept(line.decode(), Path("x"), 1).cui == concept.cui
+
+
+LARGE = [
+    ('"aliases": ["Fever", 5]', "a list of texts as `aliases`"),
+    ('"aliases": ["Fever", "\\ud83d"]', "a list of texts as `aliases`"),
+    ('"codes": {"MSH": "D1"}', "by source"),
+    ('"codes": {"MSH": [["D1"]]}', "by source"),
+    ('"sources": {"MSH": ["0"]}', "places"),
+    ('"sources": {"MSH": [1]}', "places"),
+    ('"tui": "T184"', "no fields but"),
+    ('"types": [', "valid JSON"),
+    ('"types": ' + "[" * 100_000, "valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("field", "expected"), LARGE, ids=range(len(LARGE)))
+def test_read_concepts_invalid_large_line_is_an_error(
+    tmp_path: Path, field: str, expected: str
+) -> None:
+    line = f'{{"cui": "C1", "name": "{"Fever" * 300_000}", {field}}}'
+    with pytest.raises(SapbertError, match="E101.*:1: ") as caught:
+        list(read_concepts(write(tmp_path / "c.jsonl", line)))
+    assert expected in str(caught.value)
+    assert "Fever" not in str(caught.value)
+
+
+@given(text=st.text() | st.text("a \t\n\u2028\x85\xa0\u3000\u200b"))
+def test_clean_name_is_as_if_words_were_split(text: str) -> None:
+    assert clean_name(text) == " ".join(text.split())
 
 
 def test_parse_concept_needs_name_or_aliases(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system import xml_blocks
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
-from spacy_sapbert.vocabularies.mesh import RECORD_BYTES
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
@@ -320,15 +320,28 @@ def test_read_mesh_invalid_record_is_an_error_or_counted(
         ("<?xml version='1.0'?>\n<PubmedArticleSet/>", "E151", 2),
         ("<QualifierRecordSet/>", "E151", 1),
         (as_xml(record(heading="&fever;")), "E152", 4),
-        (as_xml(record(heading="x" * (RECORD_BYTES + (1 << 18)))), "E154", 4),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 def test_read_mesh_what_is_no_whole_mesh_is_an_error_with_its_line(
     tmp_path: Path, text: str, code: str, line: int, on_error: str
 ) -> None:
     path = write(tmp_path, text)
     assert fail(path, on_error=on_error).startswith(f"[{code}] {path}:{line}: ")
+
+
+def test_read_mesh_record_that_is_too_large_is_an_error_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, as_xml(record("D1") + record(heading="x" * (1 << 20))))
+    assert len(read(path)[0]) == 2
+    monkeypatch.setattr(xml_blocks, "RECORD_BYTES", 1 << 19)
+    assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
+    path = write(
+        tmp_path, as_xml(record(heading="x") + "<r>" + "<a/>" * 99_999 + "</r>")
+    )
+    monkeypatch.setattr(xml_blocks, "RECORD_VALUES", 99_999)
+    assert fail(path, on_error="skip").startswith(f"[E007] {path}:")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies import obographs
+from spacy_sapbert.system import reading
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
@@ -196,10 +196,10 @@ def test_read_obographs_invalid_utf8_is_an_error_with_the_offset(
 def test_read_obographs_gzip_bomb_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(obographs, "JSON_BYTES", 1000)
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1000)
     path = tmp_path / "vocabulary.json.gz"
-    path.write_bytes(gzip.compress(b" " * 1001))
-    assert "more than 1,000 bytes" in fail(path)
+    path.write_bytes(gzip.compress(b" " * 100_000, 9))
+    assert fail(path).startswith(f"[E011] {path}: ")
 
 
 # --- properties and real files ---

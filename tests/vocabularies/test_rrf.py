@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system.reading import LINE_BYTES
+from spacy_sapbert.system import reading
+from spacy_sapbert.vocabularies import report, rrf_mrconso, rrf_tables
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
@@ -419,10 +420,38 @@ def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None
 
 
 def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 * LINE_BYTES))
+    monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
+    (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 << 20))
+    assert fail(tmp_path).startswith("[E007]")
     assert "MRCONSO.RRF:1:" in fail(tmp_path)
+
+
+def test_read_rrf_concept_of_too_many_rows_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rrf_mrconso, "VALUES", 20_000)
+    write_conso(tmp_path, *(atom(HEART, f"heart {n}") for n in range(30_000)))
+    assert fail(tmp_path).startswith("[E123] Expected a concept of at most 20,000 ")
+
+
+def test_read_rrf_rows_of_too_many_languages_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rrf_mrconso, "KEYS", 20)
+    write_conso(tmp_path, *(atom(HEART, "heart", LAT=f"L{n}") for n in range(30)))
+    assert fail(tmp_path).startswith("[E124] Expected rows of MRCONSO ")
+
+
+def test_read_rrf_concept_of_too_many_facts_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rrf_tables, "VALUES", 20)
+    types = [make_row("MRSTY", CUI=HEART, TUI=f"T{n:03}") for n in range(30)]
+    write_table(tmp_path, "MRSTY", *types)
+    write_conso(tmp_path, atom(HEART, "heart"))
+    assert fail(tmp_path).startswith("[E123] Expected a concept of at most 20 ")
 
 
 # --- bad rows ---
@@ -524,6 +553,15 @@ def test_read_rrf_ids_of_another_vocabulary_need_their_pattern(tmp_path: Path) -
 def test_read_rrf_pattern_that_is_invalid_is_an_error(tmp_path: Path) -> None:
     write_conso(tmp_path, atom(HEART, "Heart"))
     assert fail(tmp_path, cui_pattern="C(").startswith("[E114]")
+
+
+def test_read_rrf_pattern_that_never_ends_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MATCH_SECONDS", 0.2)
+    write_conso(tmp_path, atom("a" * 60 + "!", "Fever"))
+    error = fail(tmp_path, cui_pattern=r"(a|aa)+b|(?:a?){60}a{60}", on_error="skip")
+    assert error.startswith("[E122] Expected `--cui-pattern` to match each id within")
 
 
 # --- properties ---

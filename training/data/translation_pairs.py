@@ -18,7 +18,12 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from spacy_sapbert.system.reading import BLOCK_BYTES, check_file, read_blocks
+from spacy_sapbert.system.reading import (
+    BLOCK_BYTES,
+    check_file,
+    check_unpacked,
+    read_blocks,
+)
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.pairs import hash_text, write_lines
@@ -55,8 +60,11 @@ def open_zip(path: Path, name: str = "") -> Iterator[zipfile.ZipFile]:
 
 def read_member(path: Path, name: str) -> Iterator[bytes]:
     """Yield blocks of a file in a zip, without unpacking it to the disk."""
+    packed, unpacked = path.stat().st_size, 0
     with open_zip(path, name) as archive, archive.open(name) as file:
         while block := file.read(BLOCK_BYTES):
+            unpacked += len(block)
+            check_unpacked(path / name, packed, unpacked)
             yield block
 
 

@@ -38,7 +38,7 @@ def load_index(
     """Check and map the file; see `indexes.load_index`."""
     try:
         size = path.stat().st_size
-        if size != rows * width * 4:
+        if size != rows * width * 4 or not size:
             raise ValueError(f"it has {size} bytes and not {rows * width * 4}")
         with open(path, "rb") as file:
             for first in range(0, rows, READ_ROWS):

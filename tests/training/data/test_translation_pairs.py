@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system import reading
 from training.data.tokenized_pairs import number_pairs
 from training.data.translation_pairs import find_languages, write_translation_pairs
 
@@ -156,6 +157,17 @@ def test_list_files_selects_members_and_languages(zipped: Path, tmp_path: Path) 
     unnamed = write_file(tmp_path / "words.txt", "fever kuume\n")
     with pytest.raises(SapbertError, match=r"words\.txt: .*en-fi"):
         write_pairs([unnamed], output, languages="en,fi")
+
+
+def test_list_files_with_a_zip_bomb_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lists.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("en-fi.txt", b"\n" * (1 << 21))
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
+    with pytest.raises(SapbertError, match=r"E011.*lists\.zip/en-fi\.txt"):
+        write_pairs([path], tmp_path / "pairs.tsv")
 
 
 def test_list_files_with_a_damaged_zip_is_an_error(

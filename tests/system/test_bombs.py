@@ -1,0 +1,108 @@
+"""Small files that unpack or parse to gigabytes: a named error, in bounded memory."""
+
+import gzip
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+READ = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+from pathlib import Path
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.documents import read_documents
+from spacy_sapbert.formats.registry import load_reader
+from spacy_sapbert.vocabularies.concepts import read_concepts
+from spacy_sapbert.vocabularies.registry import READERS, read_vocabulary
+
+format, path = sys.argv[1], Path(sys.argv[2])
+if format == "documents":
+    items = read_documents([path], longest=1_000_000)
+elif format == "concepts":
+    items = read_concepts(path)
+elif format in READERS:
+    items = read_vocabulary(path, format)
+else:
+    items = load_reader(format)(path)
+try:
+    count = sum(1 for _ in items)
+    print(f"{count} read")
+except SapbertError as error:
+    print(error)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+assert peak < 1000, f"{peak} MB"
+"""
+MB = 1 << 20
+MESH = b"<DescriptorRecordSet><DescriptorRecord>"
+
+
+def write(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def repeat(block: bytes, times: int, window: int) -> bytes:
+    """Pack a block of bytes once, and repeat the packed bytes; the end is missing."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, window)
+    first, packed = (packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH), b"")
+    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    return first + packed * times
+
+
+def read(format: str, path: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", READ, format, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+# format, name, head, repeated block, its times, code
+STREAMS = [
+    ("rrf", "MRCONSO.RRF.gz", b"", bytes(MB), 9_000, "E007"),
+    ("jsonl", "x.jsonl.gz", b'{"cui": "a", "name": "', b"a" * MB, 9_000, "E007"),
+    ("obographs", "x.json.gz", b'{"graphs": [{"nodes": [', b" " * MB, 9_000, "E011"),
+    ("icd10cm", "icd10cm.xml.gz", b"<a>", b"<diag>" * (MB // 6), 9_000, "E121"),
+    ("mesh", "desc.xml.gz", MESH, b"<b>" * (MB // 3), 9_000, "E007"),
+    ("biocxml", "x.xml.gz", b"<collection><document>", b"a" * MB, 9_000, "E007"),
+    ("biocjson", "x.json.gz", b'{"documents": ["', b"a" * MB, 9_000, "E007"),
+    ("documents", "x.jsonl.gz", b'{"text": [', b"[]," * (MB // 3), 9_000, "E007"),
+    ("documents", "x.spacy", b"", bytes(MB), 9_000, "E533"),
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "head", "block", "times", "code"),
+    STREAMS,
+    ids=[f"{number}-{format}" for number, (format, *_) in enumerate(STREAMS)],
+)
+def test_what_unpacks_to_gigabytes_is_a_named_error_in_bounded_memory(
+    tmp_path: Path,
+    format: str,
+    name: str,
+    head: bytes,
+    block: bytes,
+    times: int,
+    code: str,
+) -> None:
+    is_gzip = name.endswith(".gz")
+    data = gzip.compress(head) if is_gzip else b""
+    path = write(tmp_path, name, data + repeat(block, times, 31 if is_gzip else 15))
+    assert path.stat().st_size < 64 * MB
+    assert read(format, path).startswith(f"[{code}] {path}")
+
+
+def test_as_many_values_as_a_record_may_have_need_bounded_memory(
+    tmp_path: Path,
+) -> None:
+    items = ",".join(['{"a":1}'] * ((1 << 23) // 3 - 9))
+    line = f'{{"cui": "a", "name": "a", "aliases": [{items}]}}'
+    assert "[E101]" in read("concepts", write(tmp_path, "x.jsonl", line.encode()))

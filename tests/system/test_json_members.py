@@ -1,0 +1,163 @@
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.system import json_members, reading
+from spacy_sapbert.system.json_members import JSONError, read_members
+
+PLACES = (("a", "b"), ("c",))
+
+
+def write(folder: Path, data: bytes) -> Path:
+    path = folder / "x.json"
+    path.write_bytes(data)
+    return path
+
+
+def read(path: Path) -> list[tuple[tuple[str, ...], Any]]:
+    return list(read_members(path, PLACES))
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "c", "ü"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+LISTS = st.lists(VALUES, max_size=4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    graphs=st.lists(LISTS, min_size=1, max_size=3),
+    others=st.dictionaries(st.sampled_from(["x", "a2"]), VALUES),
+    direct=LISTS,
+    indent=st.sampled_from([None, 1]),
+    ascii=st.booleans(),
+    block_bytes=st.integers(1, 30),
+    packed=st.booleans(),
+)
+def test_read_members_parses_as_python_does_whatever_the_blocks(
+    tmp_path_factory: pytest.TempPathFactory,
+    graphs: list[list[Any]],
+    others: dict[str, Any],
+    direct: list[Any],
+    indent: int | None,
+    ascii: bool,
+    block_bytes: int,
+    packed: bool,
+) -> None:
+    data = {**others, "a": [{**others, "b": each} for each in graphs], "c": direct}
+    text = json.dumps(data, indent=indent, ensure_ascii=ascii)
+    path = tmp_path_factory.mktemp("json") / ("x.json.gz" if packed else "x.json")
+    raw = text.encode("utf8", "surrogatepass")
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    expected = [(("a", "b"), each) for graph in graphs for each in graph]
+    expected += [(("c",), each) for each in direct]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "BLOCK_BYTES", block_bytes)
+        assert read(path) == expected
+
+
+def is_list_of(text: str) -> bool:
+    """Return whether a text is JSON with a list as `c`."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(data, dict) and isinstance(data.get("c"), list)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    members=LISTS,
+    place=st.integers(0, 200),
+    insert=st.sampled_from(list('{}[],:"0e\\\n')),
+    cut=st.booleans(),
+)
+def test_read_members_damaged_json_is_an_error_or_valid_json(
+    tmp_path_factory: pytest.TempPathFactory,
+    members: list[Any],
+    place: int,
+    insert: str,
+    cut: bool,
+) -> None:
+    text = json.dumps({"c": members})
+    text = text[:place] + ("" if cut else insert + text[place:])
+    path = write(tmp_path_factory.mktemp("json"), text.encode())
+    try:
+        found = read(path)
+    except JSONError:
+        assert not is_list_of(text)
+        return
+    assert [member for _, member in found] == json.loads(text)["c"]
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"", 1),
+        (b"5", 1),
+        (b"[]", 1),
+        (b'{"c": {}}', 1),
+        (b'\n{"c":\n5}', 3),
+        (b'{"c": []} \n x', 2),
+        (b'{"c": [1\n2]}', 2),
+        (b'{"c": [1,\n]}', 2),
+        (b'{"c": [\n"a', 2),
+        (b"[" * 200_000, 1),
+        (b'{"c": [' + b"[" * 200_000, 1),
+        (b'{"c": [' + b"9" * 5_000 + b"]}", 1),
+    ],
+)
+def test_read_members_what_is_no_json_is_an_error_with_the_line(
+    tmp_path: Path, data: bytes, line: int
+) -> None:
+    with pytest.raises(JSONError) as caught:
+        read(write(tmp_path, data))
+    assert caught.value.line == line
+
+
+def test_read_members_invalid_utf8_is_an_error_with_line_and_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, '{"c":\n ["ü'.encode() + b'\xff"]}')
+    for size in (1, 3, 8, 1000):
+        monkeypatch.setattr(reading, "BLOCK_BYTES", size)
+        with pytest.raises(SapbertError, match=r"E009.*x\.json:2: .* offset 5 "):
+            read(path)
+
+
+def test_read_members_too_large_a_member_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = json.dumps(["x" * 70] * 40_000)
+    path = write(tmp_path, f'{{"c": [1,\n{member}]}}'.encode())
+    assert len(read(path)) == 2
+    monkeypatch.setattr(json_members, "RECORD_VALUES", 30_000)
+    with pytest.raises(SapbertError, match=r"E007.*x\.json:2: "):
+        read(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(json_members, "RECORD_BYTES", 1 << 20)
+    with pytest.raises(SapbertError, match=r"E007.*x\.json:2: "):
+        read(path)
+
+
+def test_read_members_lists_that_are_not_wanted_may_be_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({"other": ["x" * 9] * 100_000, "c": [1]})
+    monkeypatch.setattr(json_members, "RECORD_BYTES", 400_000)
+    assert read(write(tmp_path, text.encode())) == [(("c",), 1)]
