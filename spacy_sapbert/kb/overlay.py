@@ -19,7 +19,13 @@ from pydantic import TypeAdapter, ValidationError
 from ..encoder.name_encoder import TokenIds, tokenize_names
 from ..errors import Errors, SapbertError
 from ..system.writing import write_folder_atomically, write_json
-from ..vocabularies.concepts import Concept, change_names, read_concepts, write_concepts
+from ..vocabularies.concepts import (
+    Concept,
+    change_names,
+    check_concept,
+    read_concepts,
+    write_concepts,
+)
 from ..vocabularies.merge import unite_concepts
 from .folder.files import describe_files
 from .folder.installed import find_kb
@@ -129,6 +135,7 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
     """
     base, edits = open_store(kb.files, kb.manifest, base=True), read_edits(kb)
     for concept in concepts:
+        check_concept(concept)
         # The id may be retired.
         known = find_concept(base, edits, concept.cui)
         cui = known.cui if known else concept.cui
@@ -136,6 +143,7 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
             raise SapbertError(Errors.E339.format(cui=cui))
         parts = [*filter(None, [edits.added.get(cui)]), replace(concept, cui=cui)]
         edits.added[cui] = unite_concepts([copy(part) for part in parts])
+        check_concept(edits.added[cui])
         # A removed name that is added again is no longer removed.
         if names := edits.removed.get(cui):
             edits.removed[cui] = names - {*concept.aliases}

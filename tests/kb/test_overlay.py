@@ -18,6 +18,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
+from spacy_sapbert.system.reading import RECORD_BYTES
 from spacy_sapbert.vocabularies.concepts import Concept
 
 NEW = Concept(
@@ -182,9 +183,16 @@ def test_kb_add_and_kb_remove_commands_change_the_overlay(
     done = run.invoke(app, ["kb", "remove", kb, "L9", "C0000004"])
     assert (done.exit_code, "Removed 2 concepts" in done.output) == (0, True)
     assert "L9" not in load_kb(own_kb)
-    for wrong in ([], ["--cui", "L1"], [str(path), "--cui", "L1", "--alias", "x"]):
+    for wrong in (
+        [],
+        ["--cui", "L1"],
+        [str(path), "--cui", "L1", "--alias", "x"],
+    ):
         done = run.invoke(app, ["kb", "add", kb, *wrong])
         assert (done.exit_code, "E341" in done.output) == (1, True)
+    for wrong in (["--cui", "L1", "--alias", ""], ["--cui", "", "--alias", "x"]):
+        done = run.invoke(app, ["kb", "add", kb, *wrong])
+        assert (done.exit_code, "E120" in done.output) == (1, True)
 
 
 def found(kb: KnowledgeBase, mention: str, **settings: Any) -> list[str]:
@@ -309,3 +317,36 @@ def test_add_concepts_repeated_name_has_the_sources_of_both(
     assert kb["C1"] == Concept(
         "C1", ["leak", "drip"], languages={"ENG": [1]}, sources={"LOCAL": [1]}
     )
+
+
+@pytest.mark.parametrize(
+    "concept",
+    [
+        Concept("L1", [""]),
+        Concept("L1", ["ward 1", " \t"]),
+        Concept("L1", []),
+        Concept("", ["ward 1"]),
+        Concept(" ", ["ward 1"]),
+        Concept("L1", ["ward \ud800"]),
+        Concept("L1", ["ward 1"], languages={"ENG": [3]}),
+        Concept("L1", ["ward 1"], definition="x" * (RECORD_BYTES + 1)),
+    ],
+    ids=["empty", "blank", "none", "no id", "blank id", "surrogate", "place", "large"],
+)
+def test_add_concepts_that_could_not_be_read_again_is_an_error(
+    own_kb: Path, concept: Concept
+) -> None:
+    before = (own_kb / "meta.json").read_bytes()
+    with pytest.raises(SapbertError, match="E120"):
+        add_concepts(load_kb(own_kb), [concept])
+    assert (own_kb / "meta.json").read_bytes() == before
+    kb = add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
+    assert "L2" in remove_concepts(kb, ["C0000005"])
+
+
+def test_add_concepts_larger_than_a_megabyte_can_be_edited_again(own_kb: Path) -> None:
+    large = Concept("L1", ["ward 1", "y" * 1_200_000])
+    kb = add_concepts(load_kb(own_kb), [large])
+    kb = add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
+    assert kb["L1"].aliases == large.aliases
+    assert kb.link(["ward 2"])[0].cui == "L2"
