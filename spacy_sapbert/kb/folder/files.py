@@ -18,7 +18,8 @@ from ...errors import Errors, SapbertError
 from .records import ENCODER, EXPORTED, FILE, FileRecord
 
 DESCRIPTORS = Path("/proc/self/fd")
-NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+# A link must not lead elsewhere, and a pipe must not block.
+SAFELY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 # Left by an export that was killed; nothing opens it.
 UNFINISHED = (f"{EXPORTED}/", f"{ENCODER}/.openvino.")
 
@@ -37,6 +38,11 @@ class Identity(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+def damaged_file(path: Path, reason: str) -> SapbertError:
+    """Return the error for a file that is not as it was."""
+    return SapbertError(Errors.E306.format(path=path, reason=reason))
+
+
 class OpenFile:
     """A verified file; its descriptor, where it is kept, is closed with this object.
 
@@ -51,31 +57,29 @@ class OpenFile:
         try:
             status = os.stat(path, follow_symlinks=False)
         except OSError:
-            raise self.damaged("it is missing") from None
+            raise damaged_file(path, "it is missing") from None
         if stat.S_ISLNK(status.st_mode):
-            raise self.damaged("it is a symbolic link")
+            raise damaged_file(path, "it is a symbolic link")
         if not stat.S_ISREG(status.st_mode):
-            raise self.damaged("it is not a plain file")
+            raise damaged_file(path, "it is not a plain file")
         self.at_path = Identity.read(status)
         try:
-            self.handle = os.open(path, os.O_RDONLY | NO_LINK)
+            self.handle = os.open(path, os.O_RDONLY | SAFELY)
         except OSError as error:
-            raise self.damaged(f"it cannot be read ({error.strerror})") from None
+            raise damaged_file(path, f"it cannot be read ({error.strerror})") from None
         self.close = finalize(self, os.close, self.handle)
         status = os.fstat(self.handle)
         self.opened = Identity.read(status)
         self.check_path()  # not replaced in between
         if status.st_size != record.size:
-            raise self.damaged(f"it has {status.st_size} bytes and not {record.size}")
+            raise damaged_file(
+                path, f"it has {status.st_size} bytes and not {record.size}"
+            )
         with open(self.handle, "rb", closefd=False) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
-                raise self.damaged("its sha256 is another")
+                raise damaged_file(path, "its sha256 is another")
         if not DESCRIPTORS.is_dir():
             self.close()
-
-    def damaged(self, reason: str) -> SapbertError:
-        """Return the error for a file that is not as it was."""
-        return SapbertError(Errors.E306.format(path=self.path, reason=reason))
 
     def changed(self) -> SapbertError:
         """Return the error for a file that has changed since it was verified."""
@@ -150,20 +154,16 @@ def open_files(
     RAISES (SapbertError): At the first file that is missing, different, a symbolic
         link, or in the folder of the encoder and not in meta.json.
     """
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            reason = "it is a symbolic link"
-            raise SapbertError(Errors.E306.format(path=path, reason=reason))
-        # A file that nobody verified would be opened with the encoder.
-        if (
-            name.startswith(f"{ENCODER}/")
-            and name not in records
-            and not path.is_dir()
-            and not name.startswith(UNFINISHED)
-        ):
-            reason = "it was not there then"
-            raise SapbertError(Errors.E306.format(path=path, reason=reason))
+    # Other processes may create and remove temporary folders meanwhile.
+    for place, folders, names in os.walk(folder):
+        for path in (Path(place, name) for name in sorted([*folders, *names])):
+            name = path.relative_to(folder).as_posix()
+            if path.is_symlink():
+                raise damaged_file(path, "it is a symbolic link")
+            # A file that nobody verified would be opened with the encoder.
+            unknown = name not in records and not name.startswith(UNFINISHED)
+            if unknown and name.startswith(f"{ENCODER}/") and path.name in names:
+                raise damaged_file(path, "it was not there then")
     files: dict[str, OpenFile] = {}
     for name, record in records.items():
         old = known.files.get(name) if known is not None else None
