@@ -431,6 +431,10 @@ class Errors(metaclass=_WithCodes):
         "{path}: Expected lists of names by concept, but got something else. Remove "
         "all edits with `spacy sapbert kb discard-edits {kb}`."
     )
+    E355 = (
+        "Expected to write a knowledge base that works to {path}, but: {reason} "
+        "Nothing was replaced. If the disk is full, make space, and repeat the command."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."

@@ -222,8 +222,13 @@ def build_kb(
                 files=describe_files(part),
             )
             manifest = write_manifest(part, manifest)
-            # hnswlib ignores write errors: a full disk cuts the index.
-            probe_kb(open_kb(part, encoder=model))
+            try:
+                probe_kb(open_kb(part, encoder=model))
+            except SapbertError as error:
+                # hnswlib ignores write errors, so that a full disk cuts the index.
+                raise SapbertError(
+                    Errors.E355.format(path=output, reason=error)
+                ) from error
     return manifest
 
 

@@ -83,6 +83,7 @@ class Database:
         self.check_files = check_files
         self.deadline = deadline
         self.lock = ProcessLock()
+        self.size = 0
         self.until = 0.0  # when the statement that runs is stopped
         self.process = os.getpid()
         try:
@@ -114,6 +115,8 @@ class Database:
             connection.execute("PRAGMA query_only = OFF")
             connection.executescript(OVERLAY_VIEWS)
             connection.execute("PRAGMA query_only = ON")
+        paths = [self.path, *([self.overlay] if self.overlay else [])]
+        self.size = sum(path.stat().st_size for path in paths)  # bytes
         self.check_files()
         return connection
 

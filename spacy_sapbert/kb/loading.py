@@ -1,5 +1,6 @@
 """Opens store, encoder, index and 3-grams of a knowledge base from verified files."""
 
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -75,13 +76,14 @@ def load_encoder(
 def load_base_index(files: KbFiles, manifest: Manifest) -> Index:
     """Load the index that was built, without the overlay."""
     backend = manifest.index.backend
-    return load_index(
-        files.path(index_file(backend)),
-        backend=backend,
-        settings=manifest.index.settings,
-        rows=manifest.counts.rows,
-        width=manifest.encoder.width,
-    )
+    with files.open_path(index_file(backend)) as path:
+        return load_index(
+            path,
+            backend=backend,
+            settings=manifest.index.settings,
+            rows=manifest.counts.rows,
+            width=manifest.encoder.width,
+        )
 
 
 def add_overlay_index(base: Index, files: KbFiles, manifest: Manifest) -> Index:
@@ -89,13 +91,14 @@ def add_overlay_index(base: Index, files: KbFiles, manifest: Manifest) -> Index:
     overlay = manifest.overlay
     if overlay is None or not overlay.rows:
         return base
-    added = load_index(
-        files.path(f"{overlay.folder}/{index_file('exact')}"),
-        backend="exact",
-        settings={},
-        rows=overlay.rows,
-        width=manifest.encoder.width,
-    )
+    with files.open_path(f"{overlay.folder}/{index_file('exact')}") as path:
+        added = load_index(
+            path,
+            backend="exact",
+            settings={},
+            rows=overlay.rows,
+            width=manifest.encoder.width,
+        )
     return LayeredIndex([(0, base), (manifest.counts.rows, added)])
 
 
@@ -108,8 +111,11 @@ def load_all_ngrams(files: KbFiles, manifest: Manifest) -> NgramIndex | NgramLay
         raise SapbertError(Errors.E340)
 
     def load(folder: str, rows: int) -> NgramIndex:
-        paths = {name: files.path(f"{folder}/{name}.npy") for name in NGRAM_FILES}
-        return load_ngrams(paths, rows=rows)
+        with ExitStack() as stack:
+            names = {name: f"{folder}/{name}.npy" for name in NGRAM_FILES}
+            opened = {k: files.open_path(name) for k, name in names.items()}
+            paths = {k: stack.enter_context(path) for k, path in opened.items()}
+            return load_ngrams(paths, rows=rows)
 
     rows, overlay = manifest.counts.rows, manifest.overlay
     base = load(NGRAMS, rows)

@@ -49,6 +49,9 @@ class Store:
             self.check_numbers("overlay.concepts", "id", added)
             self.check_numbers("overlay.rows", "row", rows, whole=True)
             self.check_numbers("overlay.aliases", "row", range(self.total_rows))
+        # Arrays of this length are made, and a concept takes more than a byte.
+        if self.total_concepts > database.size:
+            raise database.damaged("it is too small for the concepts of meta.json")
 
     def check_numbers(
         self, table: str, column: str, expected: range, *, whole: bool = False

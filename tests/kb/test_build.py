@@ -101,7 +101,7 @@ def test_build_kb_on_a_full_disk_keeps_the_old_one(
     write_concepts(path, [Concept(f"C{n}", [name]) for n, name in enumerate(names)])
     before = contents(own_kb)
     done = run_python(BUILD, path, own_kb, tiny_encoder, 400_000)
-    assert "[E343]" in done.stdout, done.stdout + done.stderr
+    assert "[E355]" in done.stdout, done.stdout + done.stderr
     assert contents(own_kb) == before
     shutil.rmtree(own_kb.with_name(".kb.build"))
     done = run_python(BUILD, path, own_kb, tiny_encoder, 4_000_000)

@@ -128,6 +128,7 @@ def test_load_kb_values_of_other_types_or_ranges_are_an_error(
         {"counts__rows": 1 << 62},
         {"counts__concepts": 7},
         {"counts__concepts": -8},
+        {"counts__concepts": 1 << 39},
         {"encoder__pooling": "x"},
         {"encoder__max_length": -1},
         {"encoder__max_length": 1 << 40},
@@ -233,3 +234,21 @@ def test_add_concepts_to_hostile_edits_is_an_error(own_kb: Path, content: str) -
 def test_write_manifest_and_read_manifest_agree_on_the_digest(own_kb: Path) -> None:
     manifest = read_manifest(own_kb).model_copy(update={"sources": ["a\udc80b", "é"]})
     assert write_manifest(own_kb, manifest).digest == read_manifest(own_kb).digest
+
+
+@pytest.mark.parametrize("key", ["concepts", "removed", "rows"])
+def test_load_kb_with_more_concepts_than_bytes_is_an_error(
+    own_kb: Path, key: str
+) -> None:
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
+    sign(own_kb, **{f"overlay__{key}": 1 << 31})
+    with pytest.raises(SapbertError, match="E349"):
+        load_kb(own_kb)
+
+
+def test_damaged_file_is_named_by_its_path(own_kb: Path) -> None:
+    path = own_kb / "index.hnsw"
+    path.write_bytes(path.read_bytes()[:-9])
+    sign(own_kb)
+    with pytest.raises(SapbertError, match=str(path)):
+        load_kb(own_kb).vectors([0])

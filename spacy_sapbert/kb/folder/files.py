@@ -9,7 +9,8 @@ path must still be the one that was verified.
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from weakref import finalize
@@ -124,6 +125,19 @@ class KbFiles:
         RAISES (SapbertError): If it has changed.
         """
         return self.files[name].present_path()
+
+    @contextmanager
+    def open_path(self, name: str) -> Iterator[Path]:
+        """Yield a path that opens a file as it was verified; see `path`.
+
+        Errors that are raised within have the name of the file instead.
+        """
+        path = self.path(name)
+        try:
+            yield path
+        except SapbertError as error:
+            text = str(error).replace(str(path), str(self.folder / name))
+            raise SapbertError(text) from None
 
     def check(self, names: Iterable[str]) -> None:
         """Check that the paths of some files still name them.
