@@ -53,6 +53,7 @@ setup(
             "matplotlib>=3.8",
             "pyarrow>=15",
             "pytest>=8",
+            "pytest-xdist>=3.5",
             "hypothesis>=6.100",
             "lxml>=5",
             "openvino>=2024.4",

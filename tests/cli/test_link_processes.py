@@ -223,7 +223,7 @@ def has_ended(number):
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_link_processes_end_with_their_parent(
     script, lines, sample_kb, tmp_path, make_pipeline, name
 ):
