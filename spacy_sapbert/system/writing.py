@@ -41,7 +41,7 @@ def sync_path(path: Path) -> None:
 
 
 def share_path(path: Path) -> None:
-    """Give a file or folder the permissions that a new one has by the umask."""
+    """Set the permissions of a file or folder to those of a new one by the umask."""
     mode = path.lstat().st_mode
     if stat.S_ISDIR(mode):
         # the group of files in it may be inherited

@@ -14,6 +14,9 @@ from pydantic import (
     model_validator,
 )
 
+from ...encoder.sealed import is_encoder_file
+from ..indexes.registry import check_settings, index_file
+
 FILE = "meta.json"
 FORMAT = 2
 OVERLAY_FORMAT = 2
@@ -177,6 +180,7 @@ class Manifest(Record):
     @model_validator(mode="after")
     def check_files(self) -> "Manifest":
         """Check that the files are those of a knowledge base, and all of them."""
+        check_settings(self.index.backend, self.index.settings)
         needed = self.needed_files()
         if missing := sorted(needed - self.files.keys()):
             raise ValueError(f"`files` lacks {missing[0]}")
@@ -189,10 +193,6 @@ class Manifest(Record):
 
     def needed_files(self) -> set[str]:
         """Return the names of the files without which nothing works."""
-        from ..indexes.registry import check_settings, index_file
-
-        check_settings(self.index.backend, self.index.settings)
-
         ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
         needed = {STORE_FILE, index_file(self.index.backend), *ngrams}
         if self.overlay is not None and self.overlay.format == OVERLAY_FORMAT:
@@ -203,12 +203,9 @@ class Manifest(Record):
 
     def may_have(self, name: str) -> bool:
         """Return whether a knowledge base may have a file besides the needed ones."""
-        from ...encoder.sealed import is_encoder_file
-
         folder, _, rest = name.partition("/")
         if folder == ENCODER:
             return is_encoder_file(rest)
         # An overlay of an older format is only read to write it again.
-        overlay = self.overlay
-        old = overlay is not None and overlay.format != OVERLAY_FORMAT
-        return old and overlay is not None and folder == overlay.folder
+        old = self.overlay
+        return old is not None and old.format != OVERLAY_FORMAT and folder == old.folder
