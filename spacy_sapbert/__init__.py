@@ -20,6 +20,7 @@ PUBLIC = {
     "Report": "vocabularies.report",
     "add_concepts": "kb.overlay",
     "build_kb": "kb.build",
+    "discard_edits": "kb.overlay",
     "load_kb": "kb.opening",
     "package_kb": "kb.folder.packaging",
     "read_concepts": "vocabularies.concepts",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
     from .kb.opening import load_kb as load_kb
     from .kb.overlay import add_concepts as add_concepts
+    from .kb.overlay import discard_edits as discard_edits
     from .kb.overlay import remove_concepts as remove_concepts
     from .linking.candidates import Candidate as Candidate
     from .linking.filters import Filter as Filter
