@@ -569,7 +569,7 @@ class Errors(metaclass=_WithCodes):
         "`--kb`; or pass `--dry-run`."
     )
     E587 = (
-        "Expected a knowledge base with a calibration to check, but {path} has none. "
+        "Expected a knowledge base with a threshold to check, but {path} has none. "
         "Calibrate it with `spacy sapbert calibrate` and without `--check` first."
     )
 

@@ -163,7 +163,7 @@ def sample_kb(
     from spacy_sapbert.kb.build import build_kb
 
     folder = tmp_path_factory.mktemp("built") / "kb"
-    build_kb(concepts_file, folder, str(tiny_encoder), threads=1)
+    build_kb(concepts_file, folder, str(tiny_encoder), backend="hnsw", threads=1)
     return folder
 
 
@@ -186,7 +186,7 @@ def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
 
     def make(folder: Path, concepts: list[Concept], **options: Any) -> Path:
         write_concepts(folder / "concepts.jsonl", concepts)
-        settings = {"threads": 1, **options}
+        settings = {"threads": 1, "backend": "hnsw", **options}
         build_kb(
             folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **settings
         )

@@ -60,7 +60,7 @@ def calibrate(
         None, help="Figure to write, .png or .svg; an existing file is replaced."
     ),
     check: bool = typer.Option(
-        False, "--check", help="Check the calibration on other mentions; no change."
+        False, "--check", help="Measure the present threshold; no change."
     ),
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Do not change the knowledge base."
@@ -98,7 +98,9 @@ def calibrate(
         mentions, bars_join_parts=bars_join_parts, limit=limit
     )
     opened = load_kb(folder)
-    known = opened.manifest.calibration if check else None
+    known: Calibration | float | None = None
+    if check:
+        known = opened.manifest.calibration or opened.manifest.threshold
     if check and known is None:
         raise SapbertError(Errors.E587.format(path=folder))
     top = evaluation.score_top1(

@@ -135,8 +135,6 @@ def build(
     ),
     threshold: float | None = typer.Option(
         None,
-        min=-1,
-        max=1,
         help="Cosine below which a mention has no concept; 0 = none. [estimated]",
     ),
     source: list[str] = typer.Option(

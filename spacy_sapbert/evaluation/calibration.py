@@ -23,6 +23,7 @@ from .rankers import kb_lookup
 MEASURES = ("precision", "recall", "f1", "accuracy")
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 FEWEST_MENTIONS = 50
+NOT_CALIBRATED = "no calibration"  # criterion of a threshold given or estimated
 BINS = 10
 BATCH_SIZE = 256
 
@@ -161,12 +162,13 @@ def calibrate(
     top: TopScores,
     files: GoldFiles,
     criterion: str,
-    known: Calibration | None = None,
+    known: Calibration | float | None = None,
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 
     top (TopScores): The best candidates of the mentions of `files`.
-    known (Calibration | None): A calibration to check on other mentions.
+    known (Calibration | float | None): A calibration to check on other mentions, or a
+        threshold without one.
     RETURNS (dict[str, Any]): The fields of `Calibration`, more counts and measures;
         plain JSON types.
     RAISES (SapbertError): If the answers are too few, all right or all wrong, or do not
@@ -179,7 +181,7 @@ def calibrate(
     if right.all() or not right.any():
         which = "right" if right.all() else "wrong"
         raise SapbertError(Errors.E583.format(mentions=len(scores), which=which))
-    if known is not None:
+    if isinstance(known, Calibration):
         criterion = known.criterion
         threshold, logistic = known.threshold, known.logistic
     else:
@@ -187,7 +189,10 @@ def calibrate(
         logistic = Logistic(slope=curve.slope, intercept=curve.intercept)
         if scores[0] == scores[-1] or logistic.slope <= 0:
             raise SapbertError(Errors.E584)
-        threshold = choose_threshold(top, criterion)
+        if known is None:
+            threshold = choose_threshold(top, criterion)
+        else:
+            criterion, threshold = NOT_CALIBRATED, known
     measures = compute_measures(top, np.array([threshold]))
     values = {name: float(measures[name][0]) for name in MEASURES}
     probabilities = score_probability(logistic, scores)

@@ -216,7 +216,9 @@ def test_load_kb_missing_folder_is_an_error(
 def test_build_kb_twice_writes_the_same_bytes(
     concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
 ) -> None:
-    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), threads=1)
+    build_kb(
+        concepts_file, tmp_path / "kb", str(tiny_encoder), backend="hnsw", threads=1
+    )
     for path in sorted(sample_kb.rglob("*")):
         if path.is_file():
             again = tmp_path / "kb" / path.relative_to(sample_kb)
@@ -242,9 +244,9 @@ def test_build_kb_resumes_with_complete_shards(
     monkeypatch.setattr("spacy_sapbert.kb.row_vectors.write_shard", stop_at_two)
     kb = tmp_path / "kb"
     with pytest.raises(KeyboardInterrupt):
-        build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
+        build_kb(concepts_file, kb, str(tiny_encoder), backend="hnsw", threads=1)
     assert not kb.exists()
-    build_kb(concepts_file, kb, str(tiny_encoder), threads=1)
+    build_kb(concepts_file, kb, str(tiny_encoder), backend="hnsw", threads=1)
     assert written == [f"shard-{number:06}.npy" for number in range(3)]
     assert load_kb(kb).link(["heart atack"]) == load_kb(sample_kb).link(["heart atack"])
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
