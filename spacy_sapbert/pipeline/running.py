@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import Errors, SapbertError
-from ..formats.documents import Document
+from ..formats.documents import FIELDS, Document, OnError, raise_error
 from ..linking.options import change_options
 
 if TYPE_CHECKING:
@@ -16,19 +16,34 @@ LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 NAMES = "names"  # the value of `mentions`
 
+# A linked Doc, or why there is none.
+Result: TypeAlias = "Doc | ComponentError"
 # Documents that are run together, and names of components to skip for them.
 Job = tuple[list[Document], list[str]]
 
 
-def load_pipeline(name: str | None) -> "Language":
-    """Load a pipeline from a folder or package; None = a blank English one.
+class ComponentError(SapbertError):
+    """A component failed on a document; the others may be linked."""
 
-    RAISES (SapbertError): If there is no such pipeline.
+
+def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
+    """Load a pipeline from a folder or package.
+
+    name (str | None): Folder or package; None = a blank pipeline.
+    lang (str | None): Language of the blank pipeline; None = "en".
+    RAISES (SapbertError): If there is no such pipeline or language, or both are given.
     """
     import spacy
 
     if name is None:
-        return spacy.blank("en")
+        try:
+            return spacy.blank(lang or "en")
+        except ImportError as error:
+            reason = str(error).strip().partition("\n")[0]
+            got = f"{lang!r}: {reason}"
+            raise SapbertError(Errors.E601.format(got=got)) from None
+    if lang is not None:
+        raise SapbertError(Errors.E601.format(got="both"))
     try:
         return spacy.load(name)
     except SapbertError:
@@ -123,13 +138,14 @@ def complete_pipeline(
     return linker
 
 
-def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
+def open_pipeline(
+    name: str | None, settings: dict[str, Any], *, lang: str | None = None
+) -> "Language":
     """Load a pipeline and complete it; used in every worker process.
 
-    name (str | None): See `load_pipeline`.
-    settings (dict[str, Any]): Arguments of `complete_pipeline`.
+    name, lang: See `load_pipeline`. settings: Arguments of `complete_pipeline`.
     """
-    nlp = load_pipeline(name)
+    nlp = load_pipeline(name, lang=lang)
     complete_pipeline(nlp, **settings)
     return nlp
 
@@ -151,6 +167,8 @@ def has_entities(document: Document, spans_key: str | None) -> bool:
 
     They may be set to none.
     """
+    if document.spans is not None:
+        return True
     if document.doc is None:
         return False
     if spans_key is not None:
@@ -163,23 +181,30 @@ def link_documents(
     documents: Iterable[Document],
     *,
     batch_size: int,
-    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Doc]]]] | None" = None,
+    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Result]]]] | None" = None,
+    on_error: OnError = raise_error,
 ) -> "Iterator[tuple[Any, Doc]]":
     """Run a pipeline over documents.
 
     Documents with entities skip the components that detect entities.
 
     nlp (Language): The pipeline, with a linker.
-    documents (Iterable[Document]): Ids and texts, or Docs.
     batch_size (int): Documents in memory at once.
     run (Callable | None): Runs jobs in other processes; see `Workers.run`.
-    YIELDS (tuple[Any, Doc]): Ids and Docs, in order.
-    RAISES (SapbertError): If a component fails; with the id of the document.
+    on_error (OnError): Called with the error, with the id of the document, if a
+        component fails; the document is left out.
+    YIELDS (tuple[Any, Doc]): Ids and Docs, in order. The fields of a document are in
+        `doc.user_data["fields"]`.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
     results = run(jobs) if run else ((b, run_batch(nlp, b, skip=s)) for b, s in jobs)
     for batch, docs in results:
         for document, doc in zip(batch, docs, strict=True):
+            if isinstance(doc, SapbertError):
+                on_error(doc)
+                continue
+            if document.fields is not None:
+                doc.user_data[FIELDS] = document.fields
             yield document.id, doc
 
 
@@ -206,41 +231,64 @@ def plan_jobs(
             yield batch, detectors if known else []
 
 
+def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
+    """Return the text of a document, or a Doc with its mentions and no concepts."""
+    if document.doc is None and document.spans is None:
+        return document.text
+    from ..formats.gold_docs import clear_concepts, set_mentions
+
+    linker: Any = nlp.get_pipe(find_linker(nlp) or LINKER)
+    if document.doc is None:
+        doc = nlp.make_doc(document.text)
+        return set_mentions(doc, document.spans or [], linker.spans_key)
+    clear_concepts(document.doc, linker.spans_key)
+    return document.doc
+
+
 def run_batch(
     nlp: "Language", batch: list[Document], *, skip: list[str]
-) -> "list[Doc]":
+) -> "list[Result]":
     """Run a pipeline over some documents together.
 
-    nlp (Language): The pipeline.
-    batch (list[Document]): The documents.
     skip (list[str]): Names of components to skip.
-    RAISES (SapbertError): If a component fails; with the id of the document.
+    RETURNS (list[Result]): The Doc of each document, or the error of its component.
+    RAISES (SapbertError): If the linker cannot work on any document.
     """
     from spacy.util import raise_error
 
     # A component that only logs its errors would lose documents.
     nlp.set_error_handler(raise_error)
-    contents = [d.text if d.doc is None else d.doc for d in batch]
+    docs: list[Result] = []
     try:
-        docs = list(nlp.pipe(contents, batch_size=len(batch), disable=skip))
+        contents = [prepare_document(nlp, document) for document in batch]
+        docs += nlp.pipe(contents, batch_size=len(batch), disable=skip)
     except SapbertError:
         raise
     except Exception:  # run one at a time to find the document
         docs = []
     if len(docs) != len(batch):
-        docs = [run_alone(nlp, document, skip=skip) for document in batch]
+        docs = [run_or_fail(nlp, document, skip=skip) for document in batch]
     return docs
+
+
+def run_or_fail(nlp: "Language", document: Document, *, skip: list[str]) -> "Result":
+    """Return the Doc of one document, or the error of its component."""
+    try:
+        return run_alone(nlp, document, skip=skip)
+    except ComponentError as error:
+        return error
 
 
 def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
     """Run a pipeline over one document.
 
-    RAISES (SapbertError): If a component fails; with the id of the document, without
+    RAISES (ComponentError): If a component fails; with the id of the document, without
         the message of the component, which may quote the text.
     """
     name = "tokenizer"
     try:
-        doc = nlp.make_doc(document.text) if document.doc is None else document.doc
+        content = prepare_document(nlp, document)
+        doc = nlp.make_doc(content) if isinstance(content, str) else content
         for name, component in nlp.pipeline:
             if name not in skip:
                 doc = component(doc)
@@ -248,7 +296,6 @@ def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
         raise
     except Exception as error:
         kind = type(error).__name__
-        raise SapbertError(
-            Errors.E513.format(id=document.id, component=name, kind=kind)
-        ) from None
+        values = {"document": document.describe(), "component": name, "kind": kind}
+        raise ComponentError(Errors.E513.format(**values)) from None
     return doc
