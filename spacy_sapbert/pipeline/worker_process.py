@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
 from ..formats.gold import GoldSpan
-from .running import LINKER, ComponentError, find_linker, run_batch
+from .batches import LINKER, ComponentError, find_linker, run_batch
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError, Warnings
 from ..formats.documents import Document
-from .running import ComponentError, Job, Result
+from .batches import ComponentError, Result
+from .running import Job
 from .worker_process import (
     Packed,
     PackedResult,
