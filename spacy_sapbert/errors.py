@@ -619,11 +619,12 @@ class Errors(metaclass=_WithCodes):
         "of its files as `--input-format`, or name the files."
     )
     E595 = (
-        "Expected `--input-format` to be one of {known}, but got {value!r}. Correct it."
+        "Expected {what} in one of the formats {known}, but got {format}. Correct "
+        "`--input-format`."
     )
     E596 = (
-        "Expected the standard input in one of the formats {known}, but got {format}. "
-        "Write it to a file, and pass that."
+        "Expected a knowledge base in {path}, but it is a pipeline. Its knowledge base "
+        "is {inside}."
     )
     E597 = (
         "{path}: Expected documents in the format {format}, but {found}. Write or copy "
@@ -883,8 +884,8 @@ class Warnings(metaclass=_WithCodes):
         "linker has a `spans_key` links all."
     )
     W534 = (
-        "Expected a different id for each document, but ids come again, {count:,} "
-        "times, first at {place}. The output has all documents."
+        "Expected a different id for each document, but some have the id of an earlier "
+        "one: {count:,}, first at {place}. The output has all documents."
     )
     W537 = (
         "Expected documents in each input file, but the file is empty: {path}. Number "

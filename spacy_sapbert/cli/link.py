@@ -235,11 +235,19 @@ def link(
             run=workers.run if workers else None,
         )
         if output is None or shard_size is None:
-            line = write_whole(output, documents, write_part, format=format)
+            line = write_whole(
+                output, documents, write_part, format=format, skipped=skipped
+            )
         else:
             command["kb"] = linker.kb.manifest.digest
             line = write_folder(
-                output, documents, write_part, command=command, force=force, bar=bar
+                output,
+                documents,
+                write_part,
+                command=command,
+                force=force,
+                bar=bar,
+                skipped=skipped,
             )
     if not quiet:
         counts["skipped"] = skipped.count

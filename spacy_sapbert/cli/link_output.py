@@ -111,16 +111,26 @@ class SkippedDocuments:
     def __init__(self, skip: bool) -> None:
         self.skip = skip
         self.count = 0
+        self.first: SapbertError | None = None
 
     def handle_error(self, error: SapbertError) -> None:
         """Count an error of a document; the first ones are printed."""
         if not self.skip:
             raise error
         self.count += 1
+        self.first = self.first or error
         if self.count <= MOST_PRINTED:
             msg.warn(f"Skipped: {error}")
         if self.count == MOST_PRINTED:
             msg.warn("Further documents that are skipped are only counted.")
+
+    def check_written(self, documents: int) -> None:
+        """Raise the first error if all documents were skipped.
+
+        documents (int): How many were not.
+        """
+        if not documents and self.first is not None:
+            raise self.first
 
 
 def summary_line(counts: Counter[str]) -> str:
@@ -225,6 +235,7 @@ def write_whole(
     write_part: WritePart,
     *,
     format: str,
+    skipped: SkippedDocuments,
 ) -> str:
     """Write all documents to one file or, for some formats, one folder.
 
@@ -232,13 +243,16 @@ def write_whole(
     documents (Iterable[Document]): The documents.
     write_part (WritePart): Links and writes them.
     format (str): The format.
+    skipped (SkippedDocuments): If all documents are, it is an error.
     RETURNS (str): A summary in one line.
     """
     from ..formats.registry import open_target
 
     try:
         with open_target(output, format) as target:
-            return summary_line(Counter(write_part(iter(documents), target)))
+            counts = Counter(write_part(iter(documents), target))
+            skipped.check_written(counts["documents"])
+            return summary_line(counts)
     except KeyboardInterrupt:
         if output is not None:
             msg.warn(f"Interrupted: {output} was not written.")
@@ -253,6 +267,7 @@ def write_folder(
     command: dict[str, Any],
     force: bool,
     bar: Any,
+    skipped: SkippedDocuments,
 ) -> str:
     """Write documents in parts, or the parts that are missing.
 
@@ -263,6 +278,7 @@ def write_folder(
         `shard_size`.
     force (bool): Remove existing parts first.
     bar (tqdm): Shows how many documents are written; here those of existing parts.
+    skipped (SkippedDocuments): If all documents are, it is an error.
     RETURNS (str): A summary in one line.
     RAISES (SapbertError): See `open_state` and `write_parts`.
     """
@@ -287,5 +303,6 @@ def write_folder(
     total: Counter[str] = Counter()
     for part in state["parts"]:
         total.update(part["counts"])
+    skipped.check_written(total["documents"])
     parts = format_count(len(state["parts"]), "part")
     return f"{summary_line(total)}; {parts} in {output}"

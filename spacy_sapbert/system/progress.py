@@ -34,7 +34,7 @@ def show_progress(
     initial: int = 0,
     desc: str = "",
     quiet: bool = False,
-    seconds: float = LINE_SECONDS,
+    seconds: float | None = None,
 ) -> Any:
     """Return a `tqdm` bar, which writes lines if the standard error is no terminal.
 
@@ -47,7 +47,7 @@ def show_progress(
     initial (int): How many were done before.
     desc (str): A heading.
     quiet (bool): Show nothing.
-    seconds (float): Between lines.
+    seconds (float | None): Between lines; None = a minute.
     """
     shared: dict[str, Any] = {
         "total": total,
@@ -55,6 +55,7 @@ def show_progress(
         "unit": f" {unit}",
         "disable": quiet,
     }
+    seconds = LINE_SECONDS if seconds is None else seconds
     if sys.stderr.isatty():
         return tqdm(items, desc=desc or None, **shared)
     return tqdm(

@@ -77,14 +77,14 @@ def read_csv_rows(
     while True:
         number = before + reader.line_num + 1
         try:
-            fields = next(reader, None)
-            got = "" if fields is None else f"{len(fields)} fields"
-        except csv.Error as error:
-            fields, got = [""], str(error)
-        if fields is None:
+            fields = next(reader)
+            got = f"{len(fields)} fields"
+        except StopIteration:
             return
-        if len(fields) == len(header):
+        except csv.Error as error:
+            fields, got = None, str(error)
+        if fields is not None and len(fields) == len(header):
             yield number, dict(zip(header, fields, strict=True))
-        elif fields:  # a blank line has none
+        elif fields != []:  # a blank line has none
             values = {"path": path, "line": number, "expected": len(header)}
             on_error(SapbertError(Errors.E598.format(got=got, **values)))

@@ -129,7 +129,8 @@ def check_format(format: str | None) -> None:
     """
     if format is not None and format not in ENDINGS:
         known = ", ".join(ENDINGS)
-        raise SapbertError(Errors.E595.format(known=known, value=format))
+        values = {"what": "documents", "known": known, "format": format}
+        raise SapbertError(Errors.E595.format(**values))
 
 
 def choose_file(path: Path, name: str, format: str | None) -> InputFile:
@@ -185,8 +186,8 @@ def list_files(
     """
     if path == STDIN:
         if format not in (None, *STREAMED):
-            known = ", ".join(STREAMED)
-            raise SapbertError(Errors.E596.format(known=known, format=format))
+            values = {"known": ", ".join(STREAMED), "format": format}
+            raise SapbertError(Errors.E595.format(what="the standard input", **values))
         return [InputFile(path, STDIN_NAME, format or "jsonl")]
     if not path.is_dir():
         return [choose_file(path, path.name, format)]
