@@ -21,17 +21,10 @@ from ..system.progress import show_progress
 from ..system.terminal import printable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from .link_output import (
-    SkippedDocuments,
-    check_keep,
-    check_output,
-    choose_format,
-    finish_line,
-    make_part_writer,
-    write_folder,
-    write_whole,
-)
-from .resume import digest_inputs, digest_json, digest_pipeline
+from .linking.checks import check_keep, check_output, choose_format
+from .linking.output import make_part_writer, write_folder, write_whole
+from .linking.resume import digest_inputs, digest_json, digest_pipeline
+from .linking.summary import SkippedDocuments, finish_line
 
 
 @app.command("link")

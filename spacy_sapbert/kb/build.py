@@ -6,8 +6,6 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
-from tqdm import tqdm
-
 from .. import __version__
 from ..encoder.huggingface import (
     EncoderSettings,
@@ -24,6 +22,7 @@ from ..encoder.name_encoder import (
 )
 from ..encoder.openvino_export import export_encoder
 from ..errors import Errors, SapbertError, check_range
+from ..system.progress import show_progress
 from ..system.reading import check_file, file_digest
 from ..system.writing import write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
@@ -180,11 +179,11 @@ def build_kb(
         if engine == "openvino":
             export_encoder(work / ENCODER, work / EXPORTED, settings)
         open_encoder(model, work / ENCODER, settings=settings, sealed=True)
-        concepts = tqdm(
+        concepts = show_progress(
             read_concepts(concepts_path),
-            unit=" concepts",
+            unit="concepts",
             desc="Read",
-            disable=not progress,
+            quiet=not progress,
         )
         names, counts = write_store(concepts, work / STORE_FILE, model)
         matrix = embed_rows(names, work, model, progress=progress)

@@ -84,7 +84,7 @@ def test_link_reads_what_it_writes(
     run(written, *options, output, "--input-format", format)
     found = describe(read_lines(output))
     if format == "brat":  # the id is the file
-        found = [(id.removesuffix(".ann"), entities) for id, entities in found]
+        found = [(id.removesuffix(".txt"), entities) for id, entities in found]
     assert found == EXPECTED
 
 
@@ -381,3 +381,17 @@ def test_link_progress_without_a_terminal_is_a_line_a_while(
     assert lines[-1].startswith("4 documents, 4 entities, 4 linked, 0 NIL; ")
     assert lines[-1].endswith(" documents/s")
     assert run(path, *options, "--force", "--quiet").stderr == ""
+
+
+def test_kb_that_is_a_pipeline_is_an_error_with_the_folder_inside(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    nlp.to_disk(tmp_path / "pipeline")
+    path = write_lines(tmp_path / "a.jsonl", {"text": "fever"})
+    result = run(path, "--kb", tmp_path / "pipeline", code=1)
+    inside = tmp_path / "pipeline" / "sapbert_linker" / "kb"
+    assert "E596" in result.stderr
+    assert str(inside) in result.stderr
+    assert inside.is_dir()

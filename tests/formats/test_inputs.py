@@ -149,6 +149,19 @@ def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert SENTINEL not in str(caught.value)
 
 
+def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": ["a" * (130 << 20)]})
+    pq.write_table(table, path, compression="zstd", write_statistics=False)
+    with pytest.raises(SapbertError, match="E011"):
+        list(read_documents(list_inputs([path]), longest=1_000))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(SapbertError, match="E597.*cannot be read"):
+        list(read_documents(list_inputs([path]), longest=1_000))
+
+
 def test_count_documents_where_it_is_cheap(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "b.jsonl").write_text('{"text": ""}\n' * 3)

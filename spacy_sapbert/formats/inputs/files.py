@@ -142,6 +142,7 @@ def choose_file(path: Path, name: str, format: str | None) -> InputFile:
     format = format or detect_format(path)
     if format == BRAT:
         path = path.with_suffix(ANNOTATIONS)
+        name = Path(name).with_suffix(".txt").as_posix()
         check_file(path)
         check_file(path.with_suffix(".txt"))
     return InputFile(path, name, format)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..formats.inputs.files import InputFile
+from ...formats.inputs.files import InputFile
 
 if TYPE_CHECKING:
     from spacy.language import Language

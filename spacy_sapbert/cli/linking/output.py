@@ -1,0 +1,156 @@
+"""Write linked documents to one file, or to parts in a folder, and count links."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import SapbertError
+from ...formats.documents import Document, OnError
+from ...formats.parts import FAILED, WritePart, lock_folder, open_state, write_parts
+from ...pipeline.running import link_documents
+from ...system.progress import format_count
+from ...system.terminal import msg
+from .summary import SkippedDocuments, count_links, summary_line
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from ...formats.entities import NamedDoc
+    from ...formats.registry import Writer
+
+
+def choose_suffix(format: str) -> str:
+    """Return the file suffix of a format."""
+    from ...formats.registry import SUFFIXES
+
+    return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
+
+
+def make_part_writer(
+    nlp: "Language",
+    linker: Any,
+    writer: "Writer",
+    *,
+    batch_size: int,
+    options: dict[str, Any],
+    on_doc: Callable[[], Any],
+    on_error: OnError,
+    run: Callable[..., Any] | None = None,
+) -> WritePart:
+    """Return a function that links documents and writes them.
+
+    nlp (Language): The pipeline.
+    linker (SapbertLinker): Its linker.
+    writer (Writer): Writer of the format.
+    batch_size (int): Documents in memory at once.
+    options (dict[str, Any]): Of the writer.
+    on_doc (Callable[[], Any]): Called after each document.
+    on_error (OnError): Called with the error of a component on a document.
+    run (Callable | None): See `link_documents`.
+    RETURNS (WritePart): Documents and a file → the counts.
+    """
+    from ...formats.entities import AttributeNames, describe_docs
+
+    names = AttributeNames(*linker.attrs)
+    key = linker.spans_key
+
+    def write_part(documents: Iterable[Document], file: Any) -> Counter[str]:
+        counts: Counter[str] = Counter()
+
+        def watch(docs: "Iterable[NamedDoc]") -> "Iterator[NamedDoc]":
+            for doc in docs:
+                on_doc()
+                yield doc
+
+        def count_failed(error: SapbertError) -> None:
+            on_error(error)
+            counts[FAILED] += 1
+
+        linked = link_documents(
+            nlp, documents, batch_size=batch_size, run=run, on_error=count_failed
+        )
+        docs = describe_docs(watch(linked), spans_key=key, names=names)
+        writer(count_links(docs, counts), file, **options)
+        return counts
+
+    return write_part
+
+
+def write_whole(
+    output: Path | None,
+    documents: Iterable[Document],
+    write_part: WritePart,
+    *,
+    format: str,
+    skipped: SkippedDocuments,
+) -> str:
+    """Write all documents to one file or, for some formats, one folder.
+
+    output (Path | None): The file or folder; None = the standard output.
+    documents (Iterable[Document]): The documents.
+    write_part (WritePart): Links and writes them.
+    format (str): The format.
+    skipped (SkippedDocuments): If all documents are, it is an error.
+    RETURNS (str): A summary in one line.
+    """
+    from ...formats.registry import open_target
+
+    try:
+        with open_target(output, format) as target:
+            counts = Counter(write_part(iter(documents), target))
+            skipped.check_written(counts["documents"])
+            return summary_line(counts)
+    except KeyboardInterrupt:
+        if output is not None:
+            msg.warn(f"Interrupted: {output} was not written.")
+        raise
+
+
+def write_folder(
+    output: Path,
+    documents: Iterable[Document],
+    write_part: WritePart,
+    *,
+    command: dict[str, Any],
+    force: bool,
+    bar: Any,
+    skipped: SkippedDocuments,
+) -> str:
+    """Write documents in parts, or the parts that are missing.
+
+    output (Path): The folder.
+    documents (Iterable[Document]): All documents.
+    write_part (WritePart): Links and writes one part.
+    command (dict[str, Any]): Everything that decides the output, with `format` and
+        `shard_size`.
+    force (bool): Remove existing parts first.
+    bar (tqdm): Shows how many documents are written; here those of existing parts.
+    skipped (SkippedDocuments): If all documents are, it is an error.
+    RETURNS (str): A summary in one line.
+    RAISES (SapbertError): See `open_state` and `write_parts`.
+    """
+    with lock_folder(output):
+        state = open_state(output, command, force=force)
+        bar.initial = bar.n = sum(part["documents"] for part in state["parts"])
+        try:
+            write_parts(
+                output,
+                state,
+                documents,
+                size=command["shard_size"],
+                suffix=choose_suffix(command["format"]),
+                write_part=write_part,
+            )
+        except KeyboardInterrupt:
+            done = sum(part["documents"] for part in state["parts"])
+            written = format_count(done, "document")
+            line = f"Interrupted: {written} in {output}. "
+            msg.warn(f"{line}The same command continues.")
+            raise
+    total: Counter[str] = Counter()
+    for part in state["parts"]:
+        total.update(part["counts"])
+    skipped.check_written(total["documents"])
+    parts = format_count(len(state["parts"]), "part")
+    return f"{summary_line(total)}; {parts} in {output}"
