@@ -633,8 +633,8 @@ class Errors(metaclass=_WithCodes):
         "is {inside}."
     )
     E597 = (
-        "{path}: Expected documents in the format {format}, but {found}. Write or copy "
-        "the file again, or correct `--input-format`."
+        "{path}: Expected {what}, but {found}. Check that this is the right file, or "
+        "write or copy it again."
     )
     E598 = (
         "{path}:{line}: Expected {expected} fields, as the first line has, but got "

@@ -23,7 +23,7 @@ from ..encoder.name_encoder import (
 from ..encoder.openvino_export import export_encoder
 from ..errors import Errors, SapbertError, check_range
 from ..system.progress import show_progress
-from ..system.reading import check_file, file_digest
+from ..system.reading import check_not_empty, file_digest
 from ..system.writing import write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
 from .database import Database
@@ -155,7 +155,7 @@ def build_kb(
     RETURNS (Manifest): The meta.json of the knowledge base.
     RAISES (SapbertError): If input, encoder, settings or folder are not usable.
     """
-    check_file(concepts_path)
+    check_not_empty(concepts_path, "concepts")
     if output.exists() and not force:
         raise SapbertError(Errors.E003.format(path=output))
     if threshold is not None:

@@ -61,7 +61,7 @@ def read_parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
             raise
         found = f"it cannot be read ({type(error).__name__})"
         raise SapbertError(
-            Errors.E597.format(path=path, format="parquet", found=found)
+            Errors.E597.format(path=path, what="a Parquet file", found=found)
         ) from None
 
 

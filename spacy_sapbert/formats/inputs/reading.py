@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Errors, SapbertError, Warnings
-from ...system.reading import RECORD_VALUES
+from ...system.reading import RECORD_VALUES, check_not_empty
 from ..docbin import TOKENS, TooLargeError, iter_docbin
 from ..documents import (
     ID,
@@ -160,8 +160,7 @@ class DocumentReader:
         if file.path == STDIN or file.format == BRAT or file.path.stat().st_size:
             return
         if file.format in ("spacy", "parquet", "biocxml", "biocjson"):
-            values = {"path": file.path, "format": file.format}
-            raise SapbertError(Errors.E597.format(found="the file is empty", **values))
+            check_not_empty(file.path, f"documents in the format {file.format}")
         self.empty.append(file.path)
 
     def read_annotated(self, file: InputFile) -> Iterator[GoldDocument]:
