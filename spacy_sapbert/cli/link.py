@@ -132,8 +132,8 @@ def link(
     Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked.jsonl
     --n-process 4 --engine openvino
 
-    Exit code: 0 = every document is linked and written; 1 = an error, printed in one
-    line; 2 = wrong options; 130 = interrupted.
+    Exit code: 0 = every document is linked and written, or skipped as asked; 1 = an
+    error, printed in one line; 2 = wrong options; 130 = interrupted.
     """
     from ..formats.registry import check_library, load_writer
 
