@@ -504,13 +504,14 @@ class Errors(metaclass=_WithCodes):
         "another `--format`, or remove `--no-text`."
     )
     E504 = (
-        "{path}:{line}: Expected a document as a JSON object with {expected}, but got "
-        "{got}. Correct the line."
+        "{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
+        "the line, name other columns with `--text-field` and `--id-field`, or pass "
+        "`--on-error skip` to count such documents and continue."
     )
     E505 = (
-        "Expected {path} to be a folder of `.txt` files, a `.txt` or a `.jsonl` file, "
-        "also with `.gz`, or a `.spacy` file, but it is {found}. Convert it, or pass "
-        "another path."
+        "Expected documents in one of the formats {known}, but neither the ending nor "
+        "the content of {path} is that of one. Pass its format as `--input-format`, or "
+        "convert it."
     )
     E506 = (
         "{path}:{line}: Expected a document of at most {limit} characters, but got a "
@@ -632,15 +633,50 @@ class Errors(metaclass=_WithCodes):
     E593 = (
         "Expected the fusion to be one of {known}, but got {value!r}. Correct `fusion`."
     )
+    E594 = (
+        "Expected files that end with {endings}, also with `.gz`, in {path}, but found "
+        "none, without hidden files, knowledge bases and other models. Pass the format "
+        "of its files as `--input-format`, or name the files."
+    )
+    E595 = (
+        "Expected {what} in one of the formats {known}, but got {format}. Correct "
+        "`--input-format`."
+    )
+    E596 = (
+        "Expected a knowledge base in {path}, but it is a pipeline. Its knowledge base "
+        "is {inside}."
+    )
+    E597 = (
+        "{path}: Expected {what}, but {found}. Check that this is the right file, or "
+        "write or copy it again."
+    )
+    E598 = (
+        "{path}:{line}: Expected {expected} fields, as the first line has, but got "
+        "{got}. Correct the quotes or fields from this line on, or pass `--on-error "
+        "skip` to count such lines and continue."
+    )
+    E599 = (
+        "{path}: Expected a column {name!r}, but found none. Pass the names of its "
+        "columns as `--text-field` and `--id-field`, and as `--keep` those to keep."
+    )
+    E600 = (
+        "Expected `--keep` with {expected}, but got {got}. Correct it, or remove "
+        "`--keep`."
+    )
+    E601 = (
+        "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
+        "{got}. Correct it, or remove one of the two."
+    )
     E511 = "Expected the standard input, `-`, once, but got it twice. Pass it once."
     E512 = (
         "{path}: Expected documents as `DocBin.to_disk` writes them, but document "
         "{number} cannot be read ({kind}). Write or copy the file again."
     )
     E513 = (
-        "Expected the pipeline to work on document {id!r}, but its component "
-        "{component!r} failed with {kind}. Remove the document, or correct the "
-        "component: `nlp(text)` in Python shows the place."
+        "Expected the pipeline to work on document {document}, but its component "
+        "{component!r} failed with {kind}. Remove the document, pass `--on-error skip` "
+        "to count such documents and continue, or correct the component: `nlp(text)` "
+        "in Python shows the place."
     )
     E514 = (
         "Expected a folder for the parts as `--output`, but got none. Pass "
@@ -861,6 +897,19 @@ class Warnings(metaclass=_WithCodes):
     W532 = (
         "{count:,} documents have more than {limit:,} punctuation characters in a row. "
         "Removing them makes reading faster."
+    )
+    W533 = (
+        "Expected entities that do not overlap, but of {mentions} in the input "
+        "{overlapping} overlap a longer one and are left out. A `--pipeline` whose "
+        "linker has a `spans_key` links all."
+    )
+    W534 = (
+        "Expected a different id for each document, but some have the id of an earlier "
+        "one: {count:,}, first at {place}. The output has all documents."
+    )
+    W537 = (
+        "Expected documents in each input file, but the file is empty: {path}. Number "
+        "of empty files: {count:,}."
     )
     W748 = (
         "A worker process ended with exit code {code}. Another one links its documents."

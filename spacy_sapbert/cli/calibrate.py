@@ -1,6 +1,5 @@
 """`spacy sapbert calibrate`: the NIL threshold of a knowledge base."""
 
-import sys
 from pathlib import Path
 
 import typer
@@ -107,7 +106,7 @@ def calibrate(
         opened,
         files,
         read_aliases(aliases) if aliases else {},
-        progress=sys.stderr.isatty() and not quiet,
+        progress=not quiet,
     )
     calibration = evaluation.calibrate(top, files, criterion, known)
     if figure is not None:

@@ -1,15 +1,14 @@
 """`spacy sapbert concepts`: vocabularies in, concepts.jsonl out."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
-from tqdm import tqdm
 
 from ..errors import Errors, SapbertError
+from ..system.progress import show_progress
 from ..system.terminal import msg, printable
 from ..system.writing import write_json
 from ..vocabularies.concepts import write_concepts
@@ -35,19 +34,18 @@ def choose_options(**options: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def show_progress(enabled: bool) -> Iterator[Progress | None]:
-    """Show a progress bar of rows, if `enabled`.
+def count_rows(enabled: bool) -> Iterator[Progress | None]:
+    """Show the progress in rows, if `enabled`.
 
     YIELDS (Progress | None): A function of a file and the number of more rows read.
     """
     if not enabled:
         yield None
         return
-    with tqdm(unit=" rows", unit_scale=True) as bar:
+    with show_progress(unit="rows") as bar:
 
         def progress(file: str, rows: int) -> None:
-            if bar.desc != file:
-                bar.set_description_str(printable(file), refresh=False)
+            bar.set_description_str(f"{printable(file)}: ", refresh=False)
             bar.update(rows)
 
         yield progress
@@ -157,7 +155,7 @@ def main(
     """
     if output.exists() and not force:
         raise SapbertError(Errors.E003.format(path=output))
-    with show_progress(sys.stderr.isatty() and not quiet) as progress:
+    with count_rows(not quiet) as progress:
         count, reports = convert(
             inputs,
             output,

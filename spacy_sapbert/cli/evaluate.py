@@ -1,7 +1,6 @@
 """`spacy sapbert evaluate`: how often a knowledge base finds the right concept."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,9 @@ def evaluate(
     mentions: list[Path] = typer.Argument(
         ..., metavar="MENTIONS...", help="mentions.tsv, or mention||id; also .gz."
     ),
-    k: int = typer.Option(5, min=1, help="Answers that count, besides the first."),
+    k: int = typer.Option(
+        5, "-k", "--k", min=1, help="Answers that count, besides the first."
+    ),
     composite: str = typer.Option(
         "parts", help="Of A+B: parts = both must be found, released = any."
     ),
@@ -166,7 +167,7 @@ def evaluate(
         back_off=back_off,
         baselines=baselines,
         recall_queries=recall_queries,
-        progress=sys.stderr.isatty() and not quiet,
+        progress=not quiet,
     )
     results = found.results
     if compare:

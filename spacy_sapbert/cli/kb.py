@@ -1,6 +1,5 @@
 """`spacy sapbert kb …`: build, inspect, verify and package a knowledge base."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -183,7 +182,7 @@ def build(
         threads=threads,
         ngrams=ngrams,
         force=force,
-        progress=sys.stderr.isatty() and not quiet,
+        progress=not quiet,
     )
     if not quiet:
         msg.table(describe_manifest(manifest))

@@ -1,60 +1,30 @@
 """`spacy sapbert link`: link the entities of texts."""
 
 import sys
+import time
+from collections import Counter
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
-from tqdm import tqdm
 
 from .. import __version__
 from ..errors import Errors, SapbertError
-from ..formats.documents import DOCS_SUFFIX, list_inputs, read_documents
+from ..formats.inputs.files import ENDINGS, UNANNOTATED, count_documents, list_inputs
+from ..formats.inputs.reading import read_documents
+from ..formats.inputs.rows import COLUMNS, Columns
 from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
 from ..pipeline.workers import Workers
+from ..system.progress import show_progress
 from ..system.terminal import printable
-from ..system.writing import check_replaceable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from .link_output import make_part_writer, write_folder, write_whole
-from .resume import digest_inputs, digest_json, digest_pipeline
-
-
-def choose_format(
-    format: str | None, output: Path | None, shard_size: int | None
-) -> str:
-    """Return the format: as given, JSONL for parts, else by the ending of the output.
-
-    RAISES (SapbertError): If the ending is unknown.
-    """
-    from ..formats.registry import guess_format
-
-    if format is not None:
-        return format
-    if shard_size is not None:
-        return "jsonl"
-    return "table" if output is None else guess_format(output)
-
-
-def check_output(
-    output: Path | None, format: str, *, shard_size: int | None, force: bool
-) -> None:
-    """Raise an error if the output cannot be written, before anything is loaded."""
-    from ..formats.registry import FOLDERS
-
-    if output is not None:
-        check_replaceable(output)
-    if shard_size is not None:
-        if format in FOLDERS:
-            raise SapbertError(Errors.E518.format(format=format))
-        if output is None:
-            raise SapbertError(Errors.E514)
-    elif output is not None and output.is_dir() and format not in FOLDERS:
-        raise SapbertError(Errors.E515.format(path=output))
-    elif output is not None and output.exists() and not force:
-        raise SapbertError(Errors.E003.format(path=output))
+from .linking.checks import check_keep, check_output, choose_format
+from .linking.output import make_part_writer, write_folder, write_whole
+from .linking.resume import digest_inputs, digest_json, digest_pipeline
+from .linking.summary import SkippedDocuments, finish_line
 
 
 @app.command("link")
@@ -62,11 +32,29 @@ def link(
     inputs: list[Path] = typer.Argument(
         ...,
         metavar="INPUT...",
-        help="Files .txt or .jsonl, also .gz; .spacy; folders of .txt; - = the "
-        "standard input, as JSONL.",
+        help="Files: text, JSONL, CSV, Parquet, .spacy, PubTator, brat, BioC; folders "
+        "of them; - = the standard input, as JSONL.",
+    ),
+    input_format: str | None = typer.Option(
+        None, help=f"{', '.join(ENDINGS)}. [by the ending, else the content]"
+    ),
+    text_field: str = typer.Option(
+        COLUMNS.text, help="JSONL, CSV, Parquet: field of the text; a.b = nested."
+    ),
+    id_field: str = typer.Option(
+        COLUMNS.id, help="JSONL, CSV, Parquet: field of the id."
+    ),
+    keep: str | None = typer.Option(
+        None, help="Fields of the input to repeat in JSONL, CSV or Parquet: a,b."
+    ),
+    on_error: str = typer.Option(
+        "fail", help="fail, or skip = count documents that are invalid or fail."
     ),
     pipeline: str | None = typer.Option(
-        None, help="Folder or package. [blank English with `--mentions names`]"
+        None, help="Folder or package. [blank with `--mentions names`]"
+    ),
+    lang: str | None = typer.Option(
+        None, help="Language of the blank pipeline, e.g. es. [en]"
     ),
     output: Path | None = typer.Option(
         None, help="File to write, or folder for parts. [the terminal]"
@@ -89,7 +77,12 @@ def link(
         None, help="names = detect the names of the knowledge base."
     ),
     k: int | None = typer.Option(
-        None, min=1, max=1000, help="Candidates for a mention. [as the linker: 10]"
+        None,
+        "-k",
+        "--k",
+        min=1,
+        max=1000,
+        help="Candidates for a mention. [as the linker: 10]",
     ),
     threshold: float | None = typer.Option(
         None,
@@ -103,7 +96,7 @@ def link(
     allow: Path | None = ALLOW,
     deny: Path | None = DENY,
     one_text: bool = typer.Option(
-        False, "--one-text", help="The standard input is one text, not JSONL."
+        False, "--one-text", hidden=True, help="The same as --input-format text."
     ),
     batch_size: int = typer.Option(
         64, min=1, help="Documents in memory at once, in each process."
@@ -125,7 +118,7 @@ def link(
 ) -> None:
     """texts + pipeline + kb/ -> linked entities
 
-    Documents of a .spacy file that have entities keep them.
+    Documents with entities keep them; their concepts are not used.
 
     Example: spacy sapbert link notes/ --pipeline en_core_sci_sm --kb models/kb
     --output linked.jsonl
@@ -139,25 +132,34 @@ def link(
     Example: spacy sapbert link notes.jsonl.gz --kb models/kb --output linked.jsonl
     --n-process 4 --engine openvino
 
-    Exit code: 0 = every document is linked and written; 1 = an error, printed in one
-    line; 2 = wrong options; 130 = interrupted.
+    Exit code: 0 = every document is linked and written, or skipped as asked; 1 = an
+    error, printed in one line; 2 = wrong options; 130 = interrupted.
     """
-    from ..formats.registry import load_writer
+    from ..formats.registry import check_library, load_writer
 
     if shard_size is None and format is None and output and output.is_dir():
         raise SapbertError(Errors.E515.format(path=output))
     format = choose_format(format, output, shard_size)
     check_output(output, format, shard_size=shard_size, force=force)
     writer = load_writer(format)
+    columns = Columns(text_field, id_field, check_keep(keep, format))
+    if on_error not in ("fail", "skip"):
+        raise SapbertError(Errors.E112.format(value=on_error))
     filter = gather_filter(types, sources, languages, allow, deny)
-    files = list_inputs(inputs)
-    nlp = load_pipeline(pipeline)
+    counts, left_out = Counter[str](), Counter[str]()
+    files = list_inputs(inputs, "text" if one_text else input_format, left_out=left_out)
+    for name in {file.format for file in files}:
+        check_library(name)
+    nlp = load_pipeline(pipeline, lang=lang)
     if pipeline is None:
         mentions = mentions or NAMES
     command: dict[str, Any] = {
         "version": __version__,
-        "input": digest_inputs(inputs),
-        "one_text": one_text,
+        "input": digest_inputs(files),
+        "text_field": text_field,
+        "id_field": id_field,
+        "keep": columns.keep,
+        "on_error": on_error,
         "pipeline": digest_pipeline(nlp),
         "mentions": mentions,
         "k": k,
@@ -169,9 +171,6 @@ def link(
         "no_text": no_text,
         "shard_size": shard_size,
     }
-    documents = read_documents(
-        inputs, longest=nlp.max_length, vocab=nlp.vocab, one_text=one_text
-    )
     settings: dict[str, Any] = {
         "kb": kb,
         "mentions": mentions,
@@ -180,32 +179,71 @@ def link(
         "filter": filter,
         "engine": engine,
         "precision": precision,
-        "detection": not all(name.endswith(DOCS_SUFFIX) for _, name in files),
+        # other files may have mentions in all documents
+        "detection": any(file.format in UNANNOTATED for file in files),
     }
     linker = complete_pipeline(nlp, **settings)
+    skipped = SkippedDocuments(on_error == "skip")
+    documents = read_documents(
+        files,
+        longest=nlp.max_length,
+        vocab=nlp.vocab,
+        columns=columns,
+        overlapping=linker.spans_key is not None,
+        on_error=skipped.handle_error,
+        counts=counts,
+    )
     workers = None
     if n_process > 1:
         # Each process opens this version, also one that is started later.
         settings["kb_digest"] = linker.kb.manifest.digest
-        opened = partial(open_pipeline, pipeline, settings)
+        opened = partial(open_pipeline, pipeline, settings, lang=lang)
         workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
-    shown = not quiet and output is not None and sys.stderr.isatty()
-    with tqdm(unit=" docs", disable=not shown) as bar, workers or nullcontext():
+    # Rows on a terminal would be between the bar's.
+    hidden = quiet or (output is None and sys.stderr.isatty())
+    bar = show_progress(
+        unit="documents",
+        total=None if hidden else count_documents(files),
+        quiet=hidden,
+    )
+    options: dict[str, Any] = {"include_text": not no_text}
+    if columns.keep:
+        options["keep"] = columns.keep
+    done, start = 0, time.monotonic()
+
+    def count_document() -> None:
+        nonlocal done
+        done += 1
+        bar.update()
+
+    with bar, workers or nullcontext():
         write_part = make_part_writer(
             nlp,
             linker,
             writer,
             batch_size=batch_size,
-            include_text=not no_text,
-            on_doc=bar.update,
+            options=options,
+            on_doc=count_document,
+            on_error=skipped.handle_error,
             run=workers.run if workers else None,
         )
         if output is None or shard_size is None:
-            line = write_whole(output, documents, write_part, format=format)
+            line = write_whole(
+                output, documents, write_part, format=format, skipped=skipped
+            )
         else:
             command["kb"] = linker.kb.manifest.digest
             line = write_folder(
-                output, documents, write_part, command=command, force=force
+                output,
+                documents,
+                write_part,
+                command=command,
+                force=force,
+                bar=bar,
+                skipped=skipped,
             )
     if not quiet:
+        counts["skipped"] = skipped.count
+        seconds = time.monotonic() - start
+        line = finish_line(line, counts, left_out, documents=done, seconds=seconds)
         typer.echo(printable(line), err=True)

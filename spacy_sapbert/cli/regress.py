@@ -1,13 +1,11 @@
 """`spacy sapbert regress`: cases → those that are not linked as expected."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from tqdm import tqdm
 from wasabi import table
 
 from ..errors import Errors, SapbertError
@@ -15,6 +13,7 @@ from ..evaluation.regression import run_cases
 from ..evaluation.regression_cases import read_cases
 from ..formats.entities import NIL
 from ..pipeline.running import complete_pipeline, load_pipeline
+from ..system.progress import format_count, show_progress
 from ..system.writing import write_atomically
 from .app import app, report_errors
 
@@ -48,7 +47,8 @@ def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
     """Format a table of the cases that failed, and a line with the counts."""
     from ..formats.table import WIDEST
 
-    line = f"{total} cases, {total - len(failures)} passed, {len(failures)} failed"
+    cases = format_count(total, "case")
+    line = f"{cases}, {total - len(failures)} passed, {len(failures)} failed"
     if not failures:
         return line
     rows = [failure_row(outcome) for outcome in failures]
@@ -93,9 +93,9 @@ def regress(
         checked = [case for path in cases for case in read_cases(path)]
         nlp = load_pipeline(pipeline)
         linker = complete_pipeline(nlp, kb=kb, detection=False)
-        shown = not quiet and sys.stderr.isatty()
         found = run_cases(nlp, linker, checked)
-        outcomes = [*tqdm(found, total=len(checked), unit=" cases", disable=not shown)]
+        total = len(checked)
+        outcomes = [*show_progress(found, total=total, unit="cases", quiet=quiet)]
         if output is not None:
             with write_atomically(output) as file:
                 for outcome in outcomes:

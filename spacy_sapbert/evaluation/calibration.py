@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import trange
 
 from .. import __version__
 from ..errors import Errors, SapbertError
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.probability import DIGITS, fit_logistic, score_probability
+from ..system.progress import show_progress
 from ..system.reading import file_digest
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
 from .rankers import kb_lookup
@@ -91,7 +91,8 @@ def score_top1(
     golds = [gold for file in files.values() for gold in file]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
     best: dict[str, tuple[str, float | None]] = {}
-    for start in trange(0, len(texts), BATCH_SIZE, disable=not progress):
+    starts = range(0, len(texts), BATCH_SIZE)
+    for start in show_progress(starts, unit="batches", quiet=not progress):
         batch = texts[start : start + BATCH_SIZE]
         for text, linked in zip(batch, kb.link(batch, k=1), strict=True):
             if linked.candidates:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
 from ..formats.entities import NIL, AttributeNames, LinkedEntity, describe_entities
+from ..pipeline.batches import find_linker, run_alone
 from ..pipeline.long_forms import long_form_text, singular
-from ..pipeline.running import find_linker, link_documents, run_alone
+from ..pipeline.running import link_documents
 from ..pipeline.schwartz_hearst import find_long_forms
 from .regression_cases import Case
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
-from tqdm import tqdm
 
 from ..errors import Errors, SapbertError
+from ..system.progress import show_progress
 from .accuracy import (
     COMPOSITES,
     Answer,
@@ -112,7 +112,7 @@ def rank_mentions(
     """Return the answers of a linker to each distinct text."""
     texts = list(dict.fromkeys(mentions))
     answers: dict[str, list[Answer]] = {}
-    with tqdm(total=len(texts), unit=" mentions", disable=not progress) as bar:
+    with show_progress(total=len(texts), unit="mentions", quiet=not progress) as bar:
         for start in range(0, len(texts), BATCH_SIZE):
             batch = texts[start : start + BATCH_SIZE]
             answers.update(zip(batch, rank(batch), strict=True))

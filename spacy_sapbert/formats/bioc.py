@@ -15,6 +15,7 @@ from bioc import biocjson, biocxml
 from ..errors import Errors, SapbertError
 from ..system.json_members import JSONError, read_members
 from ..system.xml_blocks import read_children
+from .documents import OnError, raise_error
 from .entities import LinkedDoc, LinkedEntity, Losses, warn_losses
 from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans
 
@@ -255,16 +256,16 @@ def read_collection(
     path: Path,
     format: str,
     parse: Callable[[Path, Fail], Iterator[Node]],
-    *,
     longest: int,
+    on_error: OnError,
 ) -> Iterator[GoldDocument]:
-    """Read a file of BioC.
+    """Read a file of BioC, plain or `.gz`.
 
-    path (Path): The file, plain or `.gz`.
     format (str): Its name in errors.
     longest (int): Maximum number of characters of a document.
-    RAISES (SapbertError): With the number of the first invalid document; its text is
-        not quoted.
+    on_error (OnError): Called with the error of an invalid document, which is left out.
+    RAISES (SapbertError): With the number of the document after which the file is
+        damaged; its text is not quoted.
     SOURCE: Comeau et al. (2013).
     """
     number = 1
@@ -276,19 +277,24 @@ def read_collection(
     for document in parse(path, fail):
         try:
             gold = to_gold(document, fail, longest=longest)
-        except SapbertError:
-            raise
+        except SapbertError as error:
+            on_error(error)
         except UNREADABLE as error:
-            raise fail(f"no {type(error).__name__}") from None
-        yield gold
+            on_error(fail(f"no {type(error).__name__}"))
+        else:
+            yield gold
         number += 1
 
 
-def read_json(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+def read_json(
+    path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
     """Read a BioC collection in JSON; see `read_collection`."""
-    return read_collection(path, "BioC in JSON", parse_json, longest=longest)
+    return read_collection(path, "BioC in JSON", parse_json, longest, on_error)
 
 
-def read_xml(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+def read_xml(
+    path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
     """Read a BioC collection in XML; see `read_collection`."""
-    return read_collection(path, "BioC in XML", parse_xml, longest=longest)
+    return read_collection(path, "BioC in XML", parse_xml, longest, on_error)

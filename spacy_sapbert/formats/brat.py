@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import read_lines
-from .documents import TEXT_SUFFIXES, read_text
+from .documents import TEXT_SUFFIXES, OnError, raise_error, read_text
 from .entities import (
     BREAKS,
     UNBROKEN,
@@ -45,10 +45,12 @@ NumberedLine = tuple[int, str]
 
 
 def list_annotations(folder: Path) -> list[Path]:
-    """Return all `.ann` files in a folder and below, sorted.
+    """Return all `.ann` files in a folder and below, sorted; of a file the one of it.
 
     RAISES (SapbertError): If there is none.
     """
+    if folder.is_file():
+        return [folder.with_suffix(".ann")]
     files = sorted(folder.rglob("*.ann"))
     if not files:
         raise SapbertError(Errors.E108.format(file="`.ann` files", folder=folder))
@@ -136,26 +138,45 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
             entities[name] = span._replace(parts=[[*known, cui]])
 
 
-def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+def read_file(path: Path, name: str, *, longest: int = LONGEST) -> GoldDocument:
+    """Read an `.ann` file with the `.txt` file beside it.
+
+    path (Path): The `.ann` file.
+    name (str): Id of the document.
+    longest (int): Maximum number of characters of the text.
+    RAISES (SapbertError): With file and line, at the first invalid line, or if offsets
+        do not match a mention.
+    """
+    text = read_text(path.with_suffix(".txt"), longest=longest)
+    entities, lines = read_entities(path, text)
+    add_ids(path, entities, lines)
+    return GoldDocument(name, text, list(entities.values()))
+
+
+def read_gold(
+    path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
     """Read texts with standoff annotations; ids are in the normalisation lines.
 
     A mention with gaps starts at its first fragment and ends at its last; its text is
     that of the annotation.
 
-    path (Path): A folder; files in folders below are included.
+    path (Path): A folder, with files in folders below; or one of the two files.
     longest (int): Maximum number of characters of a document.
+    on_error (OnError): Called with the error of an invalid document, which is left out.
     YIELDS (GoldDocument): Each `.ann` file with its `.txt`; its id is the relative path
         without the ending.
-    RAISES (SapbertError): With file and line, at the first invalid line, or if offsets
-        do not match a mention.
     SOURCE: https://brat.nlplab.org/standoff.html
     """
+    folder = path.parent if path.is_file() else path
     for file in list_annotations(path):
-        text = read_text(file.with_suffix(".txt"), longest=longest)
-        entities, lines = read_entities(file, text)
-        add_ids(file, entities, lines)
-        name = file.relative_to(path).with_suffix("").as_posix()
-        yield GoldDocument(name, text, list(entities.values()))
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        try:
+            document = read_file(file, name, longest=longest)
+        except SapbertError as error:
+            on_error(error)
+        else:
+            yield document
 
 
 def file_name(number: Any) -> str:

@@ -30,10 +30,17 @@ def to_cell(value: Any) -> Any:
 
 
 def write_docs(
-    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
+    docs: Iterable[LinkedDoc],
+    file: IO[bytes],
+    *,
+    include_text: bool = True,
+    keep: Iterable[str] = (),
 ) -> None:
-    """Write a row for each mention; see `registry.Writer`."""
-    columns = choose_columns(include_text)
+    """Write a row for each mention; see `registry.Writer`.
+
+    keep (Iterable[str]): Fields of the documents to write as columns.
+    """
+    columns = choose_columns(include_text, keep)
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:
         writer = csv.writer(text)  # ends lines with CR LF

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from spacy.tokens import Doc, Span
 
 from ..errors import Warnings
+from .documents import FIELDS
 from .gold import NIL
 
 NamedDoc = tuple[Any, Doc]  # the id of a document, and the document
@@ -98,11 +99,15 @@ class LinkedEntity(TypedDict):
 
 
 class LinkedDoc(NamedTuple):
-    """A linked document as the formats write it; entities are sorted by offset."""
+    """A linked document as the formats write it; entities are sorted by offset.
+
+    fields (dict[str, Any]): Columns of the input, which some formats repeat.
+    """
 
     id: Any
     text: str
     entities: list[LinkedEntity]
+    fields: dict[str, Any] = {}
 
 
 def to_float(score: float | None) -> float | None:
@@ -185,12 +190,15 @@ def describe_docs(
     """Yield linked documents as the formats write them; see `describe_entities`."""
     for id, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)
-        yield LinkedDoc(id, doc.text, entities)
+        yield LinkedDoc(id, doc.text, entities, doc.user_data.get(FIELDS) or {})
 
 
-def choose_columns(include_text: bool) -> list[str]:
-    """Return `COLUMNS`, with or without the texts of the mentions."""
-    return [name for name in COLUMNS if include_text or name != "text"]
+def choose_columns(include_text: bool, keep: Iterable[str] = ()) -> list[str]:
+    """Return `COLUMNS`, with or without the texts of the mentions, and more columns.
+
+    keep (Iterable[str]): Fields of the documents.
+    """
+    return [name for name in COLUMNS if include_text or name != "text"] + [*keep]
 
 
 def mention_rows(
@@ -199,8 +207,8 @@ def mention_rows(
     """Yield the values of columns for the entities of all documents."""
     for doc in docs:
         for entity in doc.entities:
-            fields: dict[str, Any] = {**entity, "id": str(doc.id)}
-            yield [fields[name] for name in columns]
+            fields: dict[str, Any] = {**doc.fields, **entity, "id": str(doc.id)}
+            yield [fields.get(name) for name in columns]
 
 
 def blank_breaks(text: str) -> str:

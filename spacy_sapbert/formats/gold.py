@@ -176,7 +176,7 @@ def place_fragments(
     pairs = zip(fragments, fragments[1:], strict=False)
     in_order = all(one[1] <= other[0] for one, other in pairs)
     found = " ".join(text[first:last] for first, last in fragments if in_order)
-    if found.split() != mention.split():
+    if found.split() != mention.split() or end > len(text):
         raise SapbertError(
             Errors.E713.format(path=path, line=number, start=start, end=end)
         )

@@ -1,8 +1,10 @@
 """Convert gold documents to Docs without losing a mention."""
 
 import warnings
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from spacy.language import Language
@@ -14,6 +16,8 @@ from spacy.vocab import Vocab
 from ..errors import Warnings
 from .entities import NamedDoc
 from .gold import GoldDocument, GoldSpan, choose_kb_id
+
+LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without a label
 
 
 def choose_tokenizer(nlp: Language | Vocab) -> Callable[[str], Doc]:
@@ -33,6 +37,69 @@ def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
     first = min(span.start, span.end - 1)
     name = gold.type or label  # spaCy has no entities without a label
     return Span(doc, first, span.end, label=name, kb_id=choose_kb_id(gold))
+
+
+def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
+    """Return a Doc in which each mention begins and ends with a token.
+
+    RETURNS (Doc): The same Doc if this is already so; else with some tokens split.
+    """
+    firsts = {span.start for span in spans}
+    lasts = {span.end for span in spans}
+    begins = {token.idx for token in doc}
+    ends = {token.idx + len(token) for token in doc}
+    if firsts <= begins and lasts <= ends:
+        return doc
+    words: list[str] = []
+    spaces: list[bool] = []
+    cuts = sorted(firsts | lasts)
+    for token in doc:
+        start, text = token.idx, token.text
+        end = start + len(text)
+        inside = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
+        bounds = [start, *inside, end]
+        words += [text[a - start : b - start] for a, b in pairwise(bounds)]
+        spaces += [False] * (len(bounds) - 1)
+        if token.whitespace_ and (end in firsts or end + 1 in lasts):
+            words.append(" ")  # a blank that is part of a mention is a token
+            spaces.append(False)
+        else:
+            spaces[-1] = bool(token.whitespace_)
+    return Doc(doc.vocab, words=words, spaces=spaces)
+
+
+def set_mentions(doc: Doc, spans: Sequence[GoldSpan], spans_key: str | None) -> Doc:
+    """Return a Doc with mentions at exactly their offsets, without concepts.
+
+    doc (Doc): The text, tokenised.
+    spans (Sequence[GoldSpan]): Inside the text; without a span group none overlap.
+    spans_key (str | None): The span group; None = the entities.
+    """
+    doc = split_tokens(doc, spans)
+    found: list[Span] = []
+    for gold in spans:
+        span = doc.char_span(gold.start, gold.end, label=gold.type or LABEL)
+        assert span is not None  # its tokens were split
+        found.append(span)
+    if spans_key is None:
+        doc.set_ents(found)
+    else:
+        doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=found)
+    return doc
+
+
+def clear_concepts(doc: Doc, spans_key: str | None) -> None:
+    """Remove the concepts that a span group had before it is linked.
+
+    The linker sets those of entities, also to none.
+    """
+    if spans_key is None or not any(s.kb_id for s in doc.spans.get(spans_key, ())):
+        return
+    plain = [
+        Span(doc, span.start, span.end, label=span.label, span_id=span.id)
+        for span in doc.spans[spans_key]
+    ]
+    doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=plain)
 
 
 def make_gold_doc(

@@ -9,9 +9,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import Errors, SapbertError
-from .documents import read_json_lines
+from .documents import OnError, raise_error
 from .entities import LinkedDoc
 from .gold import LONGEST, GoldDocument, GoldSpan, collect_spans
+from .inputs.rows import make_document, read_json_rows
 
 
 class GoldEntity(TypedDict, total=False):
@@ -30,11 +31,20 @@ GOLD_ENTITY = TypeAdapter(GoldEntity)
 
 
 def write_docs(
-    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
+    docs: Iterable[LinkedDoc],
+    file: IO[bytes],
+    *,
+    include_text: bool = True,
+    keep: Iterable[str] = (),
 ) -> None:
-    """Write linked documents as JSONL; see `registry.Writer`."""
+    """Write linked documents as JSONL; see `registry.Writer`.
+
+    keep (Iterable[str]): Fields of the documents to write.
+    """
     for doc in docs:
-        data = doc._asdict()
+        data: dict[str, Any] = {"id": doc.id, "text": doc.text}
+        data |= {name: doc.fields.get(name) for name in keep}
+        data["entities"] = doc.entities
         if not include_text:
             del data["text"]
             for entity in doc.entities:
@@ -79,15 +89,22 @@ def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldS
     return collect_spans(map(read_entity, entities), fail)
 
 
-def read_gold(path: Path, *, longest: int = LONGEST) -> Iterator[GoldDocument]:
+def read_gold(
+    path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
     """Read lines like those of `write_docs`; `entities` may be missing.
 
     path (Path): The file, plain or `.gz`.
     longest (int): Maximum number of characters of a document.
-    RAISES (SapbertError): With file and line, at the first invalid line, or if the
-        documents were written without texts.
+    on_error (OnError): Called with the error of an invalid line, or of one that was
+        written without its text.
     """
-    for line, document, data in read_json_lines(path, path.name, longest=longest):
-        entities = data.get("entities", [])
-        spans = read_entities(path, line, document.text, entities)
-        yield GoldDocument(document.id, document.text, spans)
+    for number, row in read_json_rows(path, on_error):
+        try:
+            document = make_document(row, path, path.name, number, longest=longest)
+            entities = row.get("entities", [])
+            spans = read_entities(path, number, document.text, entities)
+        except SapbertError as error:
+            on_error(error)
+        else:
+            yield GoldDocument(document.id, document.text, spans)

@@ -1,5 +1,6 @@
 """Parquet: one row per mention with nested columns, for data frames and databases."""
 
+import json
 from collections.abc import Iterable
 from itertools import islice
 from typing import IO, Any
@@ -55,6 +56,13 @@ def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
     return {**candidate, **plain, "tie": tie if isinstance(tie, str) else None}
 
 
+def to_text(value: Any) -> str | None:
+    """Return the value of a field as a text."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
 def to_batch(rows: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows of `mention_rows` in Arrow's compact form."""
     arrays = []
@@ -64,6 +72,8 @@ def to_batch(rows: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
             values = [to_pairs(codes) for codes in column]
         elif field.name == "candidates":
             values = [[to_arrow(each) for each in found] for found in column]
+        elif field.name not in TYPES:
+            values = [to_text(value) for value in column]
         arrays.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -74,13 +84,16 @@ def write_docs(
     *,
     include_text: bool = True,
     rows_per_group: int = 20_000,
+    keep: Iterable[str] = (),
 ) -> None:
     """Write a row for each mention; see `registry.Writer`.
 
+    keep (Iterable[str]): Fields of the documents to write as columns of texts; lists
+        and objects as JSON.
     rows_per_group (int): Rows of a row group; one group is in memory.
     """
-    columns = choose_columns(include_text)
-    schema = pa.schema([(name, TYPES[name]) for name in columns])
+    columns = choose_columns(include_text, keep)
+    schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in columns])
     rows = mention_rows(docs, columns)
     batches: list[pa.RecordBatch] = []
     held = 0

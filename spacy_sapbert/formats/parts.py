@@ -22,8 +22,9 @@ from .documents import Document
 
 STATE_FILE = "_state.json"
 
-# Writes documents to a file, and counts what it wrote.
+# Writes documents to a file, and counts what it wrote and what `FAILED`.
 WritePart = Callable[[Iterator[Document], Any], dict[str, int]]
+FAILED = "failed"  # documents that a part lacks because a component failed
 FileName = Annotated[str, Field(pattern=r"^[^/\\]*$")]  # files of it are removed
 
 
@@ -31,7 +32,8 @@ class Part(TypedDict):
     """A part that is complete.
 
     file (str): Its name in the folder.
-    documents (int), bytes (int): Its size.
+    documents (int): How many of the input it is made of.
+    bytes (int): Its size.
     input (str): Digest of its documents.
     counts (dict[str, int]): From `WritePart`.
     """
@@ -67,7 +69,7 @@ def part_name(number: int, suffix: str) -> str:
 
 
 def digest_document(document: Document) -> bytes:
-    """Return the sha256 of the id, the text and the entities of a document."""
+    """Return the sha256 of the id, text, entities and fields of a document."""
     spans: list[Any] = []
     if document.doc is not None:
         groups = {"": document.doc.ents, **document.doc.spans}
@@ -76,7 +78,9 @@ def digest_document(document: Document) -> bytes:
             for key, group in sorted(groups.items())
             for span in group
         ]
-    data = json.dumps([document.id, document.text, spans])
+    if document.spans is not None:
+        spans = [list(span) for span in document.spans]
+    data = json.dumps([document.id, document.text, spans, document.fields])
     return hashlib.sha256(data.encode()).digest()
 
 
@@ -224,7 +228,7 @@ def write_parts(
         state["parts"].append(
             {
                 "file": path.name,
-                "documents": counts["documents"],
+                "documents": counts["documents"] + counts.get(FAILED, 0),
                 "bytes": path.stat().st_size,
                 "input": seen.hexdigest(),
                 "counts": counts,

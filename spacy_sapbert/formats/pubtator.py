@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from ..errors import Errors, SapbertError
 from ..system.reading import decode_line, read_line_blocks
+from .documents import OnError, open_input, raise_error
 from .entities import (
     LinkedDoc,
     LinkedEntity,
@@ -36,11 +37,11 @@ NO_CONCEPT = "-"
 Row = tuple[int, list[str]]  # number of the line, its fields
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line that is not blank."""
-    for first, lines in read_line_blocks(path):
-        for number, raw in enumerate(lines, first):
-            line = decode_line(raw, path, number)
+def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number, from 1, and the bytes of each line that is not blank."""
+    _, blocks = open_input(path)
+    for first, lines in read_line_blocks(path, blocks=blocks):
+        for number, line in enumerate(lines, first):
             if line.strip():
                 yield number, line
 
@@ -58,40 +59,81 @@ def bad_line(path: Path, number: int, got: str) -> SapbertError:
     return SapbertError(Errors.E712.format(path=path, line=number, got=got))
 
 
-def split_documents(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
-    """Yield the id, the text, and the lines of the mentions of each document.
+class DocumentLines:
+    """The lines of one document.
 
-    RAISES (SapbertError): If a line is invalid or at the wrong place.
+    id (str): Its id.
+    text (str): Title and abstract.
+    rows (list[Row]): The lines of the mentions.
     """
-    doc: str | None = None
-    rows: list[Row] = []
-    text, has_abstract = "", False
-    for number, line in read_rows(path):
-        if match := TEXT_LINE.fullmatch(line):
-            found, kind, content = match.groups()
-            if len(content) > LONGEST:
-                raise SapbertError(
-                    Errors.E506.format(path=path, line=number, limit=LONGEST)
-                )
-            if kind == "t":
-                if doc is not None:
-                    yield doc, text, rows
-                doc, text, rows, has_abstract = found, content, [], False
-            elif found != doc or has_abstract or rows:
-                raise bad_line(path, number, "an abstract without its title before it")
-            else:
-                text, has_abstract = text + BETWEEN + content, True
+
+    def __init__(self, id: str, title: str) -> None:
+        self.id, self.text = id, title
+        self.has_abstract = False
+        self.rows: list[Row] = []
+
+
+def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> None:
+    """Add an abstract or a mention to its document.
+
+    path (Path), number (int): File and line for the error.
+    doc (DocumentLines | None): The document before; changed in place.
+    RAISES (SapbertError): If the line is invalid or at the wrong place.
+    """
+    if match := TEXT_LINE.fullmatch(line):
+        found, _, content = match.groups()
+        if doc is None or found != doc.id or doc.has_abstract or doc.rows:
+            raise bad_line(path, number, "an abstract without its title before it")
+        doc.text, doc.has_abstract = doc.text + BETWEEN + content, True
+        return
+    fields = line.split("\t")
+    if not 4 <= len(fields) <= 7:
+        raise bad_line(path, number, f"{len(fields)} fields")
+    if doc is None or fields[0] != doc.id:
+        raise bad_line(path, number, "the id of another document")
+    if not is_relation(fields):
+        check_count(path, number, doc.rows)
+        doc.rows.append((number, fields))
+
+
+def split_documents(
+    path: Path, *, longest: int, on_error: OnError
+) -> Iterator[DocumentLines]:
+    """Yield the lines of each document.
+
+    path (Path): The file, plain or `.gz`; `-` for the standard input.
+    longest (int): Maximum number of characters of a document.
+    on_error (OnError): Called with the error of a line that is invalid or at the wrong
+        place; its document is left out.
+    """
+    doc: DocumentLines | None = None
+    skipping = False
+    shown, _ = open_input(path)
+    for number, raw in read_rows(path):
+        line = raw.decode("utf8", "surrogateescape")
+        match = TEXT_LINE.fullmatch(line)
+        is_title = match is not None and match[2] == "t"
+        if is_title:
+            if doc is not None:
+                yield doc
+            doc, skipping = None, False
+        elif skipping:
             continue
-        fields = line.split("\t")
-        if not 4 <= len(fields) <= 7:
-            raise bad_line(path, number, f"{len(fields)} fields")
-        if fields[0] != doc:
-            raise bad_line(path, number, "the id of another document")
-        if not is_relation(fields):
-            check_count(path, number, rows)
-            rows.append((number, fields))
+        try:
+            decode_line(raw, shown, number)
+            if match is not None and is_title:
+                doc = DocumentLines(match[1], match[3])
+            else:
+                add_line(shown, number, line, doc)
+            if doc is not None and len(doc.text) > longest:
+                raise SapbertError(
+                    Errors.E506.format(path=shown, line=number, limit=longest)
+                )
+        except SapbertError as error:
+            doc, skipping = None, True
+            on_error(error)
     if doc is not None:
-        yield doc, text, rows
+        yield doc
 
 
 def read_spans(
@@ -121,7 +163,12 @@ def read_spans(
 
 
 def read_gold(
-    path: Path, *, bars_join_parts: bool = True, split_composites: bool = False
+    path: Path,
+    *,
+    bars_join_parts: bool = True,
+    split_composites: bool = False,
+    longest: int = LONGEST,
+    on_error: OnError = raise_error,
 ) -> Iterator[GoldDocument]:
     """Read documents of lines `id|t|title`, `id|a|abstract`, and for each mention `id`,
     `start`, `end`, `mention`, `type`, `ids`, separated by tabs.
@@ -141,17 +188,21 @@ def read_gold(
         offsets do not give the mention.
     SOURCE: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
-    for doc, text, rows in split_documents(path):
+    for doc in split_documents(path, longest=longest, on_error=on_error):
         spans: list[GoldSpan] = []
-        for row in rows:
-            spans += read_spans(
-                path,
-                text,
-                row,
-                bars_join_parts=bars_join_parts,
-                split_composites=split_composites,
-            )
-        yield GoldDocument(doc, text, spans)
+        try:
+            for row in doc.rows:
+                spans += read_spans(
+                    path,
+                    doc.text,
+                    row,
+                    bars_join_parts=bars_join_parts,
+                    split_composites=split_composites,
+                )
+        except SapbertError as error:
+            on_error(error)
+        else:
+            yield GoldDocument(doc.id, doc.text, spans)
 
 
 def clean_id(number: Any) -> str:

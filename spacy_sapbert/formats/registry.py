@@ -53,6 +53,8 @@ SUFFIXES: dict[str, str] = {
     ".xml": "biocxml",
     ".json": "biocjson",
 }
+# formats that can repeat columns of the input
+KEEPING = ("jsonl", "csv", "parquet")
 # formats that need a library, and the extra that installs it
 LIBRARIES: dict[str, tuple[str, str]] = {
     "parquet": ("pyarrow", "parquet"),
@@ -85,12 +87,8 @@ class Writer(Protocol):
         """
 
 
-def load_function(name: str, functions: dict[str, str]) -> Any:
-    """Import the function of a format.
-
-    functions (dict[str, str]): `WRITERS` or `READERS`.
-    RAISES (SapbertError): If a library is not installed.
-    """
+def check_library(name: str) -> None:
+    """Raise an error if the library that a format needs is not installed."""
     if name in LIBRARIES:
         library, extra = LIBRARIES[name]
         try:
@@ -99,6 +97,15 @@ def load_function(name: str, functions: dict[str, str]) -> Any:
             raise SapbertError(
                 Errors.E521.format(library=library, reason=error, extra=extra)
             ) from None
+
+
+def load_function(name: str, functions: dict[str, str]) -> Any:
+    """Import the function of a format.
+
+    functions (dict[str, str]): `WRITERS` or `READERS`.
+    RAISES (SapbertError): If a library is not installed.
+    """
+    check_library(name)
     module, _, function = functions[name].partition(":")
     return getattr(import_module(f".{module}", __package__), function)
 
@@ -217,8 +224,8 @@ def read_docs(
     path (Path): A file or, of a format in `FOLDERS`, a folder.
     nlp (Language | Vocab): A pipeline with a tokenizer; a vocabulary: tokens are
         separated by blanks.
-    format (str | None): A key of `READERS`; None = by the ending of the path; of a
-        folder brat.
+    format (str | None): A key of `READERS`; None = by the ending of the path or the
+        content; of a folder brat.
     spans_key (str): The span group for all mentions.
     label (str): Label of mentions without a type.
     RETURNS (Iterator[NamedDoc]): Ids and Docs.
@@ -226,8 +233,9 @@ def read_docs(
         file, at the first invalid document.
     """
     from .gold_docs import make_gold_docs
+    from .inputs.files import detect_format
 
     if format is None:
-        format = "brat" if path.is_dir() else guess_format(path)
+        format = "brat" if path.is_dir() else detect_format(path)
     documents = load_reader(format)(path)
     return make_gold_docs(documents, nlp, path=path, spans_key=spans_key, label=label)

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
-from tqdm import tqdm
-
 from .. import __version__
 from ..encoder.huggingface import (
     EncoderSettings,
@@ -24,7 +22,8 @@ from ..encoder.name_encoder import (
 )
 from ..encoder.openvino_export import export_encoder
 from ..errors import Errors, SapbertError, check_range
-from ..system.reading import check_file, file_digest
+from ..system.progress import show_progress
+from ..system.reading import check_not_empty, file_digest
 from ..system.writing import write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
 from .database import Database
@@ -163,7 +162,7 @@ def build_kb(
     RETURNS (Manifest): The meta.json of the knowledge base.
     RAISES (SapbertError): If input, encoder, settings or folder are not usable.
     """
-    check_file(concepts_path)
+    check_not_empty(concepts_path, "concepts")
     if output.exists() and not force:
         raise SapbertError(Errors.E003.format(path=output))
     if threshold is not None:
@@ -190,11 +189,11 @@ def build_kb(
         if engine == "openvino":
             export_encoder(work / ENCODER, work / EXPORTED, settings)
         open_encoder(model, work / ENCODER, settings=settings, sealed=True)
-        concepts = tqdm(
+        concepts = show_progress(
             read_concepts(concepts_path),
-            unit=" concepts",
+            unit="concepts",
             desc="Read",
-            disable=not progress,
+            quiet=not progress,
         )
         names, counts = write_store(concepts, work / STORE_FILE, model)
         matrix = embed_rows(names, work, model, progress=progress)

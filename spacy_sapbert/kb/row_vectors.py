@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from ..encoder.name_encoder import NameModel, TokenIds, encode_token_ids
 from ..errors import Errors, SapbertError
+from ..system.progress import show_progress
 from ..system.writing import fcntl
 from .folder.manifest import try_lock
 from .store import name_key
@@ -119,12 +119,12 @@ def embed_rows(
     shape = (len(order), model.get_dim("nO"))
     matrix = np.memmap(folder / "vectors.f32", dtype="<f4", mode="w+", shape=shape)
     finished = len(list(folder.glob("shard-*.npy"))) * SHARD_ROWS
-    with tqdm(
+    with show_progress(
         total=len(order),
         initial=min(finished, len(order)),
-        unit=" names",
+        unit="names",
         desc="Embed",
-        disable=not progress,
+        quiet=not progress,
     ) as bar:
         for number, start in enumerate(range(0, len(order), SHARD_ROWS)):
             rows = order[start : start + SHARD_ROWS]

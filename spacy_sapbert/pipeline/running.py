@@ -5,14 +5,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
-from ..formats.documents import Document
+from ..formats.documents import FIELDS, Document, OnError, raise_error
 from ..linking.options import change_options
+from .batches import LINKER, Result, find_linker, run_batch
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 NAMES = "names"  # the value of `mentions`
 
@@ -20,15 +20,24 @@ NAMES = "names"  # the value of `mentions`
 Job = tuple[list[Document], list[str]]
 
 
-def load_pipeline(name: str | None) -> "Language":
-    """Load a pipeline from a folder or package; None = a blank English one.
+def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
+    """Load a pipeline from a folder or package.
 
-    RAISES (SapbertError): If there is no such pipeline.
+    name (str | None): Folder or package; None = a blank pipeline.
+    lang (str | None): Language of the blank pipeline; None = "en".
+    RAISES (SapbertError): If there is no such pipeline or language, or both are given.
     """
     import spacy
 
     if name is None:
-        return spacy.blank("en")
+        try:
+            return spacy.blank(lang or "en")
+        except ImportError as error:
+            reason = str(error).strip().partition("\n")[0]
+            got = f"{lang!r}: {reason}"
+            raise SapbertError(Errors.E601.format(got=got)) from None
+    if lang is not None:
+        raise SapbertError(Errors.E601.format(got="both"))
     try:
         return spacy.load(name)
     except SapbertError:
@@ -54,12 +63,6 @@ def list_detectors(nlp: "Language", what: str) -> list[str]:
         if what in assigned or (not assigned and not module.startswith("spacy.")):
             detectors.append(name)
     return detectors
-
-
-def find_linker(nlp: "Language") -> str | None:
-    """Return the name of the first linker of a pipeline, if there is one."""
-    linkers = (n for n in nlp.pipe_names if nlp.get_pipe_meta(n).factory == LINKER)
-    return next(linkers, None)
 
 
 def complete_pipeline(
@@ -123,13 +126,14 @@ def complete_pipeline(
     return linker
 
 
-def open_pipeline(name: str | None, settings: dict[str, Any]) -> "Language":
+def open_pipeline(
+    name: str | None, settings: dict[str, Any], *, lang: str | None = None
+) -> "Language":
     """Load a pipeline and complete it; used in every worker process.
 
-    name (str | None): See `load_pipeline`.
-    settings (dict[str, Any]): Arguments of `complete_pipeline`.
+    name, lang: See `load_pipeline`. settings: Arguments of `complete_pipeline`.
     """
-    nlp = load_pipeline(name)
+    nlp = load_pipeline(name, lang=lang)
     complete_pipeline(nlp, **settings)
     return nlp
 
@@ -151,6 +155,8 @@ def has_entities(document: Document, spans_key: str | None) -> bool:
 
     They may be set to none.
     """
+    if document.spans is not None:
+        return True
     if document.doc is None:
         return False
     if spans_key is not None:
@@ -163,23 +169,30 @@ def link_documents(
     documents: Iterable[Document],
     *,
     batch_size: int,
-    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Doc]]]] | None" = None,
+    run: "Callable[[Iterator[Job]], Iterator[tuple[Any, list[Result]]]] | None" = None,
+    on_error: OnError = raise_error,
 ) -> "Iterator[tuple[Any, Doc]]":
     """Run a pipeline over documents.
 
     Documents with entities skip the components that detect entities.
 
     nlp (Language): The pipeline, with a linker.
-    documents (Iterable[Document]): Ids and texts, or Docs.
     batch_size (int): Documents in memory at once.
     run (Callable | None): Runs jobs in other processes; see `Workers.run`.
-    YIELDS (tuple[Any, Doc]): Ids and Docs, in order.
-    RAISES (SapbertError): If a component fails; with the id of the document.
+    on_error (OnError): Called with the error, with the id of the document, if a
+        component fails; the document is left out.
+    YIELDS (tuple[Any, Doc]): Ids and Docs, in order. The fields of a document are in
+        `doc.user_data["fields"]`.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
     results = run(jobs) if run else ((b, run_batch(nlp, b, skip=s)) for b, s in jobs)
     for batch, docs in results:
         for document, doc in zip(batch, docs, strict=True):
+            if isinstance(doc, SapbertError):
+                on_error(doc)
+                continue
+            if document.fields is not None:
+                doc.user_data[FIELDS] = document.fields
             yield document.id, doc
 
 
@@ -204,51 +217,3 @@ def plan_jobs(
             check_detection(nlp, key)
         for batch in minibatch(group, batch_size):
             yield batch, detectors if known else []
-
-
-def run_batch(
-    nlp: "Language", batch: list[Document], *, skip: list[str]
-) -> "list[Doc]":
-    """Run a pipeline over some documents together.
-
-    nlp (Language): The pipeline.
-    batch (list[Document]): The documents.
-    skip (list[str]): Names of components to skip.
-    RAISES (SapbertError): If a component fails; with the id of the document.
-    """
-    from spacy.util import raise_error
-
-    # A component that only logs its errors would lose documents.
-    nlp.set_error_handler(raise_error)
-    contents = [d.text if d.doc is None else d.doc for d in batch]
-    try:
-        docs = list(nlp.pipe(contents, batch_size=len(batch), disable=skip))
-    except SapbertError:
-        raise
-    except Exception:  # run one at a time to find the document
-        docs = []
-    if len(docs) != len(batch):
-        docs = [run_alone(nlp, document, skip=skip) for document in batch]
-    return docs
-
-
-def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
-    """Run a pipeline over one document.
-
-    RAISES (SapbertError): If a component fails; with the id of the document, without
-        the message of the component, which may quote the text.
-    """
-    name = "tokenizer"
-    try:
-        doc = nlp.make_doc(document.text) if document.doc is None else document.doc
-        for name, component in nlp.pipeline:
-            if name not in skip:
-                doc = component(doc)
-    except SapbertError:
-        raise
-    except Exception as error:
-        kind = type(error).__name__
-        raise SapbertError(
-            Errors.E513.format(id=document.id, component=name, kind=kind)
-        ) from None
-    return doc

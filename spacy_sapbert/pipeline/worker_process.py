@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
-from .running import LINKER, find_linker, run_batch
+from ..formats.gold import GoldSpan
+from .batches import LINKER, ComponentError, find_linker, run_batch
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-# Id, text and, if the document has one, the Doc.
-Packed = tuple[Any, str, bytes | None]
-# Docs, or an error.
-Result = tuple[list[bytes], Exception | None]
+# Id, text, place, mentions and, if the document has one, the Doc.
+Packed = tuple[Any, str, str, list[GoldSpan] | None, bytes | None]
+PackedResult = bytes | ComponentError  # a Doc, or why there is none
+# Results, or an error.
+Answer = tuple[list[PackedResult], Exception | None]
 
 SIGN_SECONDS = 5.0  # between signs of life
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a command
@@ -30,7 +32,7 @@ STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a command
 def pack_document(document: Document) -> Packed:
     """Return a document as it is sent to a worker."""
     doc = None if document.doc is None else document.doc.to_bytes()
-    return document.id, document.text, doc
+    return document.id, document.text, document.place, document.spans, doc
 
 
 def pack_doc(doc: "Doc", attrs: Iterable[str], spans_key: str | None) -> bytes:
@@ -76,7 +78,7 @@ def run_worker(connection: Connection, open_pipeline: "Callable[[], Language]") 
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # the parent has shown them
                         nlp = open_pipeline()
-                result: Result = (run_job(nlp, packed, skip), None)
+                result: Answer = (run_job(nlp, packed, skip), None)
             except SapbertError as error:
                 result = ([], error)
             except Exception as error:  # its message may contain text
@@ -107,14 +109,15 @@ def show_life(connection: Connection, sending: Lock) -> None:
     os._exit(1)
 
 
-def run_job(nlp: "Language", packed: list[Packed], skip: list[str]) -> list[bytes]:
+def run_job(
+    nlp: "Language", packed: list[Packed], skip: list[str]
+) -> list[PackedResult]:
     """Link packed documents.
 
     nlp (Language): The pipeline.
     packed (list[Packed]): From `pack_document`.
     skip (list[str]): Names of components to skip.
-    RETURNS (list[bytes]): From `pack_doc`.
-    RAISES (SapbertError): If a component fails; with the id of the document.
+    RETURNS (list[PackedResult]): From `pack_doc`, or the errors of components.
     """
     from spacy.tokens import Doc
 
@@ -123,6 +126,13 @@ def run_job(nlp: "Language", packed: list[Packed], skip: list[str]) -> list[byte
     def unpack(data: bytes | None) -> "Doc | None":
         return None if data is None else Doc(nlp.vocab).from_bytes(data)
 
-    batch = [Document(number, text, unpack(data)) for number, text, data in packed]
-    docs = run_batch(nlp, batch, skip=skip)
-    return [pack_doc(doc, linker.attrs, linker.spans_key) for doc in docs]
+    batch = [
+        Document(id, text, unpack(data), spans, place=place)
+        for id, text, place, spans, data in packed
+    ]
+    return [
+        found
+        if isinstance(found, ComponentError)
+        else pack_doc(found, linker.attrs, linker.spans_key)
+        for found in run_batch(nlp, batch, skip=skip)
+    ]

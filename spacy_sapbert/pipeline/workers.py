@@ -21,12 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError, Warnings
 from ..formats.documents import Document
+from .batches import ComponentError, Result
 from .running import Job
-from .worker_process import Packed, pack_document, run_worker, stopping_signals
+from .worker_process import (
+    Packed,
+    PackedResult,
+    pack_document,
+    run_worker,
+    stopping_signals,
+)
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
 MAX_CRASHES = 3  # of workers with the same job
@@ -146,26 +152,25 @@ class Workers:
         while self.workers:
             self.workers.pop().stop()
 
-    def run(self, jobs: Iterator[Job]) -> "Iterator[tuple[list[Document], list[Doc]]]":
+    def run(
+        self, jobs: Iterator[Job]
+    ) -> "Iterator[tuple[list[Document], list[Result]]]":
         """Link jobs.
 
         jobs (Iterator[Job]): Documents, and names of components to skip. Some more jobs
             are read than are yielded.
-        YIELDS (tuple[list[Document], list[Doc]]): The documents of each job and their
-            Docs, in order.
+        YIELDS (tuple[list[Document], list[Result]]): The documents of each job and
+            their Docs, or the errors of components, in order.
         RAISES (SapbertError): As in one process, after the results of earlier jobs; or
             if the workers with a job crash again and again.
         """
-        from spacy.tokens import Doc
-
         queue = JobQueue(jobs, size=JOBS_AHEAD * self.n_process)
         try:
             while True:
                 self.send_jobs(queue)
                 if queue.next in queue.results:
                     documents, result = queue.pop_result()
-                    docs = [Doc(self.vocab).from_bytes(data) for data in result]
-                    yield documents, docs
+                    yield documents, [self.unpack_result(found) for found in result]
                 elif queue.open:
                     self.receive_results(queue)
                 else:
@@ -174,6 +179,15 @@ class Workers:
             # Late results would be taken for those of the next call.
             if queue.open:
                 self.stop()
+
+    def unpack_result(self, found: PackedResult) -> Result:
+        """Return the Doc that a worker has sent, or the error of a component."""
+        from spacy.tokens import Doc
+
+        if isinstance(found, ComponentError):
+            return found
+        doc: Doc = Doc(self.vocab).from_bytes(found)
+        return doc
 
     def send_jobs(self, queue: "JobQueue") -> None:
         """Send jobs to idle workers, and start missing workers."""
@@ -229,7 +243,7 @@ class JobQueue:
         self.jobs = jobs
         self.size = size
         self.open: dict[int, Job] = {}
-        self.results: dict[int, list[bytes] | Exception] = {}
+        self.results: dict[int, list[PackedResult] | Exception] = {}
         self.waiting: list[int] = []  # jobs without a worker
         self.crashes: dict[int, int] = {}
         self.next = 0  # the next job to yield
@@ -250,7 +264,7 @@ class JobQueue:
                 self.size = 0
         return self.waiting.pop() if self.waiting else None
 
-    def pop_result(self) -> tuple[list[Document], list[bytes]]:
+    def pop_result(self) -> tuple[list[Document], list[PackedResult]]:
         """Remove the next job and return its documents and result.
 
         RAISES (Exception): If the result is an error.

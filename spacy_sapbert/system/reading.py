@@ -40,6 +40,19 @@ def check_file(path: Path) -> None:
         raise SapbertError(Errors.E001.format(path=path))
 
 
+def check_not_empty(path: Path, what: str) -> None:
+    """Check that a path is a file with something in it.
+
+    what (str): What is expected in it.
+    RAISES (SapbertError): If it does not exist, is a folder, or is empty.
+    """
+    check_file(path)
+    if not path.stat().st_size:
+        raise SapbertError(
+            Errors.E597.format(path=path, what=what, found="the file is empty")
+        )
+
+
 def open_to_read(path: Path) -> BinaryIO:
     """Open a file for reading bytes.
 

@@ -135,8 +135,10 @@ def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Conc
         yield concept
     if not report.concepts:
         dropped = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items() if n)
+        read = sum(report.rows.values())
+        nothing = "nothing" if read else "nothing, because the file is empty"
         raise SapbertError(
-            Errors.E106.format(path=report.path, dropped=dropped or "nothing")
+            Errors.E106.format(path=report.path, dropped=dropped or nothing)
         )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from spacy_sapbert.cli.concepts import show_progress
+from spacy_sapbert.cli.concepts import count_rows
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
@@ -165,14 +165,18 @@ def test_concepts_help_shows_examples() -> None:
     assert "Example: spacy sapbert concepts" in result.output
 
 
-def test_concepts_shows_progress_by_file(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_progress(False) as progress:
+def test_concepts_shows_progress_by_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.system.progress.LINE_SECONDS", 1e-6)
+    with count_rows(False) as progress:
         assert progress is None
-    with show_progress(True) as progress:
+    with count_rows(True) as progress:
         assert progress is not None
         report = Report(progress=progress)
         report.read("MRSTY.RRF", 10)
         report.read("MRCONSO.RRF", 1000)
         report.read("MRCONSO.RRF", 500)
     assert report.rows == {"MRSTY.RRF": 10, "MRCONSO.RRF": 1500}
-    assert "MRCONSO.RRF: 1.51k rows" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith("MRCONSO.RRF: 1,510 rows so far, ")

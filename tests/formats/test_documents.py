@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
 from spacy_sapbert.errors import SapbertError, Warnings
-from spacy_sapbert.formats.documents import parse_line, read_documents
+from spacy_sapbert.formats.inputs.files import list_inputs
+from spacy_sapbert.formats.inputs.reading import read_documents
+from spacy_sapbert.formats.inputs.rows import make_document, parse_line
 
 SENTINEL = "SENTINELTEXT"
 BLANK = spacy.blank("en")
 
 
 def read(*paths: Path, longest: int = 1000) -> Any:
-    return [(d.id, d.text) for d in read_documents(paths, longest=longest)]
+    files = list_inputs(paths)
+    return [(d.id, d.text) for d in read_documents(files, longest=longest)]
 
 
 def set_stdin(monkeypatch: pytest.MonkeyPatch, data: Any) -> None:
@@ -150,14 +153,14 @@ def test_documents_too_long_a_line_is_an_error(tmp_path: Path) -> None:
 
 
 def test_documents_missing_and_unknown_files_are_errors(tmp_path: Path) -> None:
-    (tmp_path / "note.docx").write_text("")
+    (tmp_path / "note.docx").write_bytes(b"PK\x03\x04")
     (tmp_path / "empty").mkdir()
     with pytest.raises(SapbertError, match="E001"):
-        read_documents([tmp_path / "missing.txt"], longest=10)
-    with pytest.raises(SapbertError, match="E505.*another ending"):
-        read_documents([tmp_path / "note.docx"], longest=10)
-    with pytest.raises(SapbertError, match="E505.*without any"):
-        read_documents([tmp_path / "empty"], longest=10)
+        list_inputs([tmp_path / "missing.txt"])
+    with pytest.raises(SapbertError, match="E505.*note.docx.*--input-format"):
+        list_inputs([tmp_path / "note.docx"])
+    with pytest.raises(SapbertError, match=r"E594.*\.txt.*empty"):
+        list_inputs([tmp_path / "empty"])
 
 
 def test_documents_the_standard_input_is_json_lines(
@@ -176,17 +179,18 @@ def test_documents_the_standard_input_as_one_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     set_stdin(monkeypatch, b'\xef\xbb\xbf{"text": 1}\r\n\n')
-    (document,) = read_documents([Path("-")], longest=100, one_text=True)
-    assert document == ("stdin", '{"text": 1}\r\n\n', None)
+    (document,) = read_documents(list_inputs([Path("-")], "text"), longest=100)
+    assert document[:3] == ("stdin", '{"text": 1}\r\n\n', None)
 
 
-@pytest.mark.parametrize("one_text", [False, True])
+@pytest.mark.parametrize("format", [None, "text", "jsonl", "pubtator"])
 def test_documents_bad_standard_input_is_an_error_with_the_line(
-    monkeypatch: pytest.MonkeyPatch, one_text: bool
+    monkeypatch: pytest.MonkeyPatch, format: str | None
 ) -> None:
-    set_stdin(monkeypatch, f'{{"text": "a"}}\n{SENTINEL}'.encode() + b"\xff")
+    first = "1|t|a" if format == "pubtator" else '{"text": "a"}'
+    set_stdin(monkeypatch, f"{first}\n{SENTINEL}".encode() + b"\xff")
     with pytest.raises(SapbertError, match="stdin:2: ") as caught:
-        list(read_documents([Path("-")], longest=100, one_text=one_text))
+        list(read_documents(list_inputs([Path("-")], format), longest=100))
     assert SENTINEL not in str(caught.value)
 
 
@@ -207,14 +211,14 @@ def docs_file(tmp_path: Path) -> Path:
 
 def test_documents_of_a_docbin_keep_their_entities(docs_file: Path) -> None:
     vocab = spacy.blank("en").vocab
-    first, second = read_documents([docs_file], longest=3, vocab=vocab)
+    first, second = read_documents(list_inputs([docs_file]), longest=3, vocab=vocab)
     assert (first.id, first.text) == ("notes.spacy:1", "no fever")
     assert [(ent.text, ent.label_) for ent in first.doc.ents] == [("fever", "X")]
     assert first.doc.vocab is vocab
     assert (second.id, second.text) == ("notes.spacy:2", "")
 
 
-@pytest.mark.parametrize("data", [b"", b"no such thing", b"\x78\x9c\x03\x00"])
+@pytest.mark.parametrize("data", [b"no such thing", b"\x78\x9c\x03\x00"])
 def test_documents_damaged_docbin_is_a_named_error(tmp_path: Path, data: Any) -> None:
     path = tmp_path / "notes.spacy"
     path.write_bytes(data)
@@ -241,10 +245,12 @@ def test_documents_any_json_is_a_document_or_an_error_of_ours(
 ) -> None:
     for data in (value, {"text": value}, {"id": value, "text": "x"}):
         try:
-            fields = parse_line(json.dumps(data), tmp_path_factory.getbasetemp(), 1)
+            path = tmp_path_factory.getbasetemp()
+            row = parse_line(json.dumps(data), path, 1)
+            document = make_document(row, path, "x", 1, longest=100_000)
         except SapbertError:
             continue
-        assert isinstance(fields["text"], str)
+        assert isinstance(document.text, str)
 
 
 def test_read_documents_warns_of_what_makes_the_tokenizer_slow(
@@ -259,7 +265,7 @@ def test_read_documents_warns_of_what_makes_the_tokenizer_slow(
     for name, text in texts.items():
         (tmp_path / f"{name}.txt").write_text(text, "utf8")
     with pytest.warns(UserWarning, match="W53") as caught:
-        found = list(read_documents([tmp_path], longest=10_000))
+        found = list(read_documents(list_inputs([tmp_path]), longest=10_000))
     assert [document.text for document in found] == list(texts.values())
     assert [str(warning.message) for warning in caught] == [
         Warnings.W531.format(id="c.txt", run=2_200),
@@ -272,7 +278,7 @@ def test_read_documents_what_takes_the_tokenizer_hours_is_an_error(
 ) -> None:
     (tmp_path / "a.txt").write_text("(" * 100_001)
     with pytest.raises(SapbertError, match=r"E536.*'a\.txt' has 100,001"):
-        list(read_documents([tmp_path / "a.txt"], longest=1_000_000))
+        list(read_documents(list_inputs([tmp_path / "a.txt"]), longest=1_000_000))
 
 
 def pack(**fields: Any) -> bytes:
@@ -286,7 +292,7 @@ def pack(**fields: Any) -> bytes:
 
 def read_bytes(folder: Path, data: bytes) -> list[str]:
     (folder / "x.spacy").write_bytes(data)
-    docs = read_documents([folder / "x.spacy"], longest=100)
+    docs = read_documents(list_inputs([folder / "x.spacy"]), longest=100)
     return [document.text for document in docs]
 
 
@@ -343,7 +349,9 @@ def test_read_docbin_batches_of_docs_are_as_spacy_reads_them(tmp_path: Path) -> 
         docs.append(doc)
     data = DocBin(docs=docs, store_user_data=True).to_bytes()
     (tmp_path / "x.spacy").write_bytes(data)
-    found = read_documents([tmp_path / "x.spacy"], longest=100, vocab=nlp.vocab)
+    found = read_documents(
+        list_inputs([tmp_path / "x.spacy"]), longest=100, vocab=nlp.vocab
+    )
     expected = DocBin().from_bytes(data).get_docs(nlp.vocab)
     pairs = zip(found, expected, strict=True)
     assert all(one.doc.to_bytes() == other.to_bytes() for one, other in pairs)

@@ -1,9 +1,16 @@
+import pickle
+from pathlib import Path
+
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.entities import describe_entities
+from spacy_sapbert.formats.gold import GoldSpan
+from spacy_sapbert.pipeline.batches import ComponentError
 from spacy_sapbert.pipeline.worker_process import pack_document, run_job
+from spacy_sapbert.pipeline.workers import Workers
 
 
 def test_worker_process_returns_everything_that_formats_write(sample_kb):
@@ -22,3 +29,31 @@ def test_worker_process_returns_everything_that_formats_write(sample_kb):
         ("fever", "", "C0000004"),
     ]
     assert found == describe_entities(nlp(doc), spans_key="sc")
+
+
+@Language.component("test_worker_process_bad")
+def find_bad(doc: Doc) -> Doc:
+    if "bad" in doc.text:
+        raise ZeroDivisionError(doc.text)
+    return doc
+
+
+def test_worker_process_returns_the_errors_of_documents(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_worker_process_bad")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    spans = [GoldSpan(3, 8, "X", "fever", [], 1)]
+    documents = [
+        Document("n1", "prefever", spans=spans, fields={"not": "sent"}),
+        Document("n2", "bad SENTINELTEXT", place="a.jsonl:2"),
+    ]
+    packed = pickle.loads(pickle.dumps([pack_document(each) for each in documents]))
+    results = pickle.loads(pickle.dumps(run_job(nlp, packed, [])))
+    workers = Workers(lambda: nlp, vocab=nlp.vocab, n_process=2)
+    doc, error = map(workers.unpack_result, results)
+    assert isinstance(doc, Doc)
+    found = [(e["start"], e["text"], e["cui"]) for e in describe_entities(doc)]
+    assert found == [(3, "fever", "C0000004")]
+    assert isinstance(error, ComponentError)
+    assert "'n2' (a.jsonl:2)" in str(error)
+    assert "SENTINELTEXT" not in str(error)

@@ -13,14 +13,15 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 from pathlib import Path
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats.documents import read_documents
+from spacy_sapbert.formats.inputs.files import list_inputs
+from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.registry import load_reader
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from spacy_sapbert.vocabularies.registry import READERS, read_vocabulary
 
 format, path = sys.argv[1], Path(sys.argv[2])
 if format == "documents":
-    items = read_documents([path], longest=1_000_000)
+    items = read_documents(list_inputs([path]), longest=1_000_000)
 elif format == "concepts":
     items = read_concepts(path)
 elif format in READERS:

@@ -229,3 +229,16 @@ def test_read_lines_path_may_have_spaces_and_accents(tmp_path: Path) -> None:
     with write_atomically(path) as file:
         file.write(b"a\n")
     assert list(read_lines(path)) == [(1, "a")]
+
+
+def test_empty_file_says_it_is_empty(tmp_path: Path, tiny_encoder: Path) -> None:
+    from spacy_sapbert.kb.build import build_kb
+    from spacy_sapbert.vocabularies.registry import read_vocabulary
+
+    for name in ("concepts.jsonl", "hp.obo"):
+        path = tmp_path / name
+        path.touch()
+        with pytest.raises(SapbertError, match="E106.*the file is empty"):
+            list(read_vocabulary(path))
+    with pytest.raises(SapbertError, match="E597.*the file is empty"):
+        build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(tiny_encoder))

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 import typer
 
+from spacy_sapbert.formats.documents import ID
 from spacy_sapbert.system.writing import write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
 from training.data.reporting import Quiet, print_counts, show_progress
@@ -100,14 +101,18 @@ def make_doc(
 
 
 def split_mentions(document: GoldDocument) -> Iterator[GoldDocument]:
-    """Yield a document, or if it has no text each mention as a text of its own."""
+    """Yield a document, or if it has no text each mention as a text of its own.
+
+    The id of such a text is that of the document and the line of the mention.
+    """
     if document.text:
         yield document
         return
     for gold in document.spans:
         text = gold.mention.strip()
         span = gold._replace(start=0, end=len(text))
-        yield document._replace(text=text, spans=[span])
+        id = f"{document.id}:{gold.line}"
+        yield document._replace(id=id, text=text, spans=[span])
 
 
 def write_docs(
@@ -118,7 +123,10 @@ def write_docs(
     lang: str,
     label: str,
 ) -> None:
-    """Write a DocBin; a language that spaCy does not have is an error."""
+    """Write a DocBin, with the ids of documents in `doc.user_data["id"]`.
+
+    RAISES (SapbertError): If spaCy does not have the language.
+    """
     import spacy
     from spacy.tokens import DocBin
 
@@ -127,10 +135,11 @@ def write_docs(
     except ImportError as error:
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
-    docs = DocBin()
+    docs = DocBin(store_user_data=True)
     for document in documents:
         for each in split_mentions(document):
             doc = make_doc(nlp, each, counts, label=label)
+            doc.user_data[ID] = each.id
             docs.add(doc)
             counts["Docs written"] += 1
             counts["entities written"] += len(doc.ents)

@@ -1,7 +1,7 @@
 """Readers of annotated corpora; each yields `GoldDocument`s.
 
 A new format is one file with a reader like the others, and one line here. Formats that
-the installed package reads, too, are in `spacy_sapbert.formats`.
+the installed package reads too are those of `spacy_sapbert.formats.registry`.
 """
 
 import inspect
@@ -11,21 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
+from spacy_sapbert.formats.registry import READERS
+from spacy_sapbert.formats.registry import load_reader as load_installed
 from training.errors import Errors, SapbertError
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]
 
-# format: module and function
-FORMATS: dict[str, str] = {
+# format: module and function; None = a format of the installed package
+FORMATS: dict[str, str | None] = {
     "tsv": "training.corpora.tables:read_tsv",
-    "pubtator": "spacy_sapbert.formats.pubtator:read_gold",
     "biosyn": "training.corpora.tables:read_biosyn_concepts",
     "xlbel": "training.corpora.tables:read_xlbel",
     "cometa": "training.corpora.tables:read_cometa",
     "askapatient": "training.corpora.tables:read_askapatient",
     "cadec": "training.corpora.cadec:read_cadec",
-    "brat": "spacy_sapbert.formats.brat:read_gold",
+    **dict.fromkeys(READERS),
 }
+NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
 
 
 Reader = Callable[..., Iterator[GoldDocument]]
@@ -35,7 +37,10 @@ def load_reader(format: str) -> Reader:
     """Import the reader of a format, a key of `FORMATS`."""
     if format not in FORMATS:
         raise SapbertError(Errors.E710.format(known=", ".join(FORMATS), format=format))
-    module, _, name = FORMATS[format].partition(":")
+    target = FORMATS[format]
+    if target is None:
+        return load_installed(format)
+    module, _, name = target.partition(":")
     reader: Reader = getattr(import_module(module), name)
     return reader
 
@@ -58,7 +63,8 @@ def read_corpus(
         file and line, at the first bad line; at the end, if there was no mention.
     """
     reader = load_reader(format)
-    known = [name for name in inspect.signature(reader).parameters if name != "path"]
+    arguments = inspect.signature(reader).parameters
+    known = [name for name in arguments if name not in NOT_OPTIONS]
     for option in options:
         if option not in known:
             raise SapbertError(

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
+from .records import STORE_FILE
 
+PIPELINE_FILE = "config.cfg"
 ENTRY_POINTS = "spacy_sapbert_kbs"
 
 
@@ -14,12 +16,21 @@ def installed_kbs() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
+def check_no_pipeline(folder: Path) -> None:
+    """Raise an error if a folder is a pipeline, with the knowledge base inside."""
+    if (folder / PIPELINE_FILE).is_file() and not (folder / STORE_FILE).exists():
+        places = sorted(path.parent for path in folder.glob(f"*/*/{STORE_FILE}"))
+        inside = f"in {places[0]}" if places else "the `kb` of a linker in config.cfg"
+        raise SapbertError(Errors.E596.format(path=folder, inside=inside))
+
+
 def find_kb(name: str | Path | None = None) -> Path:
     """Find the folder of a knowledge base.
 
     name (str | Path | None): A folder, or the name of an installed knowledge base; None
         = the only one that is installed.
-    RAISES (SapbertError): If there is none, or several for None.
+    RAISES (SapbertError): If there is none, or several for None; or the folder is a
+        pipeline.
     """
     installed = installed_kbs()
     names = ", ".join(sorted(installed)) or "none"
@@ -30,6 +41,7 @@ def find_kb(name: str | Path | None = None) -> Path:
             raise SapbertError(Errors.E309.format(names=names))
         name = next(iter(installed))
     if Path(name).is_dir():
+        check_no_pipeline(Path(name))
         return Path(name)
     if str(name) not in installed:
         raise SapbertError(Errors.E310.format(name=str(name), names=names))

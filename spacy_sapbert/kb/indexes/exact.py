@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from ...errors import Errors, SapbertError
+from ...system.progress import show_progress
 from .registry import best_first, check_width, find_bad_vector
 
 FILE = "index.f32"
@@ -28,7 +28,9 @@ def build_index(
     """Write the vectors one after the other; see `indexes.build_index`."""
     starts = range(0, len(vectors), BLOCK_ROWS)
     with open(folder / FILE, "wb") as file:
-        for start in tqdm(starts, unit=" blocks", desc="Index", disable=not progress):
+        for start in show_progress(
+            starts, unit="blocks", desc="Index", quiet=not progress
+        ):
             block = np.asarray(vectors[start : start + BLOCK_ROWS], dtype="<f4")
             file.write(block.tobytes())
 

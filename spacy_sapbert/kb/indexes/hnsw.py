@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from ...errors import Errors, SapbertError
+from ...system.progress import show_progress
 from .hnsw_file import NodeVectors, read_graph
 from .registry import best_first, check_width
 
@@ -42,8 +42,8 @@ def build_index(
         ef_construction=settings["ef_construction"],
         random_seed=settings["seed"],
     )
-    with tqdm(
-        total=len(vectors), unit=" names", desc="Index", disable=not progress
+    with show_progress(
+        total=len(vectors), unit="names", desc="Index", quiet=not progress
     ) as bar:
         for start in range(0, len(vectors), BLOCK_ROWS):
             block = np.asarray(vectors[start : start + BLOCK_ROWS], dtype=np.float32)

@@ -9,7 +9,7 @@ TABLE = "doc\tstart\tend\ttype\tmention\tids\n"
 
 
 def test_read_corpus_of_an_unknown_format_is_an_error() -> None:
-    with pytest.raises(SapbertError, match="tsv, pubtator.*'bioc'"):
+    with pytest.raises(SapbertError, match="tsv.*pubtator.*'bioc'"):
         read_corpus(Path("nowhere"), "bioc")
 
 

@@ -3,10 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..formats.documents import list_inputs
+from ...formats.inputs.files import InputFile
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -17,12 +16,13 @@ def digest_json(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def digest_inputs(paths: Iterable[Path]) -> str:
-    """Return the sha256 of the names and sizes of all input files."""
+def digest_inputs(files: Iterable[InputFile]) -> str:
+    """Return the sha256 of the names, formats and sizes of all input files."""
     digest = hashlib.sha256()
-    for path, name in list_inputs(paths):
+    for path, name, format in files:
         size = path.stat().st_size if path.is_file() else None
-        digest.update(f"{name}\0{size}\0".encode("utf8", "surrogateescape"))
+        described = f"{name}\0{format}\0{size}\0"
+        digest.update(described.encode("utf8", "surrogateescape"))
     return digest.hexdigest()
 
 

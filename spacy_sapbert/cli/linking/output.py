@@ -5,56 +5,24 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..formats.documents import Document
-from ..formats.parts import WritePart, lock_folder, open_state, write_parts
-from ..pipeline.running import link_documents
-from ..system.terminal import msg
+from ...errors import SapbertError
+from ...formats.documents import Document, OnError
+from ...formats.parts import FAILED, WritePart, lock_folder, open_state, write_parts
+from ...pipeline.running import link_documents
+from ...system.progress import format_count
+from ...system.terminal import msg
+from .summary import SkippedDocuments, count_links, summary_line
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..formats.entities import LinkedDoc, NamedDoc
-    from ..formats.registry import Writer
-
-
-def count_links(
-    docs: "Iterable[LinkedDoc]", counts: Counter[str]
-) -> "Iterator[LinkedDoc]":
-    """Yield documents unchanged and count their links.
-
-    counts (Counter[str]): Updated: "documents", "entities", "linked", "broader" (linked
-        to a broader concept), and the reasons of mentions without a concept.
-    """
-    from ..linking.link import BROADER
-
-    for doc in docs:
-        counts["documents"] += 1
-        for entity in doc.entities:
-            counts["entities"] += 1
-            if entity["cui"] is not None:
-                counts["linked"] += 1
-                if entity["note"] == BROADER:
-                    counts["broader"] += 1
-            else:
-                counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
-        yield doc
-
-
-def summary_line(counts: Counter[str]) -> str:
-    """Format counts: "2 documents, 9 entities, 8 linked, 1 NIL (1 empty)"."""
-    totals = [f"{counts[key]} {key}" for key in ("documents", "entities", "linked")]
-    reasons = {k[5:]: n for k, n in sorted(counts.items()) if k.startswith("NIL: ")}
-    if counts["broader"]:
-        totals[-1] += f" ({counts['broader']} to a broader concept)"
-    line = f"{', '.join(totals)}, {sum(reasons.values())} NIL"
-    if reasons:
-        line += f" ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"
-    return line
+    from ...formats.entities import NamedDoc
+    from ...formats.registry import Writer
 
 
 def choose_suffix(format: str) -> str:
     """Return the file suffix of a format."""
-    from ..formats.registry import SUFFIXES
+    from ...formats.registry import SUFFIXES
 
     return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
 
@@ -65,8 +33,9 @@ def make_part_writer(
     writer: "Writer",
     *,
     batch_size: int,
-    include_text: bool,
+    options: dict[str, Any],
     on_doc: Callable[[], Any],
+    on_error: OnError,
     run: Callable[..., Any] | None = None,
 ) -> WritePart:
     """Return a function that links documents and writes them.
@@ -75,12 +44,13 @@ def make_part_writer(
     linker (SapbertLinker): Its linker.
     writer (Writer): Writer of the format.
     batch_size (int): Documents in memory at once.
-    include_text (bool): Write the texts.
+    options (dict[str, Any]): Of the writer.
     on_doc (Callable[[], Any]): Called after each document.
+    on_error (OnError): Called with the error of a component on a document.
     run (Callable | None): See `link_documents`.
     RETURNS (WritePart): Documents and a file → the counts.
     """
-    from ..formats.entities import AttributeNames, describe_docs
+    from ...formats.entities import AttributeNames, describe_docs
 
     names = AttributeNames(*linker.attrs)
     key = linker.spans_key
@@ -93,9 +63,15 @@ def make_part_writer(
                 on_doc()
                 yield doc
 
-        linked = link_documents(nlp, documents, batch_size=batch_size, run=run)
+        def count_failed(error: SapbertError) -> None:
+            on_error(error)
+            counts[FAILED] += 1
+
+        linked = link_documents(
+            nlp, documents, batch_size=batch_size, run=run, on_error=count_failed
+        )
         docs = describe_docs(watch(linked), spans_key=key, names=names)
-        writer(count_links(docs, counts), file, include_text=include_text)
+        writer(count_links(docs, counts), file, **options)
         return counts
 
     return write_part
@@ -107,6 +83,7 @@ def write_whole(
     write_part: WritePart,
     *,
     format: str,
+    skipped: SkippedDocuments,
 ) -> str:
     """Write all documents to one file or, for some formats, one folder.
 
@@ -114,13 +91,16 @@ def write_whole(
     documents (Iterable[Document]): The documents.
     write_part (WritePart): Links and writes them.
     format (str): The format.
+    skipped (SkippedDocuments): If all documents are, it is an error.
     RETURNS (str): A summary in one line.
     """
-    from ..formats.registry import open_target
+    from ...formats.registry import open_target
 
     try:
         with open_target(output, format) as target:
-            return summary_line(Counter(write_part(iter(documents), target)))
+            counts = Counter(write_part(iter(documents), target))
+            skipped.check_written(counts["documents"])
+            return summary_line(counts)
     except KeyboardInterrupt:
         if output is not None:
             msg.warn(f"Interrupted: {output} was not written.")
@@ -134,6 +114,8 @@ def write_folder(
     *,
     command: dict[str, Any],
     force: bool,
+    bar: Any,
+    skipped: SkippedDocuments,
 ) -> str:
     """Write documents in parts, or the parts that are missing.
 
@@ -143,11 +125,14 @@ def write_folder(
     command (dict[str, Any]): Everything that decides the output, with `format` and
         `shard_size`.
     force (bool): Remove existing parts first.
+    bar (tqdm): Shows how many documents are written; here those of existing parts.
+    skipped (SkippedDocuments): If all documents are, it is an error.
     RETURNS (str): A summary in one line.
     RAISES (SapbertError): See `open_state` and `write_parts`.
     """
     with lock_folder(output):
         state = open_state(output, command, force=force)
+        bar.initial = bar.n = sum(part["documents"] for part in state["parts"])
         try:
             write_parts(
                 output,
@@ -159,10 +144,13 @@ def write_folder(
             )
         except KeyboardInterrupt:
             done = sum(part["documents"] for part in state["parts"])
-            line = f"Interrupted: {done} documents are written to {output}. "
-            msg.warn(f"{line}The same command continues after them.")
+            written = format_count(done, "document")
+            line = f"Interrupted: {written} in {output}. "
+            msg.warn(f"{line}The same command continues.")
             raise
     total: Counter[str] = Counter()
     for part in state["parts"]:
         total.update(part["counts"])
-    return f"{summary_line(total)}; {len(state['parts'])} parts in {output}"
+    skipped.check_written(total["documents"])
+    parts = format_count(len(state["parts"]), "part")
+    return f"{summary_line(total)}; {parts} in {output}"

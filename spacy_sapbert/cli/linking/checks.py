@@ -1,0 +1,63 @@
+"""Check the options of `link` that decide its output."""
+
+from pathlib import Path
+
+from ...errors import Errors, SapbertError
+from ...formats.inputs.reading import ENTITIES
+from ...system.writing import check_replaceable
+
+
+def choose_format(
+    format: str | None, output: Path | None, shard_size: int | None
+) -> str:
+    """Return the format: as given, JSONL for parts, else by the ending of the output.
+
+    RAISES (SapbertError): If the ending is unknown.
+    """
+    from ...formats.registry import guess_format
+
+    if format is not None:
+        return format
+    if shard_size is not None:
+        return "jsonl"
+    return "table" if output is None else guess_format(output)
+
+
+def check_output(
+    output: Path | None, format: str, *, shard_size: int | None, force: bool
+) -> None:
+    """Raise an error if the output cannot be written, before anything is loaded."""
+    from ...formats.registry import FOLDERS
+
+    if output is not None:
+        check_replaceable(output)
+    if shard_size is not None:
+        if format in FOLDERS:
+            raise SapbertError(Errors.E518.format(format=format))
+        if output is None:
+            raise SapbertError(Errors.E514)
+    elif output is not None and output.is_dir() and format not in FOLDERS:
+        raise SapbertError(Errors.E515.format(path=output))
+    elif output is not None and output.exists() and not force:
+        raise SapbertError(Errors.E003.format(path=output))
+
+
+def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
+    """Return the fields to repeat.
+
+    keep (str | None): Names with commas between.
+    format (str): The output format.
+    RAISES (SapbertError): If the format cannot, or has a field of that name itself.
+    """
+    from ...formats.entities import COLUMNS as OUTPUT_COLUMNS
+    from ...formats.registry import KEEPING
+
+    names = tuple(filter(None, map(str.strip, (keep or "").split(","))))
+    if names and format not in KEEPING:
+        expected = f"a `--format` of {', '.join(KEEPING)}"
+        raise SapbertError(Errors.E600.format(expected=expected, got=format))
+    for name in names:
+        if name in (*OUTPUT_COLUMNS, ENTITIES) or names.count(name) > 1:
+            expected = "fields once, which the output has not of its own"
+            raise SapbertError(Errors.E600.format(expected=expected, got=repr(name)))
+    return names

@@ -1,0 +1,243 @@
+"""Find the files of an input and their formats: by the ending, else by the content."""
+
+import json
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import Errors, SapbertError
+from ...system.reading import UTF8_MARK, check_file, read_blocks
+from ..documents import STDIN, STDIN_NAME
+
+TEXT, BRAT = "text", "brat"
+ANNOTATIONS = ".ann"  # of brat, beside a `.txt` file
+# endings of the files of each format; other files are detected by their content
+ENDINGS: dict[str, tuple[str, ...]] = {
+    TEXT: (".txt",),
+    "jsonl": (".jsonl",),
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet",),
+    "spacy": (".spacy",),
+    "pubtator": (".pubtator", ".txt"),
+    BRAT: (ANNOTATIONS,),
+    "biocxml": (".xml",),
+    "biocjson": (".json",),
+}
+# endings that several formats use
+SHARED = {".txt": (TEXT, "pubtator"), ".json": ("biocjson", "jsonl")}
+STREAMED = (TEXT, "jsonl", "csv", "pubtator")  # can be read from a pipe
+UNANNOTATED = (TEXT, "csv", "parquet")  # documents of these have no mentions
+HEAD_BYTES = 1 << 16  # that are read to detect a format
+TITLE = re.compile(rb"\s*([^|\t\r\n]+)\|t\|[^\n]*\n?\s*([^|\t\n]*)")
+JSON_DOCUMENTS = re.compile(rb'\s*\{.*"(documents|passages)"\s*:\s*\[', re.DOTALL)
+# files that a folder has if it is a knowledge base or pipeline, or an encoder
+MODELS = (("meta.json", "concepts.db"), ("meta.json", "config.cfg"))
+ENCODERS = (("config.json", "tokenizer.json"), ("config.json", "vocab.txt"))
+
+
+class InputFile(NamedTuple):
+    """A file of an input.
+
+    path (Path): The file; `-` = the standard input; of brat the `.ann` file.
+    name (str): For the ids of its documents: the file name, or its path in the folder.
+    format (str): A key of `ENDINGS`.
+    """
+
+    path: Path
+    name: str
+    format: str
+
+
+def file_ending(path: Path) -> str:
+    """Return the ending of a file name in lower case, without `.gz`."""
+    return Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked; less if it is damaged."""
+    head = b""
+    try:
+        for block in read_blocks([path]):
+            head += block
+            if len(head) >= HEAD_BYTES:
+                break
+    except (EOFError, zlib.error):
+        pass  # an error with the line, when it is read
+    return head[:HEAD_BYTES].removeprefix(UTF8_MARK)
+
+
+def is_pubtator(head: bytes) -> bool:
+    """Return whether a text begins with a title, and more of the same document."""
+    title = TITLE.match(head)
+    return title is not None and title[2] in (title[1], b"")
+
+
+def is_json_line(head: bytes) -> bool:
+    """Return whether a text begins with a whole JSON object in one line."""
+    try:
+        return isinstance(json.loads(head.lstrip().partition(b"\n")[0]), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def detect_content(path: Path) -> str | None:
+    """Return the format by the first bytes of a file; None if none is recognised."""
+    head = read_head(path)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if is_pubtator(head):
+        return "pubtator"
+    if head.lstrip().startswith(b"<") and b"<collection" in head:
+        return "biocxml"
+    if JSON_DOCUMENTS.match(head):
+        return "biocjson"
+    return "jsonl" if is_json_line(head) else None
+
+
+def detect_format(path: Path) -> str:
+    """Return the format of a file of documents, by its ending or its content.
+
+    A `.txt` file is brat if it has an `.ann` file beside it.
+
+    RETURNS (str): A key of `ENDINGS`.
+    RAISES (SapbertError): If there is no such file, or its format is not recognised.
+    """
+    check_file(path)
+    ending = file_ending(path)
+    if ending in SHARED:
+        if path.suffix == ".txt" and path.with_suffix(ANNOTATIONS).is_file():
+            return BRAT
+        usual, other = SHARED[ending]
+        return other if detect_content(path) == other else usual
+    for format, endings in ENDINGS.items():
+        if ending in endings:
+            return format
+    found = detect_content(path)
+    if found is None:
+        raise SapbertError(Errors.E505.format(path=path, known=", ".join(ENDINGS)))
+    return found
+
+
+def check_format(format: str | None) -> None:
+    """Raise an error if a format cannot be read.
+
+    format (str | None): None = it is to be detected.
+    """
+    if format is not None and format not in ENDINGS:
+        known = ", ".join(ENDINGS)
+        values = {"what": "documents", "known": known, "format": format}
+        raise SapbertError(Errors.E595.format(**values))
+
+
+def choose_file(path: Path, name: str, format: str | None) -> InputFile:
+    """Return a file with its format.
+
+    format (str | None): A key of `ENDINGS`; None = detect it.
+    """
+    check_file(path)
+    format = format or detect_format(path)
+    if format == BRAT:
+        path = path.with_suffix(ANNOTATIONS)
+        name = Path(name).with_suffix(".txt").as_posix()
+        check_file(path)
+        check_file(path.with_suffix(".txt"))
+    return InputFile(path, name, format)
+
+
+def is_model(names: Iterable[str]) -> bool:
+    """Return whether files are those of a knowledge base, a pipeline or an encoder."""
+    found = {*names}
+    return any(found.issuperset(files) for files in (*MODELS, *ENCODERS))
+
+
+def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
+    """Yield the files in a folder and below, sorted.
+
+    left_out (Counter[str]): Updated: how many hidden files and folders, and how many
+        folders of models, are left out.
+    """
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, followlinks=False):
+        if is_model(files):
+            left_out["of knowledge bases or models"] += 1
+            folders.clear()
+            continue
+        shown = [name for name in (*folders, *files) if not name.startswith(".")]
+        left_out["hidden"] += len(folders) + len(files) - len(shown)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += (Path(place, name) for name in files if not name.startswith("."))
+    return iter(sorted(found))
+
+
+def list_files(
+    path: Path, format: str | None, left_out: Counter[str]
+) -> list[InputFile]:
+    """Return the files of an input.
+
+    path (Path): A file, a folder, or `-` for the standard input.
+    format (str | None): A key of `ENDINGS`; None = detect it.
+    left_out (Counter[str]): See `walk_folder`; updated.
+    RETURNS (list[InputFile]): The file; or of a folder those with the ending of the
+        format, or without a format all `.txt` files, sorted.
+    RAISES (SapbertError): If there is no such file, or its format is not recognised.
+    """
+    if path == STDIN:
+        if format not in (None, *STREAMED):
+            values = {"known": ", ".join(STREAMED), "format": format}
+            raise SapbertError(Errors.E595.format(what="the standard input", **values))
+        return [InputFile(path, STDIN_NAME, format or "jsonl")]
+    if not path.is_dir():
+        return [choose_file(path, path.name, format)]
+    endings = ENDINGS[format or TEXT]
+    files = [
+        choose_file(file, file.relative_to(path).as_posix(), format)
+        for file in walk_folder(path, left_out)
+        if file_ending(file) in endings and file.is_file()
+    ]
+    if not files:
+        expected = " or ".join(f"`{ending}`" for ending in endings)
+        raise SapbertError(Errors.E594.format(path=path, endings=expected))
+    return files
+
+
+def list_inputs(
+    paths: Iterable[Path],
+    format: str | None = None,
+    *,
+    left_out: Counter[str] | None = None,
+) -> list[InputFile]:
+    """Return the files of all inputs; see `list_files`.
+
+    RAISES (SapbertError): As `list_files`; if there is no such format; or if the
+        standard input is given twice.
+    """
+    check_format(format)
+    counts = Counter[str]() if left_out is None else left_out
+    files = [file for path in paths for file in list_files(path, format, counts)]
+    if sum(file.path == STDIN for file in files) > 1:
+        raise SapbertError(Errors.E511)
+    return files
+
+
+def count_documents(files: Iterable[InputFile]) -> int | None:
+    """Return the number of documents, or None if it needs more than a look at a file.
+
+    Lines of plain JSONL are counted, which takes a second for some gigabytes.
+    """
+    total = 0
+    for path, _, format in files:
+        if format in (TEXT, BRAT):
+            total += 1
+        elif format == "jsonl" and path != STDIN and path.suffix != ".gz":
+            total += sum(block.count(b"\n") for block in read_blocks([path]))
+        elif format == "parquet":
+            from .parquet_rows import count_rows
+
+            total += count_rows(path)
+        else:
+            return None
+    return total

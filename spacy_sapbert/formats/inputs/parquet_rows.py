@@ -1,0 +1,81 @@
+"""The rows of Parquet files as documents."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ...errors import Errors, SapbertError
+from ...system.reading import UNPACKED_BYTES, UNPACKED_RATIO
+from .rows import COLUMNS, Columns, Row
+
+ROWS_AT_ONCE = 64  # each with a text
+BUFFER_BYTES = 1 << 20  # of a column
+DAMAGED = (OSError, ValueError, TypeError, NotImplementedError)  # of pyarrow
+
+
+def count_rows(path: Path) -> int:
+    """Return the number of rows of a Parquet file; 0 if it is damaged."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except DAMAGED:
+        return 0  # an error, when it is read
+
+
+def check_packed(path: Path, metadata: Any) -> None:
+    """Check that the columns of a Parquet file do not unpack to far more than they are.
+
+    RAISES (SapbertError): If one does, by its description.
+    """
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.row_group(group).num_columns):
+            column = metadata.row_group(group).column(number)
+            most = max(UNPACKED_BYTES, UNPACKED_RATIO * column.total_compressed_size)
+            if column.total_uncompressed_size > most:
+                raise SapbertError(Errors.E011.format(path=path, ratio=UNPACKED_RATIO))
+
+
+def read_parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
+    """Read the rows of a Parquet file, some of them in memory.
+
+    YIELDS (Row): The number of a row, from 1, and its columns.
+    RAISES (SapbertError): If a column is missing, or the file is damaged.
+    """
+    try:
+        # Without `pre_buffer` and with a buffer, a row group is read page by page.
+        with pq.ParquetFile(
+            path, pre_buffer=False, buffer_size=BUFFER_BYTES, memory_map=False
+        ) as file:
+            check_packed(path, file.metadata)
+            names = choose_names(path, file.schema_arrow.names, columns)
+            number = 0
+            for batch in file.iter_batches(
+                batch_size=ROWS_AT_ONCE, columns=names, use_threads=False
+            ):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except DAMAGED as error:
+        if isinstance(error, SapbertError):
+            raise
+        found = f"it cannot be read ({type(error).__name__})"
+        raise SapbertError(
+            Errors.E597.format(path=path, what="a Parquet file", found=found)
+        ) from None
+
+
+def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str]:
+    """Return the columns of a Parquet file to read; of nested ones the outermost.
+
+    RAISES (SapbertError): If one is missing; the id may be, if it is not named.
+    """
+    names = {*known}
+    chosen: dict[str, None] = {}
+    for name in (columns.text, columns.id, *columns.keep):
+        outer = name if name in names else name.partition(".")[0]
+        if outer in names:
+            chosen[outer] = None
+        elif name != COLUMNS.id:
+            raise SapbertError(Errors.E599.format(path=path, name=name))
+    return [*chosen]

@@ -1,0 +1,262 @@
+"""Read documents to link from files of any format, one at a time."""
+
+import warnings
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Errors, SapbertError, Warnings
+from ...system.reading import RECORD_VALUES, check_not_empty
+from ..docbin import TOKENS, TooLargeError, iter_docbin
+from ..documents import (
+    ID,
+    STDIN,
+    Document,
+    OnError,
+    open_input,
+    raise_error,
+    read_text,
+)
+from ..gold import GoldDocument, GoldSpan
+from .checks import check_ids, check_runs
+from .csv_rows import read_csv_rows
+from .files import BRAT, TEXT, InputFile
+from .rows import COLUMNS, Columns, Row, find_field, make_document, read_json_rows
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
+
+ROWS = ("jsonl", "csv", "parquet")
+WITHOUT_TEXT = "without text"  # documents whose text is null
+ENTITIES = "entities"  # the field of a JSONL line
+
+
+def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Document]:
+    """Read a `.spacy` file (a `DocBin`); the whole file is in memory.
+
+    The id of a document is `doc.user_data["id"]`, if it is a text or a whole number.
+
+    name (str): Name of the file for the ids of other documents.
+    vocab (Vocab | None): Vocabulary of the pipeline; None = an empty one.
+    RAISES (SapbertError): If the file is damaged, too large, or not a `DocBin`.
+    """
+    from spacy.vocab import Vocab
+
+    docs = iter_docbin(path, vocab or Vocab())
+    for number in count(1):
+        try:
+            doc = next(docs, None)
+            text = "" if doc is None else doc.text
+        except SapbertError:
+            raise
+        except TooLargeError:
+            raise SapbertError(
+                Errors.E534.format(
+                    path=path, number=number, tokens=TOKENS, values=RECORD_VALUES
+                )
+            ) from None
+        except Exception as error:  # any error of zlib, msgpack, numpy and spaCy
+            raise SapbertError(
+                Errors.E512.format(path=path, number=number, kind=type(error).__name__)
+            ) from None
+        if doc is None:
+            return
+        place = f"{name}:{number}"
+        yield Document(find_id(doc, place), text, doc, place=place)
+
+
+def find_id(doc: "Doc", place: str) -> str | int:
+    """Return the id in the user data of a Doc, else its place."""
+    found = doc.user_data.get(ID)
+    return found if isinstance(found, str) or type(found) is int else place
+
+
+def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSpan]:
+    """Return the longest mentions that do not overlap, in order.
+
+    counts (Counter[str]): Updated: "mentions", "overlapping". Mentions with equal
+        offsets and types are one.
+    """
+    distinct = {(span.start, span.end, span.type): span for span in spans}
+    kept: list[GoldSpan] = []
+    starts: list[int] = []
+    for span in sorted(distinct.values(), key=lambda span: span.start - span.end):
+        place = bisect_left(starts, span.end)
+        # of those that start before its end, the last one has to end before its start
+        if not place or kept[place - 1].end <= span.start:
+            starts.insert(place, span.start)
+            kept.insert(place, span)
+    counts["mentions"] += len(distinct)
+    counts["overlapping"] += len(distinct) - len(kept)
+    return kept
+
+
+class DocumentReader:
+    """Reads files of all formats.
+
+    columns (Columns): Of rows: which column has what.
+    longest (int): Maximum number of characters of a text.
+    vocab (Vocab | None): Vocabulary of the Docs of `.spacy` files.
+    overlapping (bool): Return mentions that overlap; else the longest of them.
+    on_error (OnError): Called with the error of an invalid document.
+    counts (Counter[str]): Updated: `WITHOUT_TEXT`.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        *,
+        longest: int,
+        vocab: "Vocab | None",
+        overlapping: bool,
+        on_error: OnError,
+        counts: Counter[str],
+    ) -> None:
+        self.columns = columns
+        self.longest = longest
+        self.vocab = vocab
+        self.overlapping = overlapping
+        self.on_error = on_error
+        self.counts = counts
+        self.mentions: Counter[str] = Counter()
+        self.empty: list[Path] = []
+
+    def read_files(self, files: Iterable[InputFile]) -> Iterator[Document]:
+        """Yield the documents of files; a damaged file is one error."""
+        for file in files:
+            try:
+                yield from self.read_file(file)
+            except SapbertError as error:
+                self.on_error(error)
+        if self.mentions["overlapping"]:
+            warnings.warn(Warnings.W533.format(**self.mentions), stacklevel=2)
+        if self.empty:
+            values = {"count": len(self.empty), "path": self.empty[0]}
+            warnings.warn(Warnings.W537.format(**values), stacklevel=2)
+
+    def read_file(self, file: InputFile) -> Iterator[Document]:
+        """Yield the documents of a file."""
+        path, name, format = file
+        self.check_empty(file)
+        if format in ROWS:
+            yield from self.read_table(file)
+        elif format == "spacy":
+            yield from read_docbin(path, name, self.vocab)
+        elif format == TEXT:
+            yield Document(name, read_text(path, longest=self.longest), place=name)
+        else:
+            for gold in self.read_annotated(file):
+                place = name if format == BRAT else f"{name}: {gold.id}"
+                id = name if format == BRAT else gold.id
+                spans = self.choose_spans(gold.spans)
+                yield Document(id, gold.text, spans=spans, place=place)
+
+    def check_empty(self, file: InputFile) -> None:
+        """Note an empty file, and raise an error if its format does not allow it."""
+        if file.path == STDIN or file.format == BRAT or file.path.stat().st_size:
+            return
+        if file.format in ("spacy", "parquet", "biocxml", "biocjson"):
+            check_not_empty(file.path, f"documents in the format {file.format}")
+        self.empty.append(file.path)
+
+    def read_annotated(self, file: InputFile) -> Iterator[GoldDocument]:
+        """Yield the documents of an annotated file."""
+        if file.format == BRAT:
+            from ..brat import read_file
+
+            yield read_file(file.path, file.name, longest=self.longest)
+        else:
+            from ..registry import load_reader
+
+            reader = load_reader(file.format)
+            yield from reader(file.path, longest=self.longest, on_error=self.on_error)
+
+    def choose_spans(self, spans: Sequence[GoldSpan]) -> list[GoldSpan]:
+        """Return mentions as the linker can get them, without their concepts."""
+        chosen = spans if self.overlapping else select_spans(spans, self.mentions)
+        return [span._replace(parts=[]) for span in chosen]
+
+    def read_rows(self, path: Path, format: str) -> Iterator[Row]:
+        """Return the rows of a file."""
+        if format == "jsonl":
+            return read_json_rows(path, self.on_error)
+        if format == "csv":
+            return read_csv_rows(
+                path, self.columns, self.on_error, longest=self.longest
+            )
+        from .parquet_rows import read_parquet_rows
+
+        return read_parquet_rows(path, self.columns)
+
+    def read_table(self, file: InputFile) -> Iterator[Document]:
+        """Yield the documents of rows, with the mentions of JSONL."""
+        path, _ = open_input(file.path)
+        for number, row in self.read_rows(file.path, file.format):
+            try:
+                document = self.convert_row(file, path, number, row)
+            except SapbertError as error:
+                self.on_error(error)
+            else:
+                yield document
+
+    def convert_row(
+        self, file: InputFile, path: Path, number: int, row: Any
+    ) -> Document:
+        """Check a row and return its document.
+
+        path (Path): The file in errors.
+        """
+        document = make_document(
+            row,
+            path,
+            file.name,
+            number,
+            longest=self.longest,
+            columns=self.columns,
+        )
+        if find_field(row, self.columns.text)[1] is None:
+            self.counts[WITHOUT_TEXT] += 1
+        if file.format == "jsonl" and row.get(ENTITIES) is not None:
+            from ..jsonl import read_entities
+
+            spans = read_entities(path, number, document.text, row[ENTITIES])
+            document = document._replace(spans=self.choose_spans(spans))
+        return document
+
+
+def read_documents(
+    files: Iterable[InputFile],
+    *,
+    longest: int,
+    vocab: "Vocab | None" = None,
+    columns: Columns = COLUMNS,
+    overlapping: bool = False,
+    on_error: OnError = raise_error,
+    counts: Counter[str] | None = None,
+) -> Iterator[Document]:
+    """Read documents to link, one at a time.
+
+    files (Iterable[InputFile]): From `list_inputs`.
+    longest (int): Maximum number of characters of a text.
+    vocab (Vocab | None): For `.spacy` files: the vocabulary of the pipeline.
+    columns (Columns): Of JSONL, CSV and Parquet.
+    overlapping (bool): Return mentions that overlap; else the longest of them, with a
+        warning.
+    on_error (OnError): Called with the error of an invalid document; a damaged file is
+        one error.
+    counts (Counter[str] | None): Updated: documents "without text".
+    RAISES (SapbertError): With file and line, if a document is invalid.
+    """
+    reader = DocumentReader(
+        columns,
+        longest=longest,
+        vocab=vocab,
+        overlapping=overlapping,
+        on_error=on_error,
+        counts=Counter() if counts is None else counts,
+    )
+    return check_ids(check_runs(reader.read_files(files), on_error))

@@ -1,0 +1,156 @@
+"""Rows as documents: which column has what; and the rows of JSONL."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from ...errors import Errors, SapbertError
+from ...system.reading import (
+    USUAL_BYTES,
+    decode_line,
+    read_line_blocks,
+)
+from ..documents import Document, OnError, open_input
+
+Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns
+
+
+class Columns(NamedTuple):
+    """The names of the columns, or fields, of a document.
+
+    text (str), id (str): A name, or of nested columns the names with dots between.
+    keep (tuple[str, ...]): Columns that the output repeats.
+    """
+
+    text: str = "text"
+    id: str = "id"
+    keep: tuple[str, ...] = ()
+
+
+COLUMNS = Columns()
+
+
+def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
+    """Return whether a row has a field, and its value.
+
+    name (str): A name; with dots, the names of fields in each other.
+    """
+    if name in row:
+        return True, row[name]
+    found: Any = row
+    for part in name.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return False, None
+        found = found[part]
+    return True, found
+
+
+def to_plain(value: Any) -> Any:
+    """Return the value of a column as JSON can have it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value.encode("utf8", "replace").decode()
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(each) for each in value]
+    if isinstance(value, (date, datetime, time)):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def is_text(value: Any) -> bool:
+    """Return whether a value is a text that UTF-8 can encode."""
+    try:
+        return isinstance(value, str) and (value.isascii() or bool(value.encode()))
+    except UnicodeEncodeError:
+        return False
+
+
+def make_document(
+    row: Mapping[str, Any],
+    path: Path,
+    name: str,
+    number: int,
+    *,
+    longest: int,
+    columns: Columns = COLUMNS,
+) -> Document:
+    """Check the columns of a document.
+
+    path (Path), number (int): File and line for errors.
+    name (str): Name of the file, for the id of a document without one.
+    longest (int): Maximum number of characters of the text.
+    RETURNS (Document): Of a text that is null, with an empty one.
+    RAISES (SapbertError): If the text or the id is missing or of another type; never
+        with its value.
+    """
+
+    def fail(expected: str, got: str) -> SapbertError:
+        values = {"path": path, "line": number, "expected": expected, "got": got}
+        return SapbertError(Errors.E504.format(**values))
+
+    known, text = find_field(row, columns.text)
+    if not known or (text is not None and not is_text(text)):
+        got = "something else" if known else "none"
+        raise fail(f"a text as `{columns.text}`", got)
+    text = text or ""
+    if len(text) > longest:
+        limit = {"path": path, "line": number, "limit": longest}
+        raise SapbertError(Errors.E506.format(**limit))
+    place = f"{name}:{number}"
+    id = find_field(row, columns.id)[1]
+    if id is None:
+        id = place
+    elif type(id) is not int and not is_text(id):
+        raise fail(f"a text or a whole number as `{columns.id}`", "something else")
+    kept = {each: to_plain(find_field(row, each)[1]) for each in columns.keep}
+    return Document(id, text, fields=kept or None, place=place)
+
+
+def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
+    """Parse a line of a `.jsonl` file.
+
+    path (Path), number (int): File and line for the error.
+    RAISES (SapbertError): If it is not a JSON object; the line is not quoted.
+    """
+    try:
+        # Python's parser needs less memory, pydantic's less time
+        row = from_json(line) if len(line) <= USUAL_BYTES else json.loads(line)
+        got = f"a {type(row).__name__}"
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", None) or "too deep, or a too long number"
+        row, got = None, f"no valid JSON ({reason})"
+        if len(line) <= USUAL_BYTES:
+            got = f"no valid JSON ({error})"
+    if isinstance(row, dict):
+        return row
+    values = {"path": path, "line": number, "expected": "its fields in a JSON object"}
+    raise SapbertError(Errors.E504.format(got=got, **values))
+
+
+def read_json_rows(path: Path, on_error: OnError) -> Iterator[Row]:
+    """Read the lines of a `.jsonl` file; blank lines are skipped.
+
+    path (Path): The file, plain or `.gz`; `-` for the standard input.
+    on_error (OnError): Called with the error of an invalid line.
+    """
+    path, blocks = open_input(path)
+    for first, lines in read_line_blocks(path, blocks=blocks):
+        for number, raw in enumerate(lines, first):
+            try:
+                line = decode_line(raw, path, number)
+                row = parse_line(line, path, number) if line.strip() else None
+            except SapbertError as error:
+                on_error(error)
+                continue
+            if row is not None:
+                yield number, row

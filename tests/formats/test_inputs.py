@@ -1,0 +1,203 @@
+"""Which files are read, as which format, and what is left out of them."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.gold import GoldSpan
+from spacy_sapbert.formats.gold_docs import set_mentions
+from spacy_sapbert.formats.inputs.files import (
+    count_documents,
+    detect_format,
+    list_inputs,
+)
+from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
+from spacy_sapbert.formats.inputs.rows import Columns
+
+SENTINEL = "SENTINELTEXT"
+NLP = spacy.blank("en")
+TITLE = b"1|t|A title\n1|a|And more.\n1\t0\t1\tA\tX\tC1\n"
+BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("a.txt", b"1|t\nno title", "text"),
+        ("a.txt", b"", "text"),
+        ("a.txt", b"\n" + TITLE, "pubtator"),
+        ("a.TXT", b"\xef\xbb\xbf" + TITLE, "pubtator"),
+        ("a.txt.gz", gzip.compress(TITLE), "pubtator"),
+        ("a.txt", b"1|t|Title of one\n2|t|and another\n", "text"),
+        ("a.txt", b"1|t|Title\n", "pubtator"),
+        ("a.json", BIOC, "biocjson"),
+        ("a.json", b'{"text": "a"}\n{"text": "b"}\n', "jsonl"),
+        ("a.xml.gz", b"", "biocxml"),
+        ("a.tsv", b"", "csv"),
+        ("a.jsonl", TITLE, "jsonl"),
+        ("a", b'{"text": "a"}', "jsonl"),
+        ("a.md", BIOC, "biocjson"),
+        ("a.dat", b'<?xml version="1.0"?><collection>', "biocxml"),
+        ("a.bin", b"PAR1", "parquet"),
+        ("a.docx", b"PK\3\4", None),
+        ("a.md", b"some text", None),
+        ("a.txt.gz", gzip.compress(TITLE)[:9], "text"),
+    ],
+)
+def test_detect_format_by_the_ending_else_the_content(
+    name: str, data: bytes, expected: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    if expected is None:
+        with pytest.raises(SapbertError, match="E505.*--input-format"):
+            detect_format(tmp_path / name)
+    else:
+        assert detect_format(tmp_path / name) == expected
+
+
+def test_detect_format_of_ncbi_disease_as_ncbi_names_it(data_file: Any) -> None:
+    path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
+    assert detect_format(path) == "pubtator"
+    counts: Counter[str] = Counter()
+    documents = [*read_documents(list_inputs([path]), longest=1_000_000, counts=counts)]
+    assert len(documents) == 100
+    assert sum(len(document.spans or ()) for document in documents) == 787
+    assert documents[0].id == "8808605"
+
+
+@pytest.fixture
+def spoilt(tmp_path: Path) -> list[Path]:
+    """Six files, each with good and bad documents, or only a bad one."""
+    lines = tmp_path / "a.jsonl"
+    lines.write_bytes(
+        b'{"text": "fever"}\n{"text": "' + SENTINEL.encode() + b'"\n{"text": "\xff"}\n'
+        b'{"text": 7}\n{"text": "DM", "entities": [{"start": 0, "end": 9}]}\n'
+    )
+    table = tmp_path / "b.csv"
+    table.write_bytes(b'id,text\n7,"fe\nver"\n2,\xff\n3,fever,4\n5,DM\n6,"')
+    pubtator = tmp_path / "c.txt"
+    pubtator.write_bytes(TITLE + TITLE.replace(b"1", b"2").replace(b"\tA", b"\tB") * 2)
+    bioc = tmp_path / "d.json"
+    documents = [
+        {"id": f"d{n}", "passages": [{"offset": 0, "text": text}]}
+        for n, text in enumerate(["fever", 7, SENTINEL])
+    ]
+    bioc.write_text(json.dumps({"documents": documents}))
+    annotated = tmp_path / "e.txt"
+    annotated.write_text("fever")
+    annotated.with_suffix(".ann").write_text("T1\tX 0 9\tfever\n")
+    packed = tmp_path / "f.txt.gz"
+    packed.write_bytes(gzip.compress(b"fever" * 99)[:-9])
+    return [lines, table, pubtator, bioc, annotated, packed]
+
+
+def test_read_documents_with_a_handler_leaves_out_bad_documents(
+    spoilt: list[Path], tmp_path: Path
+) -> None:
+    errors: list[SapbertError] = []
+    files = list_inputs(spoilt)
+    documents = read_documents(files, longest=1_000, on_error=errors.append)
+    found = [document.id for document in documents]
+    assert found == ["a.jsonl:1", "7", "5", "1", "d0", "d2"]
+    places = ["a.jsonl:2", "a.jsonl:3", "a.jsonl:4", "a.jsonl:5", "b.csv:4", "b.csv:5"]
+    places += ["b.csv:7", "c.txt:6", "c.txt:9", "d.json", "e.ann:1", "f.txt.gz:1"]
+    for place, error in zip(places, errors, strict=True):
+        assert f"{tmp_path / place}: Expected" in str(error)
+        assert SENTINEL not in str(error)
+
+
+def test_read_documents_without_a_handler_raises_the_first_error(
+    spoilt: list[Path],
+) -> None:
+    for path in spoilt:
+        with pytest.raises(SapbertError, match=path.stem):
+            list(read_documents(list_inputs([path]), longest=1_000))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("size", [3, 7, 1 << 18])
+def test_csv_texts_are_read_as_they_are(
+    delimiter: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_sapbert.system.reading.BLOCK_BYTES", size)
+    header = delimiter.join(("id", "text", "other"))
+    row = f'7{delimiter}"a\r\n\r\r\nb ""c"" \u2028{delimiter}"{delimiter}'
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"\ufeff{header}\r\n\r\n{row}\r\n8{delimiter}{delimiter}".encode())
+    first, second = read_documents(
+        list_inputs([path]), longest=100, columns=Columns(keep=("other",))
+    )
+    text = f'a\r\n\r\r\nb "c" \u2028{delimiter}'
+    assert first[:2] == ("7", text)
+    assert (first.place, first.fields) == ("a.csv:3", {"other": ""})
+    assert (second.id, second.text, second.place) == ("8", "", "a.csv:6")
+
+
+def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('text\nfever\n"' + f"{SENTINEL}\n" * 99_999)
+    with pytest.raises(SapbertError, match=r"E598.*:3: Expected 1 fields") as caught:
+        list(read_documents(list_inputs([path], "csv"), longest=1_000))
+    assert SENTINEL not in str(caught.value)
+
+
+def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": ["a" * (130 << 20)]})
+    pq.write_table(table, path, compression="zstd", write_statistics=False)
+    with pytest.raises(SapbertError, match="E011"):
+        list(read_documents(list_inputs([path]), longest=1_000))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(SapbertError, match="E597.*cannot be read"):
+        list(read_documents(list_inputs([path]), longest=1_000))
+
+
+def test_count_documents_where_it_is_cheap(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "b.jsonl").write_text('{"text": ""}\n' * 3)
+    (tmp_path / "c.txt").write_bytes(TITLE)
+    names = ("a.txt", "b.jsonl", "c.txt")
+    a, b, c = list_inputs([tmp_path / name for name in names])
+    assert [count_documents(files) for files in ([a], [a, b], [c])] == [1, 4, None]
+
+
+def spans_of(*places: tuple[int, int]) -> list[GoldSpan]:
+    return [GoldSpan(start, end, "X", "", [], 0) for start, end in places]
+
+
+def test_select_spans_keeps_the_longest() -> None:
+    counts: Counter[str] = Counter()
+    spans = spans_of((5, 9), (0, 4), (3, 6), (0, 4), (9, 10), (5, 10), (6, 7))
+    found = [(span.start, span.end) for span in select_spans(spans, counts)]
+    assert found == [(0, 4), (5, 10)]
+    assert counts == {"mentions": 6, "overlapping": 4}
+
+
+@given(
+    st.text(st.sampled_from("ab (.)\n\u2028é"), min_size=1, max_size=20),
+    st.lists(st.tuples(st.integers(0, 19), st.integers(1, 20)), max_size=4),
+)
+@settings(deadline=None)
+def test_set_mentions_are_exactly_at_their_offsets(
+    text: str, places: list[tuple[int, int]]
+) -> None:
+    inside = [(start, min(start + size, len(text))) for start, size in places]
+    spans = [s for s in spans_of(*inside) if s.start < s.end]
+    doc = set_mentions(NLP.make_doc(text), spans, "sc")
+    assert doc.text == text
+    found = [(span.start_char, span.end_char) for span in doc.spans["sc"]]
+    assert found == [(span.start, span.end) for span in spans]
+    kept = select_spans(spans, Counter())
+    doc = set_mentions(NLP.make_doc(text), kept, None)
+    found = [(ent.start_char, ent.end_char) for ent in doc.ents]
+    assert found == [(span.start, span.end) for span in kept]

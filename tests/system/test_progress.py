@@ -1,0 +1,42 @@
+import pytest
+
+from spacy_sapbert.system.progress import format_count, format_time, show_progress
+
+
+@pytest.mark.parametrize("total", [None, 4])
+def test_show_progress_without_a_terminal_writes_lines(
+    total: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"unit": "names", "total": total, "desc": "Index", "seconds": 1e-6}
+    with show_progress(**options) as bar:
+        bar.update(3)
+        bar.update(1)
+    lines = capsys.readouterr().err.splitlines()
+    of_all = "" if total is None else " of 4"
+    starts = [line.partition(" names")[0] for line in lines]
+    assert starts == [f"Index: 3{of_all}", f"Index: 4{of_all}"]
+    assert all(" names/s" in line and "\r" not in line for line in lines)
+    assert all(("left" in line) is (total is not None) for line in lines)
+
+
+def test_show_progress_is_silent_before_the_first_minute_or_if_quiet(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert [*show_progress("abc", unit="names")] == ["a", "b", "c"]
+    assert [*show_progress("abc", unit="names", seconds=1e-6, quiet=True)]
+    assert capsys.readouterr().err == ""
+
+
+def test_format_count_and_time() -> None:
+    counts = [(0, "entity"), (1, "document"), (2_000, "document")]
+    assert [format_count(*count) for count in counts] == [
+        "0 entities",
+        "1 document",
+        "2,000 documents",
+    ]
+    assert [format_time(seconds) for seconds in (0.04, 59.9, 125.2, 3_700)] == [
+        "0.0 s",
+        "59.9 s",
+        "2 min 5 s",
+        "1 h 1 min",
+    ]
