@@ -34,7 +34,7 @@ def write_docs(
 ) -> None:
     """Write linked documents as JSONL; see `registry.Writer`."""
     for doc in docs:
-        data = doc._asdict()
+        data = {"id": doc.id, "text": doc.text, "entities": doc.entities}
         if not include_text:
             del data["text"]
             for entity in doc.entities:

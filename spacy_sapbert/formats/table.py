@@ -29,13 +29,14 @@ def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     """
     place = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
+    remarks = [entity["note"] or "", f"tie: {entity['tie']}" if entity["tie"] else ""]
     return [
         shorten(entity["text"]) if include_text else place,
         shorten(entity["label"]),
         shorten(entity["cui"] or NIL),
         shorten(entity["name"] or ""),
         "" if score is None else f"{score:.3f}",
-        shorten(entity["note"] or ""),
+        shorten(", ".join(filter(None, remarks))),
     ]
 
 
