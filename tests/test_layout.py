@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "linking": ("errors",),
     "encoder": ("system",),
     "vocabularies": ("system",),
-    "formats": ("system",),
+    "formats": ("linking", "system"),
     "kb": ("encoder", "linking", "vocabularies"),
     "pipeline": ("kb", "formats"),
     "evaluation": ("pipeline",),
