@@ -205,7 +205,7 @@ def describe_docs(
     for id, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)
         lang = doc.lang_ if doc.lang_ != UNKNOWN_LANGUAGE else ""
-        yield LinkedDoc(id, doc.text, entities, lang)
+        yield LinkedDoc(id, doc.text, entities, lang=lang)
 
 
 def choose_columns(include_text: bool) -> list[str]:

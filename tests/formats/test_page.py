@@ -113,7 +113,7 @@ def write(*docs: LinkedDoc, **options: Any) -> Node:
 
 
 def write_one(text: str, *entities: Any, **options: Any) -> Node:
-    return write(LinkedDoc("n1", text, list(entities), "en"), **options)
+    return write(LinkedDoc("n1", text, list(entities), lang="en"), **options)
 
 
 @pytest.fixture
@@ -254,8 +254,8 @@ def test_page_every_semantic_group_has_a_name_and_a_colour() -> None:
 
 
 def test_page_has_an_index_of_documents_with_counts() -> None:
-    one = LinkedDoc("one", "a b", [entity(0, "a"), entity(2, "b", None)], "en")
-    two = LinkedDoc("two", "c", [], "")
+    one = LinkedDoc("one", "a b", [entity(0, "a"), entity(2, "b", None)], lang="en")
+    two = LinkedDoc("two", "c", [], lang="")
     page = write(one, two)
     assert page.one("summary").text == "2 documents, 2 entities, 1 NIL"
     lines = page.one("nav").all("li")
