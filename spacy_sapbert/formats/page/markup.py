@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from ..entities import LinkedCandidate, LinkedDoc, LinkedEntity
+from ..entities import LinkedCandidate, LinkedDoc, LinkedEntity, read_tie
 from ..gold import NIL
 from .addresses import concept_url
 from .groups import NO_CONCEPT, Group, choose_group
@@ -106,15 +106,18 @@ def explain(entity: LinkedEntity) -> list[str]:
 
 
 def candidate_markup(
-    candidate: LinkedCandidate, links: Mapping[str, str], *, chosen: bool
+    candidate: LinkedCandidate, links: Mapping[str, str], *, chosen: bool, tied: bool
 ) -> str:
-    """Return the row of a candidate: score, name, the alias that was found, and id."""
+    """Return the row of a candidate: score, name, the alias that was found, and id.
+
+    tied (bool): Its score is that of the first candidate.
+    """
     cui, alias = candidate.get("cui") or "", candidate.get("alias") or ""
     name = candidate.get("name") or alias or cui
     shown = span("name", escape(name))
     if alias and not is_same(alias, name):
         shown += f" {span('alias', escape(f'“{alias}”'))}"
-    tie = span("flag", "tie") if candidate.get("tie") else ""
+    tie = span("flag", "tie") if tied and read_tie(candidate) else ""
     row = span("score", format_score(candidate.get("score")))
     row += span("words", f"{shown} {link_id(cui, links)}{tie}")
     kind = f"candidate {choose_group(candidate.get('types') or ()).key}"
@@ -144,7 +147,12 @@ def card_markup(entity: LinkedEntity, links: Mapping[str, str], *, id: str) -> s
     head = f'<span class="head" id="{id}">{rows}</span>'
     found = entity["candidates"]
     rows = "".join(
-        candidate_markup(each, links, chosen=cui is not None and each.get("cui") == cui)
+        candidate_markup(
+            each,
+            links,
+            chosen=cui is not None and each.get("cui") == cui,
+            tied=each.get("score") == found[0].get("score"),
+        )
         for each in found[:CANDIDATES]
     )
     if rows:

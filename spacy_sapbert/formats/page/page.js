@@ -6,24 +6,30 @@
   const overview = document.getElementById("overview");
   const words = document.getElementById("words");
   const limit = document.getElementById("limit");
-  const wide = matchMedia("(min-width: 60rem)");
-  const documents = Array.from(document.querySelectorAll("article"), (article) => ({
-    article,
-    line: document.querySelector(`nav a[href="#${article.id}"]`).parentElement,
-    entities: Array.from(article.querySelectorAll(".entity"), (entity) => ({
-      entity,
-      text: [":scope > mark, :scope > .quote", ".title"]
-        .map((part) => entity.querySelector(part)?.textContent)
-        .join(" ")
-        .toLowerCase(),
-      score: Number(entity.dataset.score ?? NaN),
-    })),
-  }));
+  const wide = matchMedia("print, (min-width: 60rem)");
+  const lines = overview.querySelectorAll("nav li");
+  let documents;
+
+  function readDocuments() {
+    return Array.from(document.querySelectorAll("article"), (article, number) => ({
+      article,
+      line: lines[number],
+      entities: Array.from(article.querySelectorAll(".entity"), (entity) => ({
+        entity,
+        text: ["mark, .quote", ".title"]
+          .map((part) => entity.querySelector(part)?.textContent)
+          .join(" ")
+          .toLowerCase(),
+        score: Number(entity.dataset.score ?? NaN),
+      })),
+    }));
+  }
 
   const chosen = (name) =>
     Array.from(form.querySelectorAll(`[name="${name}"]:checked`), (box) => box.value);
 
   function show() {
+    documents ??= readDocuments();
     const text = words.value.trim().toLowerCase();
     const groups = chosen("group");
     const kinds = chosen("kind");
@@ -67,8 +73,10 @@
   form.addEventListener("input", show);
   form.addEventListener("reset", () => setTimeout(show));
   form.addEventListener("submit", (event) => event.preventDefault());
+  addEventListener("focusin", (event) => {
+    if (event.target.matches(".entity")) event.target.scrollIntoView({ block: "nearest" });
+  });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") document.activeElement.blur();
   });
-  show();
 }

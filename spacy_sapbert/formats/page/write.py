@@ -61,7 +61,7 @@ OVERVIEW = """</main>
 aria-label="Score"></label>
 </fieldset>
 <p class="scripted"><output id="shown"></output>
-<button type="reset">Show all</button></p>
+<button type="reset" hidden>Show all</button></p>
 </form>
 <nav aria-label="Documents">
 <h2>Documents</h2>
