@@ -6,7 +6,7 @@ from typing import IO
 from wasabi import table
 
 from ..system.terminal import printable
-from .entities import LinkedDoc, LinkedEntity
+from .entities import BY_ID, LinkedDoc, LinkedEntity
 from .gold import NIL
 
 HEADER = ("mention", "label", "CUI", "name", "score", "note")
@@ -29,7 +29,8 @@ def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     """
     place = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
-    remarks = [entity["note"] or "", f"tie: {entity['tie']}" if entity["tie"] else ""]
+    # evidence decides other ties
+    remarks = [entity["note"] or "", "tie: id" if entity["tie"] == BY_ID else ""]
     return [
         shorten(entity["text"]) if include_text else place,
         shorten(entity["label"]),

@@ -53,6 +53,12 @@ def test_table_shows_ties(doc: Doc) -> None:
     assert rows[-1].endswith("SIGN NIL ambiguous, tie: id")
 
 
+def test_table_does_not_show_ties_that_evidence_decides(doc: Doc) -> None:
+    found = {**doc.ents[0]._.candidates[0], "tie": "preferred"}
+    doc.ents[0]._.candidates = [found]
+    assert "tie" not in write(doc)
+
+
 def test_table_without_text_shows_places(doc: Doc) -> None:
     text = write(doc, include_text=False)
     assert "5–12" in text

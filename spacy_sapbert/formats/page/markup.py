@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from ..entities import LinkedCandidate, LinkedDoc, LinkedEntity, read_tie
+from ..entities import BY_ID, LinkedCandidate, LinkedDoc, LinkedEntity, read_tie
 from ..gold import NIL
 from .addresses import concept_url
 from .groups import NO_CONCEPT, Group, choose_group
@@ -12,7 +12,6 @@ from .groups import NO_CONCEPT, Group, choose_group
 BADGE = 36  # characters of a name beside a mention
 CANDIDATES = 10  # that are shown for a mention
 BROADER = "broader"  # note of a mention linked to a parent of its candidates
-BY_ID = "id"  # a tie that only the order of the ids decides
 REASONS = {
     "empty": "the mention has nothing that the encoder can read",
     "no_vector": "the encoder returned no valid vector",
