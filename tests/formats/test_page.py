@@ -220,6 +220,11 @@ def test_page_shows_broader_concepts() -> None:
     assert "A broader concept" in shown.one(kind="why").text
 
 
+def test_page_marks_links_with_low_scores() -> None:
+    page = write_one("a b c", entity(0, "a", score=0.79), entity(2, "b", score=0.8))
+    assert ["low" in each.kinds for each in page.all(kind="entity")] == [True, False]
+
+
 def test_page_counts_the_candidates_that_it_does_not_show() -> None:
     found = [candidate(f"C{n}", f"Name {n}", 0.5) for n in range(CANDIDATES + 3)]
     page = write_one("x", entity(0, "x", candidates=found))

@@ -11,6 +11,7 @@ from .groups import NO_CONCEPT, Group, choose_group
 
 BADGE = 36  # characters of a name beside a mention
 CANDIDATES = 10  # that are shown for a mention
+LOW_SCORE = 0.8  # links with lower scores are marked, and the filter starts here
 BROADER = "broader"  # note of a mention linked to a parent of its candidates
 REASONS = {
     "empty": "the mention has nothing that the encoder can read",
@@ -172,7 +173,9 @@ def entity_markup(
     kinds = ["entity", entity_group(entity).key]
     kinds += ["tie"] if entity["tie"] == BY_ID else []
     kinds += [BROADER] if entity["note"] == BROADER else []
-    score = "" if entity["score"] is None else f' data-score="{entity["score"]:.4f}"'
+    number = entity["score"]
+    kinds += ["low"] if number is not None and number < LOW_SCORE else []
+    score = "" if number is None else f' data-score="{number:.4f}"'
     inner = f"<mark>{escape(words)}</mark>" if words else ""
     if not words:
         kinds.append("inside")

@@ -19,9 +19,8 @@ from ...errors import Errors, SapbertError
 from ..entities import BY_ID, LinkedDoc
 from .addresses import merge_addresses
 from .groups import NO_CONCEPT, OTHER, SHOWN, group_styles
-from .markup import BROADER, entity_group, shorten, text_markup
+from .markup import BROADER, LOW_SCORE, entity_group, shorten, text_markup
 
-LOW_SCORE = 0.8  # where the filter for low scores starts
 INDEX_BYTES = 1 << 20  # of the index in memory; more is in a temporary file
 CAPTION = 120  # characters of an id in the index
 
