@@ -390,7 +390,7 @@ def test_page_keeps_the_text_and_every_entity(
         if start + size <= len(text)
     ]
     doc = LinkedDoc("n1", text, entities)
-    markup = text_markup(doc, ADDRESSES, id="d1")
+    markup = "".join(text_markup(doc, ADDRESSES, id="d1"))
     page = Page(f'<div class="text">{markup}</div>').root
     shown = [each.one(kind="badge").text for each in page.all(kind="entity")]
     assert sorted(shown) == sorted(f"NIL · {each['note']}" for each in entities)

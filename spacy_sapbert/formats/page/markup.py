@@ -1,7 +1,7 @@
 """The markup of one document: its text with marked mentions and their candidates."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 from ..entities import BY_ID, LinkedCandidate, LinkedDoc, LinkedEntity, read_tie
@@ -206,19 +206,19 @@ def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]
     return stacks
 
 
-def text_markup(doc: LinkedDoc, links: Mapping[str, str], *, id: str) -> str:
-    """Return the text of a document with its entities.
+def text_markup(doc: LinkedDoc, links: Mapping[str, str], *, id: str) -> Iterator[str]:
+    """Yield the text of a document with its entities, in parts.
 
     id (str): Prefix for the ids of elements.
     """
     text = doc.text.replace("\0", "\ufffd")
-    parts, end, count = [], 0, 0
+    end = count = 0
     for stack in stack_entities(doc.entities):
         marked = stack[0]
-        parts.append(escape(text[end : marked["start"]]))
+        yield escape(text[end : marked["start"]])
         for entity in stack:
             count += 1
             words = text[marked["start"] : marked["end"]] if entity is marked else ""
-            parts.append(entity_markup(entity, links, id=f"{id}-{count}", words=words))
+            yield entity_markup(entity, links, id=f"{id}-{count}", words=words)
         end = max(end, marked["end"])
-    return "".join((*parts, escape(text[end:])))
+    yield escape(text[end:])

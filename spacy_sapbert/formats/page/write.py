@@ -6,7 +6,7 @@ use, the index of documents) follows them, and the style sheet places it beside 
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -135,19 +135,18 @@ def count_doc(doc: LinkedDoc) -> Counter[str]:
 
 def doc_markup(
     doc: LinkedDoc, links: Mapping[str, str], counts: Counter[str], *, id: str
-) -> str:
-    """Return the markup of one document.
+) -> Iterator[str]:
+    """Yield the markup of one document, in parts.
 
     counts (Counter[str]): From `count_doc`.
     id (str): Id of its element.
     """
     lang = f' lang="{escape(doc.lang)}"' if doc.lang else ""
-    return (
-        f'<article id="{id}"><h2 dir="auto">{escape(str(doc.id))}</h2>'
-        f'<p class="count">{summarize(counts)}</p>\n'
-        f'<div class="text" dir="auto"{lang}>{text_markup(doc, links, id=id)}</div>'
-        "</article>\n"
-    )
+    yield f'<article id="{id}"><h2 dir="auto">{escape(str(doc.id))}</h2>'
+    yield f'<p class="count">{summarize(counts)}</p>\n'
+    yield f'<div class="text" dir="auto"{lang}>'
+    yield from text_markup(doc, links, id=id)
+    yield "</div></article>\n"
 
 
 def index_entry(doc: LinkedDoc, counts: Counter[str], *, id: str) -> str:
@@ -223,7 +222,8 @@ def write_docs(
             counts = count_doc(doc)
             total.update(counts)
             id = f"d{total['documents']}"
-            write(file, doc_markup(doc, links, counts, id=id))
+            for part in doc_markup(doc, links, counts, id=id):
+                write(file, part)
             write(index, index_entry(doc, counts, id=id))
         write(file, overview_markup(total))
         index.seek(0)
