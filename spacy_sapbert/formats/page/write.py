@@ -55,9 +55,9 @@ OVERVIEW = """</main>
 {groups}</fieldset>
 <fieldset class="scripted">
 <legend>Show only</legend>
-{kinds}<label><input type="checkbox" name="kind" value="low"> Score below
-<input type="number" id="limit" min="-1" max="1" step="0.05" value="{low}"
-aria-label="Score"></label>
+{kinds}<div class="pair"><label><input type="checkbox" name="kind" value="low">
+Score below</label> <input type="number" id="limit" min="-1" max="1" step="0.05"
+value="{low}" aria-label="Score"></div>
 </fieldset>
 <p class="scripted"><output id="shown"></output>
 <button type="reset" hidden>Show all</button></p>
