@@ -75,9 +75,8 @@ PAGE_END = """</ol>
 </html>
 """
 CHOICE = (
-    '<label class="{kind}"><input class="scripted" type="checkbox" name="{name}" '
-    'value="{value}"> <span class="swatch"></span>{text} '
-    '<span class="count">{count:,}</span></label>\n'
+    '<label class="{key}"><input class="scripted" type="checkbox" name="{name}" '
+    'value="{key}"> {swatch}{text} <span class="count">{count:,}</span></label>\n'
 )
 
 
@@ -175,20 +174,18 @@ def overview_markup(total: Counter[str]) -> str:
         total=f"{documents}, {summarize(total)}",
         groups="".join(
             CHOICE.format(
-                kind=group.key,
+                key=group.key,
                 name="group",
-                value=group.key,
-                text=escape(group.name),
+                swatch='<span class="swatch"></span>',
+                text=group.name,
                 count=total[group.key],
             )
             for group in groups
         ),
         kinds="".join(
-            CHOICE.format(
-                kind=kind, name="kind", value=kind, text=text, count=total[kind]
-            )
-            for kind, text in kinds
-            if total[kind]
+            CHOICE.format(key=key, name="kind", swatch="", text=text, count=total[key])
+            for key, text in kinds
+            if total[key]
         ),
         low=f"{LOW_SCORE:.2f}",
     )
