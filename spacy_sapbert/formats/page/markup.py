@@ -136,7 +136,8 @@ def card_markup(entity: LinkedEntity, links: Mapping[str, str], *, id: str) -> s
     else:
         name = span("name", escape(entity["name"] or ""))
         title = f"{name} {link_id(cui, links)}"
-        facts.append(f"score {format_score(entity['score'])}")
+        if entity["score"] is not None:
+            facts.append(f"score {format_score(entity['score'])}")
         if entity["probability"] is not None:
             facts.append(f"probability {entity['probability']:.2f}")
         facts += [entity_group(entity).name, *entity["types"]]
