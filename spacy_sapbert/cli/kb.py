@@ -20,6 +20,7 @@ kb_app = make_app(
     name="kb", help="Build, inspect, verify and package a knowledge base."
 )
 app.add_typer(kb_app)
+GOOD_RECALL = 0.99
 
 
 def parse_settings(values: list[str]) -> dict[str, int]:
@@ -69,6 +70,20 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
         ("Threshold", "none" if manifest.threshold is None else manifest.threshold),
     ]
+    if recall := manifest.recall:
+        shares = f"{recall.at_1:.1%} of the nearest names, {recall.at_10:.1%} of ten"
+        rows.insert(
+            7, ("Found by the index", f"{shares} ({recall.queries:,} misspelt names)")
+        )
+    if estimate := manifest.estimate:
+        rows.append(
+            (
+                "Estimated by",
+                f"{estimate.names:,} names, each searched for without itself: "
+                f"{estimate.right:,} find a name of their concept; of those with the "
+                f"score of the threshold, {estimate.probability:.0%} do",
+            )
+        )
     if found := manifest.calibration:
         files = ", ".join(each.file for each in found.files)
         rows.append(
@@ -88,6 +103,20 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
     ]
 
 
+def require_gpu(gpu_id: int) -> None:
+    """Let spaCy and torch use a GPU.
+
+    RAISES (SapbertError): If there is none, or CuPy is not installed.
+    """
+    import spacy
+
+    try:
+        spacy.require_gpu(gpu_id)
+    except Exception as error:  # CuPy and CUDA have many
+        reason = str(error).strip().partition("\n")[0]
+        raise SapbertError(Errors.E357.format(gpu=gpu_id, reason=reason)) from None
+
+
 @kb_app.command("build")
 def build(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
@@ -98,12 +127,17 @@ def build(
     ),
     max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
     lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
-    backend: str = typer.Option("hnsw", help="Index: hnsw, or exact."),
+    backend: str | None = typer.Option(
+        None, help="Index: hnsw, or exact. [exact up to 20,000 names, else hnsw]"
+    ),
     setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated."
     ),
     threshold: float | None = typer.Option(
-        None, help="Cosine below which a mention has no concept."
+        None,
+        min=-1,
+        max=1,
+        help="Cosine below which a mention has no concept; 0 = none. [estimated]",
     ),
     source: list[str] = typer.Option(
         [], help="A vocabulary and its release, for `kb info`; may be repeated."
@@ -119,7 +153,9 @@ def build(
     ngrams: bool = typer.Option(
         False, "--ngrams", help="Index character 3-grams too, for hybrid search."
     ),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, -1 = the CPU."),
+    gpu_id: int = typer.Option(
+        -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace a folder."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -133,9 +169,7 @@ def build(
     from ..kb.build import build_kb
 
     if gpu_id >= 0:
-        import spacy
-
-        spacy.require_gpu(gpu_id)
+        require_gpu(gpu_id)
     manifest = build_kb(
         concepts,
         kb,
@@ -155,6 +189,41 @@ def build(
     )
     if not quiet:
         msg.table(describe_manifest(manifest))
+        warn_of_recall(kb, manifest)
+        msg.good(f"Wrote {kb}")
+
+
+def warn_of_recall(kb: Path, manifest: Manifest) -> None:
+    """Print how to find more, if the index misses more than one name in a hundred."""
+    if manifest.recall and manifest.recall.at_1 < GOOD_RECALL:
+        ef = 2 * manifest.index.settings["ef"]
+        msg.warn(
+            f"The index finds {manifest.recall.at_1:.1%} of the nearest names. A "
+            f"slower search finds more: spacy sapbert kb set {kb} ef={ef}"
+        )
+
+
+@kb_app.command("set")
+def set_index(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    settings: list[str] = typer.Argument(
+        ..., metavar="NAME=NUMBER...", help="Settings of the index, like ef=200."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ with other settings of its index
+
+    Only settings that need no new build can change: `ef` of hnsw, the number of names
+    compared in a search. More find more, and take longer.
+
+    Example: spacy sapbert kb set models/kb ef=200
+    """
+    from ..kb.build import change_index
+
+    manifest = change_index(kb, parse_settings(settings))
+    if not quiet:
+        msg.table(describe_manifest(manifest))
+        warn_of_recall(kb, manifest)
         msg.good(f"Wrote {kb}")
 
 
