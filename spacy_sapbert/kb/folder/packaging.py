@@ -35,6 +35,17 @@ setup(
 """
 
 
+def check_package_name(name: str) -> None:
+    """Raise an error if a knowledge base cannot be packaged under a name."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise SapbertError(Errors.E316.format(name=name))
+
+
+def project_name(name: str) -> str:
+    """Return the name for pip of the package of a knowledge base."""
+    return f"sapbert-kb-{name.replace('_', '-')}"
+
+
 def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
     """Build an installable wheel of a knowledge base.
 
@@ -46,8 +57,7 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
     RAISES (SapbertError): If the knowledge base is damaged, the name or version is not
         valid, or the build fails.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise SapbertError(Errors.E316.format(name=name))
+    check_package_name(name)
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise SapbertError(Errors.E317.format(version=version))
     opened = load_kb(kb)
@@ -60,7 +70,7 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
         (root / module / "__init__.py").write_text(init, "utf8")
         (root / "setup.py").write_text(
             SETUP.format(
-                project=module.replace("_", "-"),
+                project=project_name(name),
                 version=version,
                 description=f"{counts.concepts} concepts for spacy-sapbert, digest "
                 f"{opened.manifest.digest}",
