@@ -4,7 +4,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
-from ..entities import BY_ID, LinkedCandidate, LinkedDoc, LinkedEntity, read_tie
+from ..entities import (
+    AMBIGUOUS,
+    BY_ID,
+    LinkedCandidate,
+    LinkedDoc,
+    LinkedEntity,
+    read_tie,
+)
 from ..gold import NIL
 from .addresses import concept_url
 from .groups import NO_CONCEPT, Group, choose_group
@@ -18,7 +25,7 @@ REASONS = {
     "no_vector": "the encoder returned no valid vector",
     "filtered": "the filter excludes its concepts",
     "below_threshold": "all scores are below the threshold",
-    "ambiguous": "several concepts have the same score",
+    AMBIGUOUS: "several concepts have the same score",
 }
 EVIDENCE = {
     "label": "the semantic types of the label decide",
@@ -100,7 +107,7 @@ def explain(entity: LinkedEntity) -> list[str]:
         lines.append("A broader concept: all scores are below the threshold.")
     elif note:
         lines.append(f"Remark: {note.replace('_', ' ')}.")
-    if tie and note != "ambiguous":
+    if tie and note != AMBIGUOUS:
         lines.append(f"Tie: other concepts have this score; {EVIDENCE.get(tie, tie)}.")
     return lines
 
