@@ -451,6 +451,10 @@ class Errors(metaclass=_WithCodes):
         "the extra `gpu` for CUDA 12, else see https://docs.cupy.dev. Or leave out "
         "`--gpu-id`: the CPU builds the same knowledge base, only slower."
     )
+    E358 = (
+        "Expected at least one mention, but got none. Write mentions on the command "
+        "line, or one a line into a file for `--file`."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."
