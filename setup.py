@@ -18,7 +18,9 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["spacy_sapbert", "spacy_sapbert.*"]),
-    package_data={"spacy_sapbert": ["py.typed"]},
+    package_data={
+        "spacy_sapbert": ["py.typed", "formats/page/*.css", "formats/page/*.js"]
+    },
     python_requires=">=3.11",
     install_requires=[
         "spacy>=3.7,<4",

@@ -587,6 +587,11 @@ class Errors(metaclass=_WithCodes):
         "Expected {path} not to exist, or a folder with only `.txt` and `.ann` files, "
         "because its content is replaced, but it is {found}. Pass another path."
     )
+    E523 = (
+        "Expected `links` as regular expressions with addresses that begin with "
+        "`https://` or `http://` and have at most one {{}} for each group, but got "
+        "{pattern!r}: {address!r}. Correct it."
+    )
     E530 = (
         "Expected a format that can be read, one of {known}, but got {name!r}. Pass "
         "another `format`."

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ MAY_IMPORT = {
     "linking": ("errors",),
     "encoder": ("system",),
     "vocabularies": ("system",),
-    "formats": ("system",),
+    "formats": ("linking", "system"),
     "kb": ("encoder", "linking", "vocabularies"),
     "pipeline": ("kb", "formats"),
     "evaluation": ("pipeline",),
@@ -103,6 +104,18 @@ def test_package_inits_are_empty_or_lazy() -> None:
     inits = {path for path in FILES if path.endswith("__init__.py")}
     lazy = {"spacy_sapbert/__init__.py", "training/__init__.py"}
     assert {path for path in inits - lazy if FILES[path].strip()} == set()
+
+
+def test_files_that_are_no_modules_are_in_the_wheel() -> None:
+    setup = (ROOT / "setup.py").read_text("utf8")
+    listed = re.search(r"package_data=\{(.*?)\}", setup, re.DOTALL)
+    assert listed
+    patterns = re.findall(r'"([^"]+)"', listed[1])
+    folder = ROOT / "spacy_sapbert"
+    files = [path for path in folder.rglob("*.*") if path.is_file()]
+    names = {path.relative_to(folder).as_posix() for path in files}
+    others = {name for name in names if not name.endswith((".py", ".pyc"))}
+    assert {n for n in others if not any(fnmatch(n, p) for p in patterns)} == set()
 
 
 def test_module_names_say_what_is_in_them() -> None:

@@ -16,14 +16,14 @@ from ..errors import Errors, SapbertError
 from ..system.json_members import JSONError, read_members
 from ..system.xml_blocks import read_children
 from .documents import OnError, raise_error
-from .entities import LinkedDoc, LinkedEntity, Losses, warn_losses
+from .entities import COLUMNS, LinkedDoc, LinkedEntity, Losses, warn_losses
 from .gold import LONGEST, NO_ID, GoldDocument, GoldSpan, collect_spans
 
 # of a document that has another structure
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 SOURCE = "spacy-sapbert"
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
-INFONS = ("name", "score", "probability", "types", "codes", "candidates", "note")
+INFONS = COLUMNS[COLUMNS.index("name") :]  # all fields of the concept
 JSON_END = "]}"  # of a collection whose last field is its documents
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOST = "characters that XML has not replaced by \ufffd"

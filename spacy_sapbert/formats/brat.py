@@ -35,7 +35,7 @@ from .gold import (
 ENTITY, NORMALISATION = "T", "N"
 OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes
 RESOURCE = "KB:"  # before ids that name no source, which brat requires
-NOTED = ("score", "probability", "types", "codes", "note")  # fields of an entity
+NOTED = ("score", "probability", "types", "codes", "note", "tie")  # fields of an entity
 NOT_IN_FILES = frozenset('\\:*?"<>|')
 NAME_BYTES = 200  # of a file, of the 255 that most systems take
 DEPTH = 8  # folders in each other

@@ -31,12 +31,16 @@ COLUMNS = (
     "codes",
     "candidates",
     "note",
+    "tie",
 )
 # line ends of any program, and tabs, which separate fields
 BREAKING = "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 BREAKS = re.compile(f"[{BREAKING}]")
 UNBROKEN = re.compile(f"[^{BREAKING}]+")
 BLANKS = re.compile(r"\s+")
+AMBIGUOUS = "ambiguous"  # note of a mention without a concept because of a tie
+BY_ID = "id"  # a tie that only the order of the ids decides
+UNKNOWN_LANGUAGE = "xx"  # spaCy's code for several languages
 NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields
 
 
@@ -82,6 +86,8 @@ class LinkedEntity(TypedDict):
     types (list[str]), codes (dict[str, list[str]]): Of the concept; may be empty.
     candidates (list[LinkedCandidate]): Best first.
     note (str | None): See `AttributeNames`.
+    tie (str | None): The evidence that decided among concepts of equal score, or "id";
+        of the concept or, if there is none, of the first candidate.
     """
 
     start: int
@@ -96,18 +102,22 @@ class LinkedEntity(TypedDict):
     codes: dict[str, list[str]]
     candidates: list[LinkedCandidate]
     note: str | None
+    tie: str | None
 
 
 class LinkedDoc(NamedTuple):
-    """A linked document as the formats write it; entities are sorted by offset.
+    """A linked document as the formats write it.
 
+    entities (list[LinkedEntity]): Sorted by offset.
     fields (dict[str, Any]): Columns of the input, which some formats repeat.
+    lang (str): Code of the language, e.g. "en"; empty if it is not known.
     """
 
     id: Any
     text: str
     entities: list[LinkedEntity]
     fields: dict[str, Any] = {}
+    lang: str = ""
 
 
 def to_float(score: float | None) -> float | None:
@@ -143,6 +153,12 @@ def read_attribute(
     return [span._.get(name) for span in spans]
 
 
+def read_tie(candidate: LinkedCandidate) -> str | None:
+    """Return the `tie` of a candidate, which was a bool in older versions."""
+    tie = candidate.get("tie")
+    return tie if isinstance(tie, str) else None
+
+
 def describe_entities(
     doc: Doc,
     *,
@@ -162,6 +178,8 @@ def describe_entities(
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
         same = (each for each in candidates if each.get("cui") == cui)
         chosen = next(same, LinkedCandidate())
+        # a concept that is no candidate (a broader one) shares its score with none
+        tied = chosen if cui else next(iter(candidates), chosen)
         described.append(
             {
                 "start": span.start_char,
@@ -176,6 +194,7 @@ def describe_entities(
                 "codes": chosen.get("codes") or {},
                 "candidates": candidates,
                 "note": note,
+                "tie": read_tie(tied),
             }
         )
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))
@@ -190,7 +209,9 @@ def describe_docs(
     """Yield linked documents as the formats write them; see `describe_entities`."""
     for id, doc in docs:
         entities = describe_entities(doc, spans_key=spans_key, names=names)
-        yield LinkedDoc(id, doc.text, entities, doc.user_data.get(FIELDS) or {})
+        fields = doc.user_data.get(FIELDS) or {}
+        lang = doc.lang_ if doc.lang_ != UNKNOWN_LANGUAGE else ""
+        yield LinkedDoc(id, doc.text, entities, fields, lang)
 
 
 def choose_columns(include_text: bool, keep: Iterable[str] = ()) -> list[str]:

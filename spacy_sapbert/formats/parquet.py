@@ -8,7 +8,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .entities import LinkedCandidate, LinkedDoc, choose_columns, mention_rows
+from .entities import LinkedCandidate, LinkedDoc, choose_columns, mention_rows, read_tie
 
 ROWS_PER_BATCH = 1_000  # as Python objects, which need much more memory
 
@@ -41,6 +41,7 @@ TYPES: dict[str, pa.DataType] = {
         )
     ),
     "note": pa.string(),
+    "tie": pa.string(),
 }
 
 
@@ -50,10 +51,9 @@ def to_pairs(codes: dict[str, list[str]] | None) -> list[tuple[str, list[str]]]:
 
 
 def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
-    """Return a candidate for Arrow; `tie` was a bool in older versions."""
-    tie = candidate.get("tie")
+    """Return a candidate for Arrow."""
     plain = {"codes": to_pairs(candidate.get("codes"))}
-    return {**candidate, **plain, "tie": tie if isinstance(tie, str) else None}
+    return {**candidate, **plain, "tie": read_tie(candidate)}
 
 
 def to_text(value: Any) -> str | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # module and function of each format
 WRITERS: dict[str, str] = {
     "jsonl": "jsonl:write_docs",
-    "html": "html:write_docs",
+    "html": "page.write:write_docs",
     "table": "table:write_docs",
     "csv": "csv:write_docs",
     "parquet": "parquet:write_docs",

@@ -6,7 +6,7 @@ from typing import IO
 from wasabi import table
 
 from ..system.terminal import printable
-from .entities import LinkedDoc, LinkedEntity
+from .entities import AMBIGUOUS, BY_ID, LinkedDoc, LinkedEntity
 from .gold import NIL
 
 HEADER = ("mention", "label", "CUI", "name", "score", "note")
@@ -29,13 +29,16 @@ def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     """
     place = f"{entity['start']}–{entity['end']}"
     score = entity["score"]
+    note = entity["note"]
+    # evidence decides other ties, and "ambiguous" says it already
+    tie = "tie: id" if entity["tie"] == BY_ID and note != AMBIGUOUS else None
     return [
         shorten(entity["text"]) if include_text else place,
         shorten(entity["label"]),
         shorten(entity["cui"] or NIL),
         shorten(entity["name"] or ""),
         "" if score is None else f"{score:.3f}",
-        shorten(entity["note"] or ""),
+        shorten(", ".join(filter(None, (note, tie)))),
     ]
 
 

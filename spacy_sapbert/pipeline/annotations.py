@@ -67,6 +67,12 @@ def write_links(
     if spans_key is not None and spans:
         # Spans of equal offsets share `span._`, so the group keeps its own lists.
         group = doc.spans[spans_key]
+        for number, (span, result) in enumerate(zip(spans, results, strict=True)):
+            # A span of a group is a copy, so `span.kb_id_ = …` would be lost.
+            kb_id = result.cui or NIL
+            group[number] = Span(
+                doc, span.start, span.end, span.label, kb_id=kb_id, span_id=span.id
+            )
         group.attrs[cui_attr] = [result.cui for result in results]
         group.attrs[candidates_attr] = [result.candidates for result in results]
         group.attrs[note_attr] = [result.note for result in results]

@@ -22,7 +22,7 @@ CANDIDATE = {
     "rank": 1,
     "types": ["T109"],
     "codes": {"MSH": ["D001241"]},
-    "tie": False,
+    "tie": "id",
     "probability": 0.75,
 }
 
@@ -61,10 +61,11 @@ def test_csv_a_mention_is_a_row_with_all_its_fields(doc: Doc) -> None:
         "probability": "0.75",
         "types": '["T109"]',
         "note": "",
+        "tie": "id",
     }
     assert second == [
         *("7", "19", "24", "today", "X", "", "", "", ""),
-        *("[]", "{}", "[]", "below_threshold"),
+        *("[]", "{}", "[]", "below_threshold", ""),
     ]
 
 

@@ -4,7 +4,11 @@ import spacy
 from spacy.tokens import Doc, Span, SpanGroup
 
 import spacy_sapbert.pipeline.linker  # noqa: F401
-from spacy_sapbert.formats.entities import AttributeNames, describe_entities
+from spacy_sapbert.formats.entities import (
+    AttributeNames,
+    describe_docs,
+    describe_entities,
+)
 
 NLP = spacy.blank("en")
 CANDIDATES = [
@@ -36,6 +40,7 @@ def test_entities_have_the_concept_of_the_candidate(doc: Doc) -> None:
             "codes": {},
             "candidates": CANDIDATES,
             "note": None,
+            "tie": None,
         }
     ]
 
@@ -109,3 +114,40 @@ def test_entities_scores_that_are_no_numbers_are_none(
     doc.ents = [Span(doc, 0, 1, label="X")]
     doc.ents[0]._.candidates = [{"cui": "C1", "score": score}]
     assert describe_entities(doc)[0]["candidates"] == [{"cui": "C1", "score": None}]
+
+
+@pytest.mark.parametrize(
+    ("cui", "note", "expected"),
+    [
+        ("C1", None, "id"),
+        ("C2", None, "preferred"),
+        (None, "ambiguous", "id"),
+        ("C9", "broader", None),
+    ],
+)
+def test_entities_have_the_tie_of_the_concept_or_the_first_candidate(
+    doc: Doc, cui: str | None, note: str | None, expected: str | None
+) -> None:
+    doc.ents = [Span(doc, 0, 1, label="X")]
+    ties = ["id", "preferred"]
+    doc.ents[0]._.candidates = [
+        {**candidate, "tie": tie}
+        for candidate, tie in zip(CANDIDATES, ties, strict=True)
+    ]
+    doc.ents[0]._.cui, doc.ents[0]._.link_note = cui, note
+    (entity,) = describe_entities(doc)
+    assert entity["tie"] == expected
+
+
+def test_entities_of_older_linkers_have_no_tie(doc: Doc) -> None:
+    doc.ents = [Span(doc, 0, 1, label="X")]
+    doc.ents[0]._.candidates = [{**CANDIDATES[0], "tie": True}]
+    doc.ents[0]._.cui = "C1"
+    (entity,) = describe_entities(doc)
+    assert entity["tie"] is None
+
+
+def test_entities_have_the_language_of_the_document() -> None:
+    docs = [(code, spacy.blank(code)("a")) for code in ("en", "es", "xx")]
+    found = [(doc.id, doc.lang) for doc in describe_docs(docs)]
+    assert found == [("en", "en"), ("es", "es"), ("xx", "")]

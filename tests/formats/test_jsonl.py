@@ -49,10 +49,10 @@ def test_jsonl_a_document_is_a_line_with_fields_in_order(doc: Doc) -> None:
         '"cui": "C0004057", "name": "Aspirin", "score": 1.0, '
         '"probability": null, "types": ["T109"], "codes": {}, "candidates": ['
         '{"cui": "C0004057", "name": "Aspirin", "alias": "aspirin", "score": 1.0, '
-        '"types": ["T109"]}], "note": null}, '
+        '"types": ["T109"]}], "note": null, "tie": null}, '
         '{"start": 13, "end": 14, "text": "💊", "label": "SIGN", "cui": null, '
         '"name": null, "score": null, "probability": null, "types": [], "codes": {}, '
-        '"candidates": [], "note": "empty"}]}\n'
+        '"candidates": [], "note": "empty", "tie": null}]}\n'
     )
 
 

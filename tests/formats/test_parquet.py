@@ -61,6 +61,7 @@ def test_parquet_a_mention_is_a_row_with_nested_columns(doc: Doc) -> None:
         "codes": codes,
         "candidates": [{**CANDIDATE, "codes": codes}],
         "note": None,
+        "tie": None,
     }
     assert (second["start"], second["cui"], second["candidates"]) == (15, None, [])
 

@@ -43,6 +43,22 @@ def test_table_shows_each_entity_in_a_row(doc: Doc) -> None:
     ]
 
 
+def test_table_shows_ties(doc: Doc) -> None:
+    doc.ents[0]._.candidates = [{**doc.ents[0]._.candidates[0], "tie": "id"}]
+    doc.ents[0]._.link_note = "truncated"
+    doc.ents[1]._.candidates = [{"cui": "C1", "score": 1.0, "tie": "id"}]
+    doc.ents[1]._.link_note = "ambiguous"
+    rows = [" ".join(row) for row in cells(write(doc))]
+    assert "aspirin DRUG C0004057 Aspirin 0.988 truncated, tie: id" in rows
+    assert rows[-1].endswith("SIGN NIL ambiguous")
+
+
+def test_table_does_not_show_ties_that_evidence_decides(doc: Doc) -> None:
+    found = {**doc.ents[0]._.candidates[0], "tie": "preferred"}
+    doc.ents[0]._.candidates = [found]
+    assert "tie" not in write(doc)
+
+
 def test_table_without_text_shows_places(doc: Doc) -> None:
     text = write(doc, include_text=False)
     assert "5–12" in text

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import spacy
 import srsly
+from spacy import displacy
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from thinc.api import Config
 
@@ -153,6 +154,31 @@ def test_linker_links_a_span_group_with_equal_and_overlapping_spans(
     assert not doc.ents
     without = Doc(nlp.vocab, words=WORDS)
     assert "found" not in nlp(without).spans
+
+
+def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
+    sample_kb: Path,
+) -> None:
+    nlp = spacy.blank("en")
+    config = {"kb": str(sample_kb), "spans_key": "sc", "filter": {"types": ["T047"]}}
+    nlp.add_pipe("sapbert_linker", config=config)
+    doc = Doc(nlp.vocab, words=WORDS)
+    spans = [Span(doc, 6, 7, "A", span_id="x"), Span(doc, 6, 7, "B"), Span(doc, 2, 3)]
+    doc.spans["sc"] = SpanGroup(doc, name="sc", spans=spans, attrs={"own": 1})
+    group = doc.spans["sc"]
+    nlp(doc)
+    cuis = doc.spans["sc"].attrs["cui"]
+    assert [span.kb_id_ for span in group] == [cui or "NIL" for cui in cuis]
+    assert group[0].kb_id_ == "C0000001"
+    assert [(span.label_, span.id_) for span in group] == [
+        *(("A", "x"), ("B", ""), ("", ""))
+    ]
+    assert group.attrs["own"] == 1
+    assert group[0]._.cui == "C0000001"
+    copy = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert copy.spans["sc"][0].kb_id_ == "C0000001"
+    shown = displacy.render(doc, style="span", jupyter=False)
+    assert "C0000001" in shown
 
 
 def test_linker_twice_in_one_pipeline(nlp: Language, sample_kb: Path) -> None:

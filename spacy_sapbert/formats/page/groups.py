@@ -1,0 +1,60 @@
+"""Semantic groups on a page: their names and colours."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...linking.filters import GROUPS
+
+
+class Group(NamedTuple):
+    """How a semantic group is shown.
+
+    key (str): Its code in lower case, for the class of elements.
+    hue (int): Hue in OKLCH, degrees; None = grey.
+    """
+
+    key: str
+    name: str
+    hue: int | None
+
+
+# Groups that are frequent in clinical texts have hues far apart.
+SHOWN: dict[str, Group] = {
+    code: Group(code.lower(), name, hue)
+    for code, name, hue in (
+        ("ACTI", "Activities and behaviors", 225),
+        ("ANAT", "Anatomy", 150),
+        ("CHEM", "Chemicals and drugs", 255),
+        ("CONC", "Concepts and ideas", 285),
+        ("DEVI", "Devices", 55),
+        ("DISO", "Disorders", 25),
+        ("GENE", "Genes and molecular sequences", 345),
+        ("GEOG", "Geographic areas", 170),
+        ("LIVB", "Living beings", 85),
+        ("OBJC", "Objects", 70),
+        ("OCCU", "Occupations", 100),
+        ("ORGA", "Organizations", 330),
+        ("PHEN", "Phenomena", 120),
+        ("PHYS", "Physiology", 200),
+        ("PROC", "Procedures", 310),
+    )
+}
+OTHER = Group("other", "Other or no type", None)
+NO_CONCEPT = Group("nil", "No concept (NIL)", None)
+BY_TYPE = {
+    type: SHOWN[code] for code, types in GROUPS.items() for type in types.split(" ")
+}
+
+
+def choose_group(types: Iterable[str]) -> Group:
+    """Return the group of the first type that has one; a type may also be a group."""
+    found = (SHOWN.get(type) or BY_TYPE.get(type) for type in types)
+    return next(filter(None, found), OTHER)
+
+
+def group_styles() -> str:
+    """Return the style sheet rules with the hue of each group."""
+    return "".join(
+        f".{group.key} {{ --hue: {group.hue}; --chroma: 0.12; }}\n"
+        for group in SHOWN.values()
+    )
