@@ -8,7 +8,7 @@ import typer
 
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_folder_atomically
+from spacy_sapbert.system.writing import check_outputs, write_folder_atomically
 
 LICENCE = "see the licences of the vocabularies"
 
@@ -19,6 +19,7 @@ def assemble_pipeline(
     name: Annotated[str, typer.Option(help="Name, without the language.")] = "sapbert",
     version: Annotated[str, typer.Option(help="Version of the pipeline.")] = "0.1.0",
     lang: Annotated[str, typer.Option(help="Language of the tokenizer.")] = "en",
+    force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print nothing but errors.")
     ] = False,
@@ -27,6 +28,7 @@ def assemble_pipeline(
 
     Example: python -m training assemble models/umls/kb models/umls/pipeline
     """
+    check_outputs(output, force=force)
     manifest = load_kb(kb).manifest
     nlp = spacy.blank(lang)
     nlp.meta["name"] = name

@@ -9,9 +9,8 @@ from typing import Any
 import typer
 from tqdm import tqdm
 
-from ..errors import Errors, SapbertError
 from ..system.terminal import msg, printable
-from ..system.writing import write_json
+from ..system.writing import check_outputs, write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
@@ -145,7 +144,7 @@ def main(
     report: Path | None = typer.Option(
         None, help="JSON file for what was read, kept and dropped."
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the output."),
+    force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """vocabularies -> concepts.jsonl
@@ -155,8 +154,7 @@ def main(
 
     Example: spacy sapbert concepts mondo.json.gz hp.obo --ids xref -o concepts.jsonl
     """
-    if output.exists() and not force:
-        raise SapbertError(Errors.E003.format(path=output))
+    check_outputs(output, report, force=force)
     with show_progress(sys.stderr.isatty() and not quiet) as progress:
         count, reports = convert(
             inputs,

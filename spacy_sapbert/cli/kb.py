@@ -14,6 +14,7 @@ from ..kb.folder.manifest import read_manifest
 from ..kb.folder.records import Manifest
 from ..kb.opening import load_kb
 from ..system.terminal import format_json, msg
+from ..system.writing import check_outputs
 from .app import app, make_app
 
 kb_app = make_app(
@@ -132,6 +133,7 @@ def build(
     """
     from ..kb.build import build_kb
 
+    check_outputs(kb, force=force)
     if gpu_id >= 0:
         import spacy
 
