@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
     "training.assemble": ("cli",),
+    "training.check": ("training.trainer",),
 }
 
 

@@ -66,6 +66,7 @@ OTHERS = {
     "sapbert kb search",
     "sapbert kb verify",
     "training ablate",
+    "training check",
 }
 CASES = [(name, words) for name, cases in COMMANDS.items() for words in cases]
 ENDINGS = {

@@ -94,6 +94,19 @@ class Errors(PackageErrors):
         "{name!r}, which is not in the grid. Choose another `--out`, or pass `--force` "
         "to replace the table."
     )
+    E626 = (
+        "Expected the packages that build a wheel, but {missing} is not installed. Run "
+        "`pip install build 'setuptools>=70.1'`."
+    )
+    E627 = (
+        "Expected about {need} GB of free disk for the outputs, but got {free} GB. "
+        "Make space; if fewer languages or names need less, run the steps one by one."
+    )
+    E628 = (
+        "Expected about {need} GB of memory, but this machine has {total} GB. Lower "
+        "`--vars.batch_size`; if fewer languages or names need less, run the steps one "
+        "by one."
+    )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."

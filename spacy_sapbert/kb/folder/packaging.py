@@ -35,6 +35,18 @@ setup(
 """
 
 
+def check_name(name: str) -> None:
+    """Raise a SapbertError if a package cannot have this name."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise SapbertError(Errors.E316.format(name=name))
+
+
+def check_version(version: str) -> None:
+    """Raise a SapbertError if a package cannot have this version."""
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        raise SapbertError(Errors.E317.format(version=version))
+
+
 def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
     """Build an installable wheel of a knowledge base.
 
@@ -46,10 +58,8 @@ def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
     RAISES (SapbertError): If the knowledge base is damaged, the name or version is not
         valid, or the build fails.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise SapbertError(Errors.E316.format(name=name))
-    if not re.fullmatch(r"\d+(\.\d+)*", version):
-        raise SapbertError(Errors.E317.format(version=version))
+    check_name(name)
+    check_version(version)
     opened = load_kb(kb)
     counts = opened.manifest.counts
     module = f"sapbert_kb_{name}"
