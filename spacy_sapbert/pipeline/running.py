@@ -1,6 +1,7 @@
 """Load a pipeline, add what it needs to link, and run it over documents."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +207,22 @@ def plan_jobs(
             yield batch, detectors if known else []
 
 
+def raise_component_errors(nlp: "Language") -> None:
+    """Let every component raise its errors.
+
+    A component that only logs its errors would lose documents.
+    """
+    from spacy.util import raise_error
+
+    nlp.default_error_handler = raise_error
+    for _, component in nlp.pipeline:
+        if hasattr(component, "set_error_handler"):
+            # spaCy's parser and NER have the method, but no place for the handler,
+            # so theirs is always the default one, which raises.
+            with suppress(AttributeError):
+                component.set_error_handler(raise_error)
+
+
 def run_batch(
     nlp: "Language", batch: list[Document], *, skip: list[str]
 ) -> "list[Doc]":
@@ -216,10 +233,7 @@ def run_batch(
     skip (list[str]): Names of components to skip.
     RAISES (SapbertError): If a component fails; with the id of the document.
     """
-    from spacy.util import raise_error
-
-    # A component that only logs its errors would lose documents.
-    nlp.set_error_handler(raise_error)
+    raise_component_errors(nlp)
     contents = [d.text if d.doc is None else d.doc for d in batch]
     try:
         docs = list(nlp.pipe(contents, batch_size=len(batch), disable=skip))
