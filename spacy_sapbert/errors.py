@@ -15,6 +15,12 @@ class SapbertError(ValueError):
     """An error of input, settings or files; the message has the fix."""
 
 
+class UnknownConceptError(SapbertError, KeyError):
+    """A knowledge base has no concept with an id."""
+
+    __str__ = ValueError.__str__  # that of KeyError shows a representation
+
+
 class _WithCodes(type):
     def __getattribute__(cls, code: str) -> Any:
         text = super().__getattribute__(code)
@@ -857,6 +863,15 @@ class Warnings(metaclass=_WithCodes):
     W571 = (
         "A worker process did not answer for {seconds:.0f} seconds and was ended. "
         "Another one links its documents."
+    )
+    W553 = (
+        "Expected the linkers of a pipeline to write different attributes, but "
+        "{linker} and {other} both write {attrs}. The later one replaces the links of "
+        "the earlier one; change `cui_attr`, `candidates_attr` and `note_attr`."
+    )
+    W554 = (
+        "The knowledge base has a new version that cannot be opened, so the old one "
+        "stays in use. {reason}"
     )
     W001 = "The id {cui} was retired; the concept is now {now}."
 

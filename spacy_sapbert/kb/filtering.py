@@ -10,6 +10,9 @@ import numpy as np
 from ..errors import Errors, SapbertError
 from ..linking.candidates import Entry
 from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
+from ..linking.languages import choose_languages
+from ..linking.options import LinkOptions
+from .folder.records import Manifest
 from .store import Store
 
 VALUES = "SELECT value FROM json_each(?)"
@@ -21,15 +24,19 @@ class FilterResult(NamedTuple):
     rows (np.ndarray): Rows with at least one name that is left, ascending. Shape: (n,).
     concepts (np.ndarray): Mask of the concepts, bool. Shape: (concepts,).
     origins (frozenset[int] | None): The origins of names; None = all.
+    foreign (frozenset[int]): Origins in other languages than those of the document.
     """
 
     rows: np.ndarray
     concepts: np.ndarray
     origins: frozenset[int] | None
+    foreign: frozenset[int]
 
     def matches(self, entry: Entry) -> bool:
         """Return whether a name is left."""
         if self.origins is not None and entry.origin not in self.origins:
+            return False
+        if entry.origin in self.foreign:
             return False
         return entry.concept < len(self.concepts) and bool(self.concepts[entry.concept])
 
@@ -64,9 +71,13 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     if origins is not None:
         of_names.append(f"origin IN ({VALUES})")
         values.append(json.dumps(sorted(origins)))
+    foreign = foreign_origins(store, filter.document_language)
+    if foreign:
+        of_names.append(f"origin NOT IN ({VALUES})")
+        values.append(json.dumps(sorted(foreign)))
     sql = f"SELECT row FROM aliases WHERE {' AND '.join(of_names)}"
     rows = read_numbers(store, sql, values, store.total_rows)
-    return FilterResult(np.unique(rows), concepts, origins)
+    return FilterResult(np.unique(rows), concepts, origins, foreign)
 
 
 def read_numbers(store: Store, sql: str, values: list[str], end: int) -> np.ndarray:
@@ -92,6 +103,8 @@ def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
                 sql = f"({sql} OR id NOT IN (SELECT concept FROM types))"
             conditions.append(sql)
             values.append(json.dumps(sorted(expand_types(types))))
+    if filter.defined:
+        conditions.append("definition IS NOT NULL")
     for cuis, word in ((filter.allow, "IN"), (filter.deny, "NOT IN")):
         if cuis:
             conditions.append(f"cui {word} ({VALUES})")
@@ -113,9 +126,32 @@ def filter_origins(store: Store, filter: Filter) -> frozenset[int] | None:
     return left
 
 
-def check_values(store: Store, filter: Filter) -> None:
+def foreign_origins(store: Store, lang: str) -> frozenset[int]:
+    """Return the origins of names in other languages than those of a document.
+
+    lang (str): Language of the document; see `choose_languages`.
+    """
+    origins = store.origins("language")
+    known = {language for some in origins.values() for language in some}
+    fitting = {*choose_languages(lang, known)}
+    if not fitting:
+        return frozenset()
+    return frozenset(n for n, own in origins.items() if fitting.isdisjoint(own))
+
+
+def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> None:
+    """Check options of linking; see `KnowledgeBase.check_options`."""
+    types = {kind for kinds in options.label_types.values() for kind in kinds}
+    check_values(store, replace(options.filter, label_types=tuple(sorted(types))))
+    check_values(store, Filter(sources=options.source_rank), field="source_rank")
+    if options.fusion is not None and not manifest.ngrams:
+        raise SapbertError(Errors.E340)
+
+
+def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
     """Check that a store has the types, sources and languages of a filter.
 
+    field (str): Name in the error; empty = that of the field of the filter.
     RAISES (SapbertError): If not; with similar values. A group is known if one of its
         types is.
     """
@@ -127,15 +163,16 @@ def check_values(store: Store, filter: Filter) -> None:
     for kind in ("language", "source"):
         values = store.origins(kind).values()
         known[f"{kind}s"] = {value for some in values for value in some}
-    for field, has in known.items():
-        for value in getattr(filter, field):
+    for name, has in known.items():
+        shown_name = name if name == "label_types" else f"filter.{name}"
+        for value in getattr(filter, name):
             if value not in has:
                 close = get_close_matches(value, has, n=3, cutoff=0.5)
-                shown = close or [*sorted(has)[:10], *(["…"] if len(has) > 10 else [])]
+                listed = close or [*sorted(has)[:10], *(["…"] if len(has) > 10 else [])]
                 raise SapbertError(
                     Errors.E332.format(
-                        field=field if field == "label_types" else f"filter.{field}",
+                        field=field or shown_name,
                         got=repr(value),
-                        known=", ".join(shown) or "none",
+                        known=", ".join(listed) or "none",
                     )
                 )

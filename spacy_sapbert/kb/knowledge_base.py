@@ -1,22 +1,22 @@
 """KnowledgeBase: a folder of concepts, index and encoder, opened to search."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..encoder.name_encoder import Embeddings
-from ..errors import Errors, SapbertError, Warnings
+from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
-from ..linking.link import Linked, link_results, make_queries
+from ..linking.link import Linked
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
 from .cache import LruCache
-from .filtering import FilterResult, resolve_filter
+from .filtering import FilterResult, check_options, foreign_origins, resolve_filter
 from .folder.files import KbFiles, open_files
 from .folder.records import Manifest
 from .indexes.layered import search_among
@@ -28,7 +28,7 @@ from .loading import (
     load_encoder,
     open_store,
 )
-from .mention_search import link_broader, load_concept_info, search_mentions
+from .mention_search import link_mentions
 from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
 from .store import name_key
@@ -41,8 +41,10 @@ SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
 
 
-class KnowledgeBase:
+class KnowledgeBase(Mapping[str, Concept]):
     """Concepts, the index of their names, and the encoder that made it.
+
+    It maps ids, also retired ones, to concepts.
 
     An opened knowledge base does not change, also if its folder is replaced.
     `add_concepts` and `remove_concepts` write a new version of the folder and return it
@@ -64,6 +66,7 @@ class KnowledgeBase:
         self.filter_cache: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
         self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
         self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
+        self.foreign_origins = lru_cache(partial(foreign_origins, self.store))
         self.lock = ProcessLock()  # while index or encoder are loaded
         self.loaded_encoder: NameModel | None = None
         self.loaded_base: Index | None = None
@@ -184,6 +187,13 @@ class KnowledgeBase:
             self.filter_cache.put_many(cached)
         return cached[filter]
 
+    def check_options(self, options: LinkOptions) -> None:
+        """Check that options name types, sources and languages of this knowledge base.
+
+        RAISES (SapbertError): If not, or they need 3-grams that it does not have.
+        """
+        check_options(self.store, self.manifest, options)
+
     def clear_cache(self) -> None:
         """Remove all cached search results."""
         self.search_cache.clear()
@@ -209,27 +219,13 @@ class KnowledgeBase:
         RAISES (SapbertError): If an option is not possible.
         """
         options = change_options(options, settings)
-        labels = labels or [""] * len(mentions)
-        queries = make_queries(mentions, labels, options)
-        results = search_mentions(self, queries, options)
-        info = load_concept_info(self, [*results.values()], options)
-        # A calibration is for cosines, not for fused scores.
-        calibrated = self.manifest.calibration if options.fusion is None else None
-        links = link_results(
-            queries,
-            results,
-            info,
-            options,
-            labels=labels,
+        return link_mentions(
+            self,
+            mentions,
+            labels=labels or [""] * len(mentions),
             documents=documents or range(len(mentions)),
-            logistic=calibrated.logistic if calibrated else None,
+            options=options,
         )
-        if options.broader:
-            links = [
-                link_broader(self, linked, info, query.filter)
-                for query, linked in zip(queries, links, strict=True)
-            ]
-        return links
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
@@ -238,18 +234,33 @@ class KnowledgeBase:
     def __getitem__(self, cui: str) -> Concept:
         """Return the concept with an id, with a warning if the id was retired.
 
-        RAISES (SapbertError): If there is none.
+        RAISES (UnknownConceptError): If there is none.
         """
         concept = self.concept(cui)
         if concept is None:
-            raise SapbertError(Errors.E336.format(cui=repr(cui)))
+            raise UnknownConceptError(Errors.E336.format(cui=repr(cui)))
         if concept.cui != cui:
             message = Warnings.W001.format(cui=cui, now=concept.cui)
             warnings.warn(message, UserWarning, 2)
         return concept
 
-    def __contains__(self, cui: str) -> bool:
-        return self.concept(cui) is not None
+    def __iter__(self) -> Iterator[str]:
+        """Yield the ids of all concepts; retired ids are not among them."""
+        return self.store.cuis()
+
+    def __len__(self) -> int:
+        return self.store.count_concepts()
+
+    def __contains__(self, cui: object) -> bool:
+        return isinstance(cui, str) and self.concept(cui) is not None
+
+    __hash__ = object.__hash__  # two opened knowledge bases are not compared
+    __eq__ = object.__eq__
+
+    @property
+    def cui_to_entity(self) -> Mapping[str, Concept]:
+        """The knowledge base itself, under the name that it has in scispaCy."""
+        return self
 
     def concepts(self) -> Iterator[Concept]:
         """Yield all concepts: those built, then those changed or added."""

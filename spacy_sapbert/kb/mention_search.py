@@ -16,6 +16,8 @@ from ..linking.link import (
     Linked,
     MentionQuery,
     SearchResult,
+    link_results,
+    make_queries,
 )
 from ..linking.options import LinkOptions
 from ..linking.ranking import SCORE_DIGITS, has_text, order_entries, rank_concepts
@@ -31,6 +33,37 @@ MAX_ROWS = 4096  # rows searched for at most, without a filter
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 
 Ranked = list[RankedEntry]
+
+
+def link_mentions(
+    kb: "KnowledgeBase",
+    mentions: Sequence[str],
+    *,
+    labels: Sequence[str],
+    documents: Sequence[int],
+    options: LinkOptions,
+) -> list[Linked]:
+    """Link mentions to concepts; see `KnowledgeBase.link`."""
+    queries = make_queries(mentions, labels, options)
+    results = search_mentions(kb, queries, options)
+    info = load_concept_info(kb, [*results.values()], options)
+    # A calibration is for cosines, not for fused scores.
+    calibrated = kb.manifest.calibration if options.fusion is None else None
+    links = link_results(
+        queries,
+        results,
+        info,
+        options,
+        labels=labels,
+        documents=documents,
+        logistic=calibrated.logistic if calibrated else None,
+    )
+    if options.broader:
+        links = [
+            link_broader(kb, linked, info, query.filter)
+            for query, linked in zip(queries, links, strict=True)
+        ]
+    return links
 
 
 def search_mentions(

@@ -188,14 +188,18 @@ class Store:
             found[origin].append(value)
         return dict(found)
 
-    def spellings(self, forms: Iterable[str]) -> dict[str, list[str]]:
+    def spellings(
+        self, forms: Iterable[str], *, without: Iterable[int] = ()
+    ) -> dict[str, list[str]]:
         """Return the aliases of each normalised form that is a name.
 
         forms (Iterable[str]): From `surface_forms.name_form`.
+        without (Iterable[int]): Origins of names that do not count.
         RETURNS (dict[str, list[str]]): Distinct aliases, sorted, by form.
         """
-        sql = "SELECT form, alias FROM aliases WHERE form IN ({})"
-        found = self.lists(sql, forms)
+        numbers = ", ".join(str(int(number)) for number in sorted(without))
+        sql = "SELECT form, alias FROM aliases WHERE form IN ({}) "
+        found = self.lists(f"{sql}AND origin NOT IN ({numbers})", forms)
         return {form: sorted({*aliases}) for form, aliases in found.items()}
 
     def concept(self, cui: str) -> Concept | None:
@@ -215,6 +219,16 @@ class Store:
             "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
         )
         return dict(self.query_many(sql, cuis, columns="tt"))
+
+    def cuis(self) -> Iterator[str]:
+        """Yield the ids of all concepts in the order in which they were added."""
+        sql = "SELECT cui FROM concepts ORDER BY id"
+        return (cui for (cui,) in self.query(sql, columns="t"))
+
+    def count_concepts(self) -> int:
+        """Return the number of concepts."""
+        ((count,),) = self.query("SELECT count(*) FROM concepts", columns="i")
+        return int(count)
 
     def concepts(self) -> Iterator[Concept]:
         """Yield all concepts in the order in which they were added."""

@@ -1,7 +1,7 @@
 """Filters: limit concepts and names by type, source, language and id."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import Errors, SapbertError
@@ -30,6 +30,7 @@ GROUPS: dict[str, str] = {
 }
 
 UNTYPED = "untyped"  # stands for concepts without a type
+SET_BY_LINKER = ("label_types", "document_language")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,11 @@ class Filter:
     languages (tuple[str, ...]): Languages of a name.
     allow (tuple[str, ...]): Ids of the only allowed concepts.
     deny (tuple[str, ...]): Ids of concepts that are not allowed.
+    defined (bool): Only concepts with a definition.
     label_types (tuple[str, ...]): Types or groups for the label of an entity; set by
         the linker.
+    document_language (str): Language of the document, e.g. "es": names in other
+        languages do not count, see `choose_languages`; set by the linker.
     """
 
     types: tuple[str, ...] = ()
@@ -51,7 +55,9 @@ class Filter:
     languages: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    defined: bool = False
     label_types: tuple[str, ...] = ()
+    document_language: str = ""
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
@@ -60,26 +66,33 @@ class Filter:
 def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
     """Return the filter of a config, a call or a command line.
 
-    data (Mapping[str, Any] | Filter | None): Lists of texts by the names of the fields;
-        None = everything is allowed.
+    data (Mapping[str, Any] | Filter | None): Lists of texts by the names of the fields,
+        and `defined`; None = everything is allowed.
     RETURNS (Filter): Each list sorted and without repetitions, so that equivalent
         filters are equal.
     RAISES (SapbertError): If a field is unknown or not a list of texts.
     """
-    names = [field.name for field in fields(Filter)]
+    known = [f.name for f in fields(Filter) if f.name not in SET_BY_LINKER]
     if isinstance(data, Filter):
         # Its fields may be lists, or wrong.
-        values = {name: getattr(data, name) for name in names}
-        return Filter(**{n: check_texts(f"filter.{n}", v) for n, v in values.items()})
-    known = [name for name in names if name != "label_types"]
+        values = {name: getattr(data, name) for name in [*known, "label_types"]}
+        return replace(data, **{n: check_field(n, v) for n, v in values.items()})
     if not isinstance(data, (Mapping, type(None))):
         raise SapbertError(Errors.E330.format(known=known, got=type(data).__name__))
-    clean: dict[str, tuple[str, ...]] = {}
-    for key, values in (data or {}).items():
-        if key not in known:
-            raise SapbertError(Errors.E330.format(known=known, got=repr(key)))
-        clean[key] = check_texts(f"filter.{key}", values)
-    return Filter(**clean)
+    if unknown := [key for key in data or {} if key not in known]:
+        raise SapbertError(Errors.E330.format(known=known, got=repr(unknown[0])))
+    return Filter(**{name: check_field(name, v) for name, v in (data or {}).items()})
+
+
+def check_field(name: str, value: Any) -> Any:
+    """Return the value of a field of `Filter`, checked."""
+    if name != "defined":
+        return check_texts(f"filter.{name}", value)
+    if not isinstance(value, bool):
+        raise SapbertError(
+            Errors.E335.format(setting="filter.defined", known=[False, True], got=value)
+        )
+    return value
 
 
 def check_texts(setting: str, values: Any) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ factory = "sapbert_linker"
 kb = null
 # its digest, from `spacy sapbert kb info`: another version is an error; null = any
 kb_digest = null
+# look for a new version of the kb when so many seconds have passed; null = never
+reload_seconds = null
 # concepts kept for a mention
 k = 10
 # cosine below which a mention has no concept; null = the threshold of the kb
@@ -50,7 +52,8 @@ kb_ents_attr = null
 # null = never
 long_form_attr = "long_form"
 
-# limits the concepts, e.g. types = ["DISO"]; types, sources, languages, allow, deny
+# limits the concepts, e.g. types = ["DISO"]; types, sources, languages, allow, deny;
+# defined = true
 [components.sapbert_linker.filter]
 
 # semantic types or groups of the labels, e.g. DISEASE = ["T047"]

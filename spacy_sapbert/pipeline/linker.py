@@ -1,38 +1,37 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import srsly
 from spacy.language import Language
-from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Model
 
-from ..errors import check_range
+from ..errors import Warnings, check_range
 from ..linking.options import (
     DEFAULT_OPTIONS,
     OPTION_NAMES,
     LinkOptions,
     change_options,
 )
-from ..system.forks import ProcessLock, TemporaryFolder
 from .annotations import Attrs, set_extensions, write_links
 from .default_config import DEFAULTS, check_labels
+from .linker_state import LinkerState
 from .long_forms import long_form_text
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
-OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
 MAX_BATCH = 1_000_000
 
 
 @Language.factory(
     "sapbert_linker",
-    assigns=["span._.cui", "span._.candidates", "token.ent_kb_id"],
+    assigns=["span._.cui", "span._.candidates", "span._.link_note", "token.ent_kb_id"],
     requires=["doc.ents"],
     default_config={key: val for key, val in DEFAULTS.items() if key != "factory"},
     default_score_weights={
@@ -46,6 +45,7 @@ def make_sapbert_linker(
     name: str,
     kb: str | Path | None,
     kb_digest: str | None,
+    reload_seconds: float | None,
     k: int,
     threshold: float | None,
     broader: bool,
@@ -62,7 +62,7 @@ def make_sapbert_linker(
     note_attr: str,
     kb_ents_attr: str | None,
     long_form_attr: str | None,
-    filter: dict[str, list[str]],
+    filter: dict[str, list[str] | bool],
     label_types: dict[str, list[str]],
     encoder: Model,
     scorer: Callable[..., dict[str, Any]] | None,
@@ -70,10 +70,11 @@ def make_sapbert_linker(
     """Make the component; see `default_config` for its settings."""
     settings = locals()
     check_labels(label_types)
-    return SapbertLinker(
+    linker = SapbertLinker(
         name,
         kb=kb,
         kb_digest=kb_digest,
+        reload_seconds=reload_seconds,
         options=change_options(DEFAULT_OPTIONS, {n: settings[n] for n in OPTION_NAMES}),
         batch_size=batch_size,
         spans_key=spans_key,
@@ -83,12 +84,32 @@ def make_sapbert_linker(
         encoder=encoder,
         scorer=scorer,
     )
+    warn_of_shared_attributes(linker, nlp)
+    return linker
 
 
-class SapbertLinker(Pipe):
+def warn_of_shared_attributes(linker: "SapbertLinker", nlp: Language) -> None:
+    """Warn if another linker of the pipeline writes the same attributes of the spans.
+
+    Also spans of different groups share an attribute if their offsets are equal.
+    """
+    for name, other in nlp.components:
+        if isinstance(other, SapbertLinker):
+            shared = sorted({*linker.attrs} & {*other.attrs})
+            if shared:
+                names = ", ".join(shared)
+                warnings.warn(
+                    Warnings.W553.format(linker=linker.name, other=name, attrs=names),
+                    UserWarning,
+                    stacklevel=2,
+                )
+
+
+class SapbertLinker(LinkerState):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
-    The other arguments are those of `default_config`.
+    The other arguments are those of `default_config`. Each option of linking is also a
+    property that can be set: `linker.threshold = 0.8`.
 
     name (str): Name of the component.
     options (LinkOptions): How mentions are linked.
@@ -102,6 +123,7 @@ class SapbertLinker(Pipe):
         *,
         kb: str | Path | None,
         kb_digest: str | None,
+        reload_seconds: float | None,
         options: LinkOptions,
         batch_size: int,
         spans_key: str | None,
@@ -113,40 +135,20 @@ class SapbertLinker(Pipe):
     ) -> None:
         check_range("batch_size", batch_size, 1, MAX_BATCH)
         self.name = name
-        self.source = kb
-        self.kb_digest = kb_digest
-        self.options = options
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = attrs
         self.kb_ents_attr = kb_ents_attr
         self.long_form_attr = long_form_attr
-        self.encoder = encoder
         self.scorer = scorer
-        self.opened: KnowledgeBase | None = None
-        self.unpacked: TemporaryFolder | None = None
+        self.start(
+            kb,
+            digest=kb_digest,
+            options=options,
+            encoder=encoder,
+            reload_seconds=reload_seconds,
+        )
         set_extensions(self.attrs, self.kb_ents_attr)
-
-    @property
-    def kb(self) -> "KnowledgeBase":
-        """The knowledge base, opened when first used.
-
-        Set it to the result of `add_concepts` or `remove_concepts` after an edit.
-        """
-        with OPENING:
-            if self.opened is None:
-                from ..kb.opening import load_kb
-
-                self.opened = load_kb(
-                    self.source, encoder=self.encoder, digest=self.kb_digest
-                )
-        return self.opened
-
-    @kb.setter
-    def kb(self, kb: "KnowledgeBase") -> None:
-        with OPENING:
-            self.source, self.opened = kb.folder, kb
-            self.kb_digest = self.kb_digest and kb.manifest.digest
 
     def initialize(
         self,
@@ -156,9 +158,10 @@ class SapbertLinker(Pipe):
     ) -> None:
         """Open the knowledge base, so that errors show before the first text.
 
-        RAISES (SapbertError): If there is none, or it is damaged.
+        RAISES (SapbertError): If there is none, it is damaged, or it has no such types,
+            sources or languages as the settings name.
         """
-        self.kb  # noqa: B018
+        self.kb.check_options(self.options)
 
     def spans(self, doc: Doc) -> list[Span]:
         """Return the spans to link."""
@@ -221,7 +224,10 @@ class SapbertLinker(Pipe):
         placed = [(number, s) for number, own in enumerate(spans) for s in own]
         if not placed:
             return
-        links = self.kb.link(
+        self.reload_in_time()
+        kb = self.kb
+        options = fit_language(options, docs[0].vocab.lang, kb)
+        links = kb.link(
             [long_form_text(s, self.long_form_attr) or s.text for _, s in placed],
             labels=[span.label_ for _, span in placed],
             documents=[number for number, _ in placed],
@@ -238,62 +244,12 @@ class SapbertLinker(Pipe):
                 spans_key=self.spans_key,
             )
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component to a folder; `exclude` may have "kb", its only part."""
-        from ..kb.folder.copying import copy_kb
 
-        Path(path).mkdir(parents=True, exist_ok=True)
-        if "kb" not in exclude:
-            copy_kb(self.kb, Path(path) / "kb")
+def fit_language(options: LinkOptions, lang: str, kb: "KnowledgeBase") -> LinkOptions:
+    """Limit the names to those that fit the language of a document.
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Use the knowledge base of a saved component; see `to_disk`."""
-        folder = Path(path) / "kb"
-        if "kb" not in exclude and folder.is_dir():
-            self.source, self.opened = folder, None
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the component with its knowledge base; see `to_disk`."""
-        from ..kb.folder.copying import kb_to_files
-
-        files = {} if "kb" in exclude else kb_to_files(self.kb)
-        return srsly.msgpack_dumps({"kb": files})
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Unpack a serialised component into a temporary folder; see `from_disk`.
-
-        RAISES (SapbertError): If the knowledge base in it is damaged.
-        """
-        from ..kb.folder.copying import unpack_kb
-
-        files = srsly.msgpack_loads(data)["kb"]
-        if "kb" in exclude or not files:
-            return self
-        unpacked = unpack_kb(files)
-        self.source, self.opened = unpacked.path, None
-        self.unpacked = unpacked
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The other process opens the same version of the same folder.
-        state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
-        if self.opened is not None:
-            state["kb_digest"] = self.opened.manifest.digest
-        return restore_linker, (self.name, state, self.encoder.attrs["run"])
-
-
-def restore_linker(name: str, state: dict[str, Any], run: tuple[str, int, str]) -> Any:
-    """Return a component from a pickle.
-
-    state (dict[str, Any]): Its attributes.
-    run (tuple[str, int, str]): Arguments of `create_encoder`.
+    Languages in the filter replace this limit.
     """
-    from ..encoder.name_encoder import create_encoder
-
-    linker = SapbertLinker.__new__(SapbertLinker)
-    linker.__dict__.update(state)
-    linker.name = name
-    linker.encoder = create_encoder(*run)
-    set_extensions(linker.attrs, linker.kb_ents_attr)
-    return linker
+    if options.filter.languages or not kb.foreign_origins(lang):
+        return options
+    return replace(options, filter=replace(options.filter, document_language=lang))

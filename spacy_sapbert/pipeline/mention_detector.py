@@ -77,14 +77,18 @@ def find_names(
 ) -> Iterator[tuple[int, int]]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
+    Names in other languages than those of the document do not count, see
+    `choose_languages`.
+
     max_tokens (int): See `list_windows`.
     min_length (int): See `means_name`.
     YIELDS (tuple[int, int]): Start and end in characters.
     """
     text = doc.text
+    foreign = kb.foreign_origins(doc.vocab.lang)
     for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
         spellings = kb.store.spellings(
-            list(dict.fromkeys(form for form, _, _ in windows))
+            list(dict.fromkeys(form for form, _, _ in windows)), without=foreign
         )
         for form, start, end in windows:
             if (

@@ -76,6 +76,11 @@ class Concept:
         """The preferred name."""
         return self.aliases[0]
 
+    @property
+    def canonical_name(self) -> str:
+        """The `name`, under the name that it has in scispaCy."""
+        return self.name
+
 
 class ConceptLine(TypedDict, total=False):
     """The fields of a line of concepts.jsonl; see `Concept`."""

@@ -5,11 +5,14 @@ To add a format, write a module with a reader and add it to `READERS`.
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from ..system.json_lines import load_line
+from ..system.reading import read_lines
 from .concepts import Concept
 from .merge import unite_vocabularies
 from .report import Report, count_concepts
@@ -32,13 +35,15 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
         "mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
     ),
-    # its file names are those of jsonl, so the format has to be given
+    # its file names are those of jsonl, so the first line tells them apart
     "scispacy": ("jsonl:read_scispacy", ()),
 }
 
 
 def guess_format(path: Path) -> str:
     """Return the format of a file or release folder by its name.
+
+    For `.jsonl` the first line decides.
 
     RAISES (SapbertError): If it does not exist, or no format has such names.
     """
@@ -49,10 +54,23 @@ def guess_format(path: Path) -> str:
             files = [*path.iterdir(), *path.glob("META/*")]
             patterns = [pattern for pattern in patterns if not pattern.startswith("*")]
         if any(file.match(pattern) for file in files for pattern in patterns):
-            return name
+            return "scispacy" if name == "jsonl" and is_scispacy(path) else name
     if not path.exists():
         raise SapbertError(Errors.E001.format(path=path))
     raise SapbertError(Errors.E110.format(path=path, formats=", ".join(READERS)))
+
+
+def is_scispacy(path: Path) -> bool:
+    """Return whether the first line of a JSONL file is an entity of scispaCy."""
+    if not path.is_file():
+        return False
+    for _, line in read_lines(path):
+        if line.strip():
+            with suppress(ValueError):
+                data = load_line(line)
+                return isinstance(data, dict) and "concept_id" in data
+            return False
+    return False
 
 
 def load_reader(format: str) -> Reader:

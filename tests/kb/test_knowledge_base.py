@@ -263,3 +263,25 @@ def test_build_kb_without_concepts_is_an_error(
 ) -> None:
     with pytest.raises(SapbertError, match="found none"):
         build_kb(tmp_path / "no.jsonl", tmp_path / "kb", str(tiny_encoder))
+
+
+def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    assert len(kb) == kb.manifest.counts.concepts == len(list(kb))
+    assert [*kb.keys()] == [concept.cui for concept in kb.values()]
+    assert kb.get("C0000001").canonical_name == "Myocardial infarction"
+    assert kb.get("nothing") is None
+    assert "C9999999" in kb  # retired
+    assert "C9999999" not in set(kb)
+    with pytest.raises(KeyError, match="E336") as caught:
+        kb["nothing"]
+    assert isinstance(caught.value, SapbertError)
+    assert kb.cui_to_entity["C0000001"].cui == "C0000001"
+    assert kb != load_kb(sample_kb)
+
+
+def test_kb_filter_for_definitions(sample_kb: Path) -> None:
+    (linked,) = load_kb(sample_kb).link(["MI"], filter={"defined": True})
+    assert {c["cui"] for c in linked.candidates} == {"C0000001"}
+    with pytest.raises(SapbertError, match="E335.*filter.defined"):
+        load_kb(sample_kb).link(["MI"], filter={"defined": "yes"})

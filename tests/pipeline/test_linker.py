@@ -278,6 +278,7 @@ OTHER_SETTINGS = {
     "note_attr": "other_note",
     "kb_ents_attr": "other_kb_ents",
     "long_form_attr": None,
+    "reload_seconds": 60.0,
     "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},
     "label_types": {"DISEASE": ["T047"], "Ä.b 1": ["CHEM"]},
     "encoder": {"names_per_pass": 3},
@@ -286,7 +287,7 @@ OTHER_SETTINGS = {
 
 def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
-    for name in ("encoder", "scorer", "source", "opened"):
+    for name in ("encoder", "scorer", "source", "opened", "checked"):
         state.pop(name)
     return [state, linker.encoder.attrs["run"]]
 

@@ -40,7 +40,10 @@ class FakeKb:
         self.asked = []
         self.store = self
 
-    def spellings(self, forms):
+    def foreign_origins(self, lang):
+        return frozenset()
+
+    def spellings(self, forms, *, without=()):
         self.asked.append(forms)
         found = {}
         for name in self.names:

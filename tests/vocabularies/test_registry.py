@@ -149,8 +149,7 @@ def test_read_vocabulary_file_may_be_compressed(format: str, tmp_path: Path) -> 
     packed = path.with_name(f"{path.name}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read(packed, format)[0] == [concept]
-    guessed = "jsonl" if format == "scispacy" else format
-    assert guess_format(path) == guess_format(packed) == guessed
+    assert guess_format(path) == guess_format(packed) == format
 
 
 @every_format

@@ -1,3 +1,4 @@
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -6,7 +7,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 FEVER = {
@@ -95,3 +96,12 @@ def test_read_scispacy_invalid_line_is_an_error_or_counted(
     concepts, report = read(path, on_error="skip")
     assert concepts == [Concept("1", ["pain"])]
     assert report.dropped["bad lines"] == 1
+
+
+@pytest.mark.parametrize("name", ["kb.jsonl", "kb.jsonl.gz"])
+def test_read_scispacy_is_detected_by_its_first_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    content = f"\n{json.dumps(FEVER)}\n{json.dumps(PAIN)}\n".encode()
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    assert guess_format(path) == "scispacy"
+    assert len(list(read_vocabulary(path))) == 2

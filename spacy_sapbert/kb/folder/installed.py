@@ -34,3 +34,15 @@ def find_kb(name: str | Path | None = None) -> Path:
     if str(name) not in installed:
         raise SapbertError(Errors.E310.format(name=str(name), names=names))
     return Path(installed[str(name)].load())
+
+
+def installed_name(source: str | Path | None) -> str | None:
+    """Return the name of the installed knowledge base that `find_kb` would find.
+
+    RETURNS (str | None): None if it would find a folder, or none.
+    """
+    installed = installed_kbs()
+    if source is None:
+        return next(iter(installed)) if len(installed) == 1 else None
+    name = str(source)
+    return name if name in installed and not Path(source).is_dir() else None

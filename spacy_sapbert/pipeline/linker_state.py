@@ -1,0 +1,234 @@
+"""The state of a linker: its options, its opened knowledge base, how it is saved."""
+
+import time
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import srsly
+from spacy.pipeline.pipe import Pipe
+from thinc.api import Model
+
+from ..errors import SapbertError, Warnings, check_range
+from ..linking.options import OPTION_NAMES, LinkOptions, change_options
+from ..system.forks import ProcessLock, TemporaryFolder
+from ..system.writing import write_atomically
+from .annotations import set_extensions
+from .saved_linker import (
+    FILE,
+    ConfigValues,
+    SavedLinker,
+    describe_linker,
+    merge_options,
+    names_other_kb,
+    parse_saved,
+)
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+
+OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
+MAX_SECONDS = 10_000_000
+
+
+class LinkerState(Pipe):
+    """Options and knowledge base of a component.
+
+    Each option of linking is also a property that can be set: `linker.threshold = 0.8`.
+    """
+
+    name: str
+
+    def start(
+        self,
+        kb: str | Path | None,
+        *,
+        digest: str | None,
+        options: LinkOptions,
+        encoder: Model,
+        reload_seconds: float | None,
+    ) -> None:
+        """Set the state that the config describes; see `default_config`.
+
+        RAISES (SapbertError): If a number is out of its range.
+        """
+        if reload_seconds is not None:
+            check_range("reload_seconds", reload_seconds, 0, MAX_SECONDS)
+        self.config = ConfigValues(kb, options)
+        self.source = kb
+        self.kb_digest = digest
+        self.options = options
+        self.encoder = encoder
+        self.reload_seconds = reload_seconds
+        self.checked = time.monotonic()  # when a new version was last looked for
+        self.opened: KnowledgeBase | None = None
+        self.unpacked: TemporaryFolder | None = None
+
+    @property
+    def kb(self) -> "KnowledgeBase":
+        """The knowledge base, opened when first used.
+
+        Set it to the result of `add_concepts` or `remove_concepts` after an edit.
+        """
+        with OPENING:
+            if self.opened is None:
+                from ..kb.opening import load_kb
+
+                self.opened = load_kb(
+                    self.source, encoder=self.encoder, digest=self.kb_digest
+                )
+        return self.opened
+
+    @kb.setter
+    def kb(self, kb: "KnowledgeBase") -> None:
+        with OPENING:
+            self.source, self.opened = kb.folder, kb
+            self.kb_digest = self.kb_digest and kb.manifest.digest
+
+    def reload(self) -> bool:
+        """Open the knowledge base again if its folder has a new version.
+
+        RETURNS (bool): Whether there was one.
+        RAISES (SapbertError): If the new version is damaged, or has another digest than
+            `kb_digest`. Then the linker uses the old version.
+        """
+        from ..kb.folder.manifest import read_manifest
+        from ..kb.opening import load_kb
+
+        old = self.kb
+        self.checked = time.monotonic()
+        if read_manifest(old.folder).digest == old.manifest.digest:
+            return False
+        new = load_kb(old.folder, encoder=self.encoder, digest=self.kb_digest)
+        with OPENING:
+            self.opened = new
+        return True
+
+    def reload_in_time(self) -> None:
+        """Open a new version if `reload_seconds` have passed since the last check."""
+        if self.reload_seconds is None or self.opened is None:
+            return
+        if time.monotonic() - self.checked >= self.reload_seconds:
+            try:
+                self.reload()
+            except SapbertError as error:  # a service goes on with what it has
+                warnings.warn(Warnings.W554.format(reason=error), stacklevel=2)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the component to a folder.
+
+        The knowledge base is copied, unless it is an installed one: then the component
+        refers to it by name. `exclude` may have "kb".
+        """
+        from ..kb.folder.copying import copy_kb
+
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        saved = describe_linker(self.config, self.options, self.installed_name())
+        if "kb" not in exclude and saved.installed is None:
+            copy_kb(self.kb, folder / "kb")
+        with write_atomically(folder / FILE) as file:
+            file.write(saved.model_dump_json(indent=2).encode())
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Use the knowledge base and the settings of a saved component.
+
+        A value that the config had not when the component was saved wins.
+
+        RAISES (SapbertError): If the config names a knowledge base that does not exist.
+        """
+        folder, file = Path(path) / "kb", Path(path) / FILE
+        saved = parse_saved(file.read_bytes(), file) if file.is_file() else None
+        packed = folder if "kb" not in exclude and folder.is_dir() else None
+        self.use_saved(saved, packed, config_wins=True)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the component; see `to_disk`."""
+        from ..kb.folder.copying import kb_to_files
+
+        saved = describe_linker(self.config, self.options, self.installed_name())
+        copied = "kb" not in exclude and saved.installed is None
+        files = kb_to_files(self.kb) if copied else {}
+        return srsly.msgpack_dumps({"kb": files, FILE: saved.model_dump_json()})
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Unpack a serialised component into a temporary folder; see `from_disk`.
+
+        RAISES (SapbertError): If the knowledge base in it is damaged.
+        """
+        from ..kb.folder.copying import unpack_kb
+
+        content = srsly.msgpack_loads(data)
+        files = content["kb"] if "kb" not in exclude else None
+        saved = parse_saved(content[FILE], Path(FILE)) if FILE in content else None
+        self.unpacked = unpack_kb(files) if files else None
+        folder = self.unpacked.path if self.unpacked else None
+        # The receiver of bytes may have no such folder as the config names.
+        self.use_saved(saved, folder, config_wins=False)
+        return self
+
+    def installed_name(self) -> str | None:
+        """Return the name of the installed knowledge base that the linker uses."""
+        from ..kb.folder.installed import installed_name
+
+        return installed_name(self.source)
+
+    def use_saved(
+        self, saved: SavedLinker | None, packed: Path | None, *, config_wins: bool
+    ) -> None:
+        """Apply what was saved, as far as the config has not changed since.
+
+        saved (SavedLinker | None): The settings.
+        packed (Path | None): Folder of the knowledge base that was saved with them.
+        config_wins (bool): Use the knowledge base of a config that has changed.
+        RAISES (SapbertError): See `from_disk`.
+        """
+        from ..kb.folder.installed import find_kb
+
+        if saved is not None:
+            self.options = merge_options(self.config.options, saved.changes)
+        if config_wins and names_other_kb(self.config.kb, saved):
+            find_kb(self.config.kb)
+        elif packed is not None:
+            self.source, self.opened = packed, None
+        elif saved is not None and saved.installed is not None:
+            self.source, self.opened = saved.installed, None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The other process opens the same version of the same folder.
+        state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
+        if self.opened is not None:
+            state["kb_digest"] = self.opened.manifest.digest
+        return restore_linker, (self.name, state, self.encoder.attrs["run"])
+
+
+def option_property(name: str) -> property:
+    """Return the property of an option of linking; a value that is set is checked."""
+
+    def set_option(linker: LinkerState, value: Any) -> None:
+        linker.options = change_options(linker.options, {name: value})
+
+    return property(lambda linker: getattr(linker.options, name), set_option)
+
+
+for option_name in OPTION_NAMES:
+    setattr(LinkerState, option_name, option_property(option_name))
+
+
+def restore_linker(name: str, state: dict[str, Any], run: tuple[str, int, str]) -> Any:
+    """Return a component from a pickle.
+
+    state (dict[str, Any]): Its attributes.
+    run (tuple[str, int, str]): Arguments of `create_encoder`.
+    """
+    from ..encoder.name_encoder import create_encoder
+    from .linker import SapbertLinker
+
+    linker = SapbertLinker.__new__(SapbertLinker)
+    linker.__dict__.update(state)
+    linker.name = name
+    linker.encoder = create_encoder(*run)
+    set_extensions(linker.attrs, linker.kb_ents_attr)
+    return linker

@@ -1,0 +1,108 @@
+"""What a linker saves besides its knowledge base, and how it is read again.
+
+A component cannot change `nlp.config`, and the config of a saved pipeline may have been
+edited. So each changed setting is saved with the value that the config had: if the
+config has another value when the pipeline is loaded, that value wins.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..errors import Errors, SapbertError
+from ..linking.filters import SET_BY_LINKER
+from ..linking.options import OPTION_NAMES, LinkOptions, change_options
+
+FILE = "settings.json"
+
+
+class ConfigValues(NamedTuple):
+    """The settings of the config that can change later."""
+
+    kb: str | Path | None
+    options: LinkOptions
+
+
+class Change(NamedTuple):
+    """A setting in the config, and its value when the component was saved."""
+
+    config: Any
+    saved: Any
+
+
+class SavedLinker(BaseModel):
+    """The settings of a saved linker.
+
+    kb (str | None): The setting `kb` of the config.
+    installed (str | None): Name of the installed knowledge base that the component
+        used; None = its knowledge base is saved with it, or left out.
+    changes (dict[str, Change]): Options of linking that were changed, by name.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    kb: str | None
+    installed: str | None
+    changes: dict[str, Change]
+
+
+def describe_linker(
+    config: ConfigValues, options: LinkOptions, installed: str | None
+) -> SavedLinker:
+    """Return what a linker saves.
+
+    config (ConfigValues): What the config has.
+    options (LinkOptions): The present options.
+    installed (str | None): See `SavedLinker`.
+    """
+    old, new = list_values(config.options), list_values(options)
+    changes = {n: Change(old[n], new[n]) for n in OPTION_NAMES if old[n] != new[n]}
+    kb = None if config.kb is None else str(config.kb)
+    return SavedLinker(kb=kb, installed=installed, changes=changes)
+
+
+def parse_saved(content: bytes | str, path: Path) -> SavedLinker:
+    """Parse saved settings.
+
+    path (Path): The file, for the error.
+    RAISES (SapbertError): If they are damaged.
+    """
+    try:
+        return SavedLinker.model_validate_json(content)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise SapbertError(Errors.E304.format(path=path, reason=reason)) from None
+
+
+def names_other_kb(kb: str | Path | None, saved: SavedLinker | None) -> bool:
+    """Return whether the config names another knowledge base than when it was saved.
+
+    kb (str | Path | None): The setting of the config.
+    saved (SavedLinker | None): None = saved by an older version, without its settings.
+    """
+    return saved is not None and kb is not None and str(kb) != saved.kb
+
+
+def merge_options(config: LinkOptions, changes: dict[str, Change]) -> LinkOptions:
+    """Return the options of a config, with the saved ones where it did not change.
+
+    RAISES (SapbertError): If a saved value is not possible.
+    """
+    values = list_values(config)
+    changed = {
+        name: change.saved
+        for name, change in changes.items()
+        if values.get(name) == change.config
+    }
+    return change_options(config, changed)
+
+
+def list_values(options: LinkOptions) -> dict[str, Any]:
+    """Return the options as a config has them: plain JSON types, by name."""
+    values = json.loads(json.dumps(asdict(options)))  # lists for tuples
+    for name in SET_BY_LINKER:
+        del values["filter"][name]
+    return dict(values)

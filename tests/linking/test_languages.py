@@ -1,0 +1,22 @@
+import pytest
+
+from spacy_sapbert.linking.languages import choose_languages
+
+
+@pytest.mark.parametrize(
+    ("lang", "known", "expected"),
+    [
+        ("en", ["ENG", "SPA", "FRE"], ("ENG",)),
+        ("es", ["ENG", "SPA", "FRE"], ("ENG", "SPA")),
+        ("es", ["en", "es", "fr"], ("en", "es")),
+        ("is", ["ENG", "SPA"], ("ENG",)),
+        ("xx", ["ENG", "SPA"], ()),
+        ("", ["ENG", "SPA"], ()),
+        ("en", ["ENG"], ()),
+        ("es", ["ENG", "SPA"], ()),
+        ("en", ["SPA"], ()),  # nothing would be left
+        ("en", [], ()),
+    ],
+)
+def test_choose_languages(lang: str, known: list[str], expected: tuple[str]) -> None:
+    assert choose_languages(lang, known) == expected

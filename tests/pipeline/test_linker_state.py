@@ -1,0 +1,267 @@
+"""Options that change after the component was made, and what a saved pipeline uses."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.folder import installed
+from spacy_sapbert.kb.folder.manifest import read_manifest
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.overlay import add_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+NEW = Concept("L1", ["ward one"])
+KB = "components.sapbert_linker.kb"
+
+
+def make_nlp(kb: Path | str | None, **config: Any) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe(
+        "sapbert_linker", config={"kb": None if kb is None else str(kb), **config}
+    )
+    return nlp
+
+
+def link(nlp: Language, *words: str) -> list[str | None]:
+    doc = Doc(nlp.vocab, words=words)
+    doc.ents = [Span(doc, i, i + 1, "X") for i in range(len(words))]
+    return [ent._.cui for ent in nlp(doc).ents]
+
+
+@pytest.fixture
+def other_kb(own_kb: Path, tmp_path: Path) -> Path:
+    """The same knowledge base with one more concept."""
+    other = tmp_path / "other"
+    shutil.copytree(own_kb, other)
+    add_concepts(load_kb(other), [Concept("L2", ["Fever"])])
+    return other
+
+
+def test_linker_options_are_properties(sample_kb: Path) -> None:
+    nlp = make_nlp(sample_kb)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    assert (linker.k, linker.threshold) == (10, None)
+    linker.k = 1
+    doc = Doc(nlp.vocab, words=["MI"])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    assert len(nlp(doc).ents[0]._.candidates) == 1
+    linker.filter = {"deny": ["C0000001"]}
+    assert link(nlp, "MI") == ["C0000002"]
+    linker.threshold = 0.99
+    assert link(nlp, "infarct of a mitre") == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("k", 0), ("threshold", 2), ("filter", {"typo": []}), ("ambiguous", "maybe")],
+)
+def test_linker_property_with_an_impossible_value_is_an_error(
+    sample_kb: Path, name: str, value: Any
+) -> None:
+    linker = make_nlp(sample_kb).get_pipe("sapbert_linker")
+    with pytest.raises(SapbertError):
+        setattr(linker, name, value)
+
+
+def test_linker_saves_options_that_were_set_and_the_config_wins(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    nlp = make_nlp(own_kb, label_types={"X": ["T047"]})
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.threshold, linker.filter = 0.25, {"deny": ["C0000001"]}
+    linker.label_types = {"X": ["T047"], "Y": ["T184"]}
+    nlp.to_disk(tmp_path / "saved")
+    loaded: Any = spacy.load(tmp_path / "saved").get_pipe("sapbert_linker")
+    assert loaded.options == linker.options
+    override = {"components.sapbert_linker.threshold": 0.5}
+    loaded = spacy.load(tmp_path / "saved", config=override).get_pipe("sapbert_linker")
+    assert (loaded.threshold, loaded.filter.deny) == (0.5, ("C0000001",))
+    again = make_nlp(own_kb, label_types={"X": ["T047"]})
+    again.from_bytes(nlp.to_bytes())
+    assert again.get_pipe("sapbert_linker").options == linker.options
+
+
+def test_linker_saved_with_damaged_settings_is_an_error(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    make_nlp(own_kb).to_disk(tmp_path / "saved")
+    (tmp_path / "saved" / "sapbert_linker" / "settings.json").write_text("{")
+    with pytest.raises(SapbertError, match="E304.*settings.json"):
+        spacy.load(tmp_path / "saved")
+
+
+def test_linker_kb_of_the_config_wins_over_the_saved_one(
+    own_kb: Path, other_kb: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved"
+    make_nlp(own_kb).to_disk(saved)
+    assert link(spacy.load(saved), "Fever") == ["C0000004"]
+    given = spacy.load(saved, config={KB: str(other_kb), KB + "_digest": None})
+    assert given.get_pipe("sapbert_linker").kb.folder == other_kb
+    config = (saved / "config.cfg").read_text("utf8")
+    (saved / "config.cfg").write_text(config.replace(str(own_kb), str(other_kb)))
+    assert spacy.load(saved).get_pipe("sapbert_linker").kb.folder == other_kb
+
+
+def test_linker_kb_of_the_config_that_does_not_exist_is_an_error(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    make_nlp(own_kb).to_disk(tmp_path / "saved")
+    with pytest.raises(SapbertError, match="E310.*nowhere"):
+        spacy.load(tmp_path / "saved", config={KB: "nowhere"})
+
+
+def test_linker_left_out_of_a_saved_pipeline_uses_the_kb_of_the_config(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    make_nlp(own_kb).to_disk(tmp_path / "saved", exclude=["sapbert_linker"])
+    assert not list((tmp_path / "saved").rglob("concepts.db"))
+    loaded = spacy.load(tmp_path / "saved")
+    assert loaded.get_pipe("sapbert_linker").kb.folder == own_kb
+
+
+class InstalledKb:
+    """What an entry point is, for a folder."""
+
+    name = "wards"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self) -> Path:
+        return self.folder
+
+
+@pytest.mark.parametrize("name", ["wards", None])
+def test_linker_saves_an_installed_kb_by_name(
+    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
+) -> None:
+    point = InstalledKb(own_kb)
+    monkeypatch.setattr(installed, "entry_points", lambda group: [point])
+    nlp = make_nlp(name)
+    expected = link(nlp, "MI", "Fever")
+    nlp.to_disk(tmp_path / "saved")
+    assert not list((tmp_path / "saved").rglob("concepts.db"))
+    saved = tmp_path / "saved" / "sapbert_linker" / "settings.json"
+    assert json.loads(saved.read_text())["installed"] == "wards"
+    assert link(spacy.load(tmp_path / "saved"), "MI", "Fever") == expected
+    assert len(nlp.to_bytes()) < 100_000
+    monkeypatch.setattr(installed, "entry_points", lambda group: [])
+    with pytest.raises(SapbertError, match="E310.*wards"):
+        link(spacy.load(tmp_path / "saved"), "MI")
+
+
+def test_linker_reload_opens_a_new_version(own_kb: Path) -> None:
+    nlp = make_nlp(own_kb)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    before = link(nlp, "ward one")
+    assert not linker.reload()
+    add_concepts(load_kb(own_kb), [NEW])
+    assert link(nlp, "ward one") == before != ["L1"]
+    assert linker.reload()
+    assert link(nlp, "ward one") == ["L1"]
+
+
+def test_linker_reload_of_a_pinned_kb_is_an_error(own_kb: Path) -> None:
+    nlp = make_nlp(own_kb, kb_digest=read_manifest(own_kb).digest)
+    before = link(nlp, "ward one")
+    add_concepts(load_kb(own_kb), [NEW])
+    with pytest.raises(SapbertError, match="E351"):
+        nlp.get_pipe("sapbert_linker").reload()
+    assert link(nlp, "ward one") == before
+
+
+def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(
+    own_kb: Path,
+) -> None:
+    nlp = make_nlp(own_kb, reload_seconds=0)
+    add_concepts(load_kb(own_kb), [NEW])
+    assert link(nlp, "ward one") == ["L1"]
+    (own_kb / "meta.json").write_text("{}")
+    with pytest.warns(UserWarning, match="W554.*E304"):
+        assert link(nlp, "ward one") == ["L1"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"filter": {"types": ["T999"]}}, "filter.types"),
+        ({"filter": {"sources": ["NOPE"]}}, "filter.sources"),
+        (
+            {"label_types": {"X": ["T999"]}, "label_types_use": "evidence"},
+            "label_types",
+        ),
+        ({"source_rank": ["NOPE"]}, "source_rank"),
+    ],
+)
+def test_linker_initialize_checks_settings_against_the_kb(
+    sample_kb: Path, settings: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(SapbertError, match=f"E332.*`{field}`"):
+        make_nlp(sample_kb, **settings).initialize()
+
+
+def test_linker_initialize_checks_the_fusion(sample_kb: Path) -> None:
+    with pytest.raises(SapbertError, match="E340"):
+        make_nlp(sample_kb, fusion="rrf").initialize()
+
+
+def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(
+    sample_kb: Path,
+) -> None:
+    nlp = make_nlp(sample_kb)
+    assigned = nlp.analyze_pipes()["attrs"]
+    assert assigned["span._.link_note"]["assigns"] == ["sapbert_linker"]
+    second = {"kb": str(sample_kb), "note_attr": "second_note"}
+    with pytest.warns(UserWarning, match="W553.*candidates, cui"):
+        nlp.add_pipe("sapbert_linker", name="second", config=second)
+
+
+@pytest.fixture(scope="module")
+def two_languages(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ "ic" is Spanish for heart failure, and of no known language for a clinic."""
+    folder = tmp_path_factory.mktemp("languages")
+    concepts = [
+        Concept("C1", ["heart failure", "ic"], languages={"ENG": [0], "SPA": [1]}),
+        Concept("C2", ["intensive care"], languages={"ENG": [0]}),
+        Concept("C3", ["clinic x"]),
+    ]
+    write_concepts(folder / "concepts.jsonl", concepts)
+    build_kb(folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), threads=1)
+    return folder / "kb"
+
+
+@pytest.mark.parametrize(
+    ("lang", "filter", "expected"),
+    [
+        ("en", {}, {"heart failure", "intensive care", "clinic x"}),
+        ("es", {}, {"ic", "intensive care", "clinic x"}),
+        ("xx", {}, {"ic", "intensive care", "clinic x"}),
+        ("en", {"languages": ["SPA"]}, {"ic"}),
+    ],
+)
+def test_linker_uses_names_in_the_language_of_the_document(
+    two_languages: Path, lang: str, filter: dict[str, Any], expected: set[str]
+) -> None:
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sapbert_linker", config={"kb": str(two_languages), "filter": filter})
+    doc = Doc(nlp.vocab, words=["ic", "clinic"])
+    doc.ents = [Span(doc, 0, 1, "X")]
+    assert {c["alias"] for c in nlp(doc).ents[0]._.candidates} == expected
+
+
+@pytest.mark.parametrize(("lang", "expected"), [("en", []), ("es", ["IC"])])
+def test_mentions_finds_names_in_the_language_of_the_document(
+    two_languages: Path, lang: str, expected: list[str]
+) -> None:
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sapbert_mentions", config={"kb": str(two_languages), "min_length": 2})
+    assert [ent.text for ent in nlp("IC unit").ents] == expected
