@@ -230,8 +230,8 @@ def check_command(
         config = attempt(read_config, config_path, overrides)
     if config:
         attempt(check_base, config["encoder"]["base"])
-    if config and tables and not problems:
-        need = estimate_needs(tables, config)
+    need = attempt(estimate_needs, tables, config) if config and tables else None
+    if need:
         attempt(check_disk, need.disk)
         attempt(check_memory, need.memory)
     for problem in problems:
