@@ -47,6 +47,7 @@ setup(
         "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
         "openvino": ["openvino>=2024.4"],
         "parquet": ["pyarrow>=15"],
+        "gpu": ["cupy-cuda12x>=13"],
         "bioc": ["bioc>=2.1", "lxml>=5"],
         "test": [
             "bioc>=2.1",

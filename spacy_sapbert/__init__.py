@@ -19,6 +19,7 @@ PUBLIC = {
     "SapbertError": "errors",
     "Report": "vocabularies.report",
     "add_concepts": "kb.overlay",
+    "assemble_pipeline": "pipeline.assembly",
     "build_kb": "kb.build",
     "discard_edits": "kb.overlay",
     "load_kb": "kb.opening",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .linking.filters import Filter as Filter
     from .linking.link import Linked as Linked
     from .linking.options import LinkOptions as LinkOptions
+    from .pipeline.assembly import assemble_pipeline as assemble_pipeline
     from .vocabularies.concepts import Concept as Concept
     from .vocabularies.concepts import read_concepts as read_concepts
     from .vocabularies.concepts import write_concepts as write_concepts

@@ -441,6 +441,20 @@ class Errors(metaclass=_WithCodes):
         "Expected to write a knowledge base that works to {path}, but: {reason} "
         "Nothing was replaced. If the disk is full, make space, and repeat the command."
     )
+    E356 = (
+        "Expected a setting of the index {backend} that can change without a new build "
+        "({known}), but got {name}. Build the knowledge base again with `--setting "
+        "{name}=…`."
+    )
+    E357 = (
+        "Expected GPU {gpu}, but got: {reason}. Install torch with CUDA, and CuPy: "
+        "the extra `gpu` for CUDA 12, else see https://docs.cupy.dev. Or leave out "
+        "`--gpu-id`: the CPU builds the same knowledge base, only slower."
+    )
+    E358 = (
+        "Expected at least one mention, but got none. Write mentions on the command "
+        "line, or one a line into a file for `--file`."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."

@@ -36,7 +36,6 @@ MAY_IMPORT = {
     "training.corpora": ("training.losses", "training.data"),
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
-    "training.assemble": ("cli",),
     "training.check": ("training.trainer",),
 }
 

@@ -17,6 +17,7 @@ APPS = {"sapbert": package_app, "training": training_app}
 OUT = "OUT"
 NONE = "none"
 COMMANDS: dict[str, list[list[str]]] = {
+    "sapbert assemble": [[NONE, OUT]],
     "sapbert calibrate": [[NONE, "--kb", NONE, "--dry-run", "--figure", OUT]],
     "sapbert concepts": [
         [NONE, "--output", OUT],
@@ -50,7 +51,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training figures cosines": [[NONE, OUT, "--encoder", NONE]],
     "training figures curves": [[OUT, "--log", NONE]],
     "training figures recalls": [[OUT, "--result", NONE]],
-    "training assemble": [[NONE, OUT]],
 }
 # They write nothing, or change the knowledge base that they are given. `ablate` keeps
 # the finished runs of its folder: tests/training/experiments/test_ablate.py.
@@ -64,6 +64,7 @@ OTHERS = {
     "sapbert kb related",
     "sapbert kb remove",
     "sapbert kb search",
+    "sapbert kb set",
     "sapbert kb verify",
     "training ablate",
     "training check",
@@ -118,3 +119,13 @@ def test_existing_output_is_an_error_without_force(
     if name != "training fetch-encoder":  # it has no input that is missing
         assert forced.exit_code in (1, 2)
         assert written.read_bytes() == b"of hours"
+
+
+def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:
+    wheel = tmp_path / "sapbert_kb_x-0.1.0-py3-none-any.whl"
+    wheel.touch()
+    command = ["kb", "package", NONE, str(tmp_path), "--name", "x"]
+    shown = CliRunner().invoke(package_app, command)
+    assert (shown.exit_code, "[E003]" in shown.output) == (1, True)
+    forced = CliRunner().invoke(package_app, [*command, "--force"])
+    assert (forced.exit_code, "E003" in forced.output) == (1, False)

@@ -93,10 +93,6 @@ COMMANDS = {
     "figures": CommandInfo(
         "experiments.figures:app", "encoders, results, logs -> PNG and SVG"
     ),
-    "assemble": CommandInfo(
-        "assemble:assemble_pipeline",
-        "knowledge base -> pipeline folder for spacy.load",
-    ),
 }
 
 

@@ -11,7 +11,7 @@ import typer
 
 from spacy_sapbert.encoder.hub import find_hub_problem
 from spacy_sapbert.encoder.huggingface import check_encoder_name
-from spacy_sapbert.kb.folder.packaging import check_name, check_version
+from spacy_sapbert.kb.folder.packaging import check_package_name, check_version
 from spacy_sapbert.kb.indexes.registry import load_backend
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import guess_format
@@ -28,7 +28,7 @@ NAME_BYTES, GZIP_RATIO = 100, 6
 CORPUS_BYTES = 400
 # bytes of a name in a knowledge base, besides its vector in float32
 KB_BYTES = 400
-COPIES = 4  # of the knowledge base: itself, in the pipeline, and in two packages
+COPIES = 3  # of the knowledge base: itself, in the pipeline, and in its package
 # sizes of the weights: moments and weights in two checkpoints, and the encoder
 CHECKPOINTS = 9
 TRAINED = 4  # weights, gradients and two moments, in memory
@@ -218,7 +218,7 @@ def check_command(
     tables: list[Path] = attempt(list_tables, vocabulary) or []
     for path in tables:
         attempt(check_readable, path)
-    attempt(check_name, name)
+    attempt(check_package_name, name)
     attempt(check_version, version)
     attempt(check_language, lang)
     attempt(load_backend, backend)
@@ -230,7 +230,7 @@ def check_command(
         config = attempt(read_config, config_path, overrides)
     if config:
         attempt(check_base, config["encoder"]["base"])
-    need = attempt(estimate_needs, tables, config) if config and tables else None
+    need: Any = attempt(estimate_needs, tables, config) if config and tables else None
     if need:
         attempt(check_disk, need.disk)
         attempt(check_memory, need.memory)

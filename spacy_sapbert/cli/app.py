@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from .. import __version__
 from ..errors import Errors, SapbertError
 from ..system.terminal import msg, printable
 
@@ -195,9 +196,29 @@ def make_app(**options: Any) -> typer.Typer:
     return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
 
 
+def print_version(shown: bool) -> None:
+    """Print the version of the package, and exit."""
+    if shown:
+        typer.echo(f"spacy-sapbert {__version__}")
+        raise typer.Exit
+
+
 app = make_app(
     name="sapbert",
     cls=ErrorReportingGroup,
     help="Vocabularies, knowledge bases and linking with a self-aligned encoder.",
     no_args_is_help=True,
 )
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=print_version,
+        is_eager=True,
+        help="Print the version, and exit.",
+    ),
+) -> None:
+    """Vocabularies, knowledge bases and linking with a self-aligned encoder."""

@@ -1,4 +1,4 @@
-"""`spacy sapbert kb add`, `remove` and `discard-edits`: edit without rebuilding."""
+"""`spacy sapbert kb add`, `remove`, `set` …: change a knowledge base in place."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import typer
 from ..errors import Errors, SapbertError
 from ..system.terminal import msg
 from ..vocabularies.concepts import Concept, read_concepts
-from .kb import kb_app
+from .kb import describe_manifest, kb_app, parse_settings, warn_of_recall
 
 
 def list_concepts(
@@ -89,3 +89,45 @@ def remove(
     if not quiet:
         what = "concepts" if alias is None else "names"
         msg.good(f"Removed {len(cuis):,} {what} from {opened.folder}")
+
+
+@kb_app.command("set")
+def set_index(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    settings: list[str] = typer.Argument(
+        ..., metavar="NAME=NUMBER...", help="Settings of the index, like ef=200."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ with other settings of its index
+
+    Only settings that need no new build can change: `ef` of hnsw, the number of names
+    compared in a search. More find more, and take longer.
+
+    Example: spacy sapbert kb set models/kb ef=200
+    """
+    from ..kb.build import change_index
+
+    manifest = change_index(kb, parse_settings(settings))
+    if not quiet:
+        msg.table(describe_manifest(manifest))
+        warn_of_recall(kb, manifest)
+        msg.good(f"Wrote {kb}")
+
+
+@kb_app.command("export")
+def export(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ whose encoder OpenVINO can run as well
+
+    The index does not change. Needs `pip install spacy-sapbert[openvino]`.
+
+    Example: spacy sapbert kb export models/kb
+    """
+    from ..kb.build import export_kb
+
+    cosine = export_kb(kb)
+    if not quiet:
+        msg.good(f"Wrote {kb}", f"Cosine to the encoder's own vectors: {cosine:.6f}")

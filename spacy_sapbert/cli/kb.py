@@ -21,6 +21,7 @@ kb_app = make_app(
     name="kb", help="Build, inspect, verify and package a knowledge base."
 )
 app.add_typer(kb_app)
+GOOD_RECALL = 0.99
 
 
 def parse_settings(values: list[str]) -> dict[str, int]:
@@ -70,6 +71,20 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
         ("Threshold", "none" if manifest.threshold is None else manifest.threshold),
     ]
+    if recall := manifest.recall:
+        shares = f"{recall.at_1:.1%} of the nearest names, {recall.at_10:.1%} of ten"
+        rows.insert(
+            7, ("Found by the index", f"{shares} ({recall.queries:,} misspelt names)")
+        )
+    if estimate := manifest.estimate:
+        rows.append(
+            (
+                "Estimated by",
+                f"{estimate.names:,} names, each searched for without itself: "
+                f"{estimate.right:,} find a name of their concept; of those with the "
+                f"score of the threshold, {estimate.probability:.0%} do",
+            )
+        )
     if found := manifest.calibration:
         files = ", ".join(each.file for each in found.files)
         rows.append(
@@ -89,6 +104,20 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
     ]
 
 
+def require_gpu(gpu_id: int) -> None:
+    """Let spaCy and torch use a GPU.
+
+    RAISES (SapbertError): If there is none, or CuPy is not installed.
+    """
+    import spacy
+
+    try:
+        spacy.require_gpu(gpu_id)
+    except Exception as error:  # CuPy and CUDA have many
+        reason = str(error).strip().partition("\n")[0]
+        raise SapbertError(Errors.E357.format(gpu=gpu_id, reason=reason)) from None
+
+
 @kb_app.command("build")
 def build(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
@@ -99,12 +128,17 @@ def build(
     ),
     max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
     lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
-    backend: str = typer.Option("hnsw", help="Index: hnsw, or exact."),
+    backend: str | None = typer.Option(
+        None, help="Index: hnsw, or exact. [exact up to 20,000 names, else hnsw]"
+    ),
     setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated."
     ),
     threshold: float | None = typer.Option(
-        None, help="Cosine below which a mention has no concept."
+        None,
+        min=-1,
+        max=1,
+        help="Cosine below which a mention has no concept; 0 = none. [estimated]",
     ),
     source: list[str] = typer.Option(
         [], help="A vocabulary and its release, for `kb info`; may be repeated."
@@ -120,7 +154,9 @@ def build(
     ngrams: bool = typer.Option(
         False, "--ngrams", help="Index character 3-grams too, for hybrid search."
     ),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, -1 = the CPU."),
+    gpu_id: int = typer.Option(
+        -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace a folder."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -135,9 +171,7 @@ def build(
 
     check_outputs(kb, force=force)
     if gpu_id >= 0:
-        import spacy
-
-        spacy.require_gpu(gpu_id)
+        require_gpu(gpu_id)
     manifest = build_kb(
         concepts,
         kb,
@@ -157,25 +191,18 @@ def build(
     )
     if not quiet:
         msg.table(describe_manifest(manifest))
+        warn_of_recall(kb, manifest)
         msg.good(f"Wrote {kb}")
 
 
-@kb_app.command("export")
-def export(
-    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
-    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
-) -> None:
-    """kb/ -> kb/ whose encoder OpenVINO can run as well
-
-    The index does not change. Needs `pip install spacy-sapbert[openvino]`.
-
-    Example: spacy sapbert kb export models/kb
-    """
-    from ..kb.build import export_kb
-
-    cosine = export_kb(kb)
-    if not quiet:
-        msg.good(f"Wrote {kb}", f"Cosine to the encoder's own vectors: {cosine:.6f}")
+def warn_of_recall(kb: Path, manifest: Manifest) -> None:
+    """Print how to find more, if the index misses more than one name in a hundred."""
+    if manifest.recall and manifest.recall.at_1 < GOOD_RECALL:
+        ef = 2 * manifest.index.settings["ef"]
+        msg.warn(
+            f"The index finds {manifest.recall.at_1:.1%} of the nearest names. A "
+            f"slower search finds more: spacy sapbert kb set {kb} ef={ef}"
+        )
 
 
 @kb_app.command("info")
@@ -226,6 +253,7 @@ def package(
     output: Path = typer.Argument(..., help="Folder for the wheel."),
     name: str = typer.Option(..., help='Name for `kb = "…"`.'),
     version: str = typer.Option("0.1.0", help="Of the package."),
+    force: bool = typer.Option(False, "--force", help="Replace the wheel."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """kb/ -> wheel
@@ -234,6 +262,6 @@ def package(
     """
     from ..kb.folder.packaging import package_kb
 
-    wheel = package_kb(kb, output, name=name, version=version)
+    wheel = package_kb(kb, output, name=name, version=version, force=force)
     if not quiet:
         msg.good(f"Wrote {wheel}", f"pip install {wheel}")

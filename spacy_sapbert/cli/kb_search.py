@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 from wasabi import table
 
+from ..errors import Errors, SapbertError
 from ..kb.opening import load_kb
+from ..system.reading import read_lines
 from ..system.terminal import format_json
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .kb import kb_app
@@ -47,9 +49,21 @@ def show_result(mention: str, linked: "Linked") -> str:
     return f"\n{shorten(mention)}{note}\n{body}"
 
 
+def read_mentions(path: Path) -> list[str]:
+    """Read mentions, one a line, without blank lines.
+
+    RAISES (SapbertError): If the file cannot be read.
+    """
+    lines = read_lines(path)
+    return [line.strip() for _, line in lines if line.strip()]
+
+
 @kb_app.command("search")
 def search(
-    mentions: list[str] = typer.Argument(..., metavar="MENTION...", help="Texts."),
+    mentions: list[str] = typer.Argument(None, metavar="[MENTION...]", help="Texts."),
+    file: Path | None = typer.Option(
+        None, help="Text file with a mention on each line."
+    ),
     kb: str | None = typer.Option(None, help="Folder or name. [the installed]"),
     k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Candidates."),
     types: str | None = TYPES,
@@ -63,12 +77,17 @@ def search(
 
     Example: spacy sapbert kb search "heart atack" MI --kb models/kb -k 5
 
+    Example: spacy sapbert kb search --file terms.txt --kb models/kb -k 1
+
     Example: spacy sapbert kb search cold --kb models/kb --types DISO --json
 
     Exit code: 0 = every mention has a candidate; 3 = one has none; 1 = an error,
     printed in one line; 2 = wrong options.
     """
     filter = gather_filter(types, sources, languages, allow, deny)
+    mentions = [*(mentions or []), *(read_mentions(file) if file else [])]
+    if not mentions:
+        raise SapbertError(Errors.E358)
     results = load_kb(kb).link(mentions, k=k, filter=filter or {})
     pairs = list(zip(mentions, results, strict=True))
     if as_json:

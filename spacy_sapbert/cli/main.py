@@ -1,6 +1,7 @@
 """`spacy sapbert …`, or `spacy-sapbert …`: the app with all its commands."""
 
 from . import (  # noqa: F401
+    assemble,
     calibrate,
     concepts,
     edit_kb,

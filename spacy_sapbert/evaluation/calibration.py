@@ -15,7 +15,7 @@ from .. import __version__
 from ..errors import Errors, SapbertError
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.probability import DIGITS, score_probability
+from ..linking.probability import DIGITS, fit_logistic, score_probability
 from ..system.reading import file_digest
 from .gold_mentions import GoldMention, check_names, make_resolver, read_mentions
 from .rankers import kb_lookup
@@ -23,7 +23,6 @@ from .rankers import kb_lookup
 MEASURES = ("precision", "recall", "f1", "accuracy")
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 FEWEST_MENTIONS = 50
-MAX_STEPS = 100
 BINS = 10
 BATCH_SIZE = 256
 
@@ -148,39 +147,6 @@ def choose_threshold(top: TopScores, criterion: str) -> float:
     return float(thresholds[np.argmax(values >= level)])
 
 
-def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Logistic:
-    """Fit the probability of a right link by maximum likelihood.
-
-    Platt's smoothed targets keep it finite if a score separates right from wrong.
-
-    scores (np.ndarray): Finite. Shape: (n,).
-    right (np.ndarray): Bool. Shape: (n,).
-    SOURCE: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
-    """
-    hits, misses = int(right.sum()), int((~right).sum())
-    targets = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
-    centre = scores.mean()
-    inputs = np.stack([scores - centre, np.ones_like(scores)], axis=1)  # (n, 2)
-    weights = np.array([0.0, math.log((hits + 1) / (misses + 1))])
-
-    def loss(trial: np.ndarray) -> float:
-        logits = inputs @ trial
-        return float((np.logaddexp(0, logits) - targets * logits).sum())
-
-    for _ in range(MAX_STEPS):
-        probabilities = 0.5 + 0.5 * np.tanh(inputs @ weights / 2)
-        spread = probabilities * (1 - probabilities)
-        hessian = (inputs * spread[:, None]).T @ inputs + 1e-12 * np.eye(2)
-        step = np.linalg.solve(hessian, inputs.T @ (probabilities - targets))
-        while loss(weights - step) > loss(weights) and np.abs(step).max() > 1e-10:
-            step /= 2
-        weights = weights - step
-        if np.abs(step).max() <= 1e-10:
-            break
-    slope, intercept = weights
-    return Logistic(slope=slope, intercept=intercept - slope * centre)
-
-
 def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
     """Compute the expected calibration error over ten bins of equal width.
 
@@ -217,7 +183,8 @@ def calibrate(
         criterion = known.criterion
         threshold, logistic = known.threshold, known.logistic
     else:
-        logistic = fit_logistic(scores, right)
+        curve = fit_logistic(scores, right)
+        logistic = Logistic(slope=curve.slope, intercept=curve.intercept)
         if scores[0] == scores[-1] or logistic.slope <= 0:
             raise SapbertError(Errors.E584)
         threshold = choose_threshold(top, criterion)

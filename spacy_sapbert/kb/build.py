@@ -47,10 +47,16 @@ from .folder.records import (
     Manifest,
     encoder_fingerprint,
 )
-from .indexes.registry import build_index, complete_settings
+from .indexes.registry import (
+    build_index,
+    change_settings,
+    choose_backend,
+    complete_settings,
+)
+from .knowledge_base import KnowledgeBase
 from .ngrams.build import build_ngrams, iter_names
 from .opening import open_kb
-from .probe import probe_kb
+from .probe import estimate_threshold, measure_recall, probe_kb
 from .row_vectors import (
     SHARD_ROWS,
     Names,
@@ -122,7 +128,7 @@ def build_kb(
     encoder: str,
     *,
     settings: EncoderSettings | None = None,
-    backend: str = "hnsw",
+    backend: str | None = None,
     backend_settings: dict[str, int] | None = None,
     threshold: float | None = None,
     sources: Sequence[str] = (),
@@ -140,9 +146,10 @@ def build_kb(
     output (Path): The folder to write.
     encoder (str): A folder or a hub id.
     settings (EncoderSettings | None): How to run it; None = as in its folder.
-    backend (str): Index backend, "hnsw" or "exact".
+    backend (str | None): "hnsw" or "exact"; None = see `choose_backend`.
     backend_settings (dict[str, int] | None): Settings that differ from the defaults.
-    threshold (float | None): Cosine below which a mention has no concept.
+    threshold (float | None): Cosine below which a mention has no concept; None = see
+        `estimate_threshold`; 0 or −1 = link everything.
     sources (Sequence[str]): The vocabularies and their releases, for `kb info`.
     engine (str): See `create_encoder`. With "openvino" the encoder is exported, and the
         linker may use the engine too.
@@ -161,7 +168,10 @@ def build_kb(
         raise SapbertError(Errors.E003.format(path=output))
     if threshold is not None:
         check_range("threshold", threshold, -1, 1)
-    complete_settings(backend, backend_settings or {})
+    if backend is None and backend_settings:
+        backend = "hnsw"  # the only one with settings
+    if backend is not None:
+        complete_settings(backend, backend_settings or {})
     model = create_encoder(engine, names_per_pass, precision)
     with lock_work_folder(output) as work:
         settings = copy_encoder(encoder, work / ENCODER, settings)
@@ -188,13 +198,14 @@ def build_kb(
         )
         names, counts = write_store(concepts, work / STORE_FILE, model)
         matrix = embed_rows(names, work, model, progress=progress)
+        chosen = backend or choose_backend(len(matrix))
         with replace_kb(output) as part:
             shutil.copytree(work / ENCODER, part / ENCODER)
             shutil.copyfile(work / STORE_FILE, part / STORE_FILE)
             used = build_index(
                 matrix,
                 part,
-                backend=backend,
+                backend=chosen,
                 settings=backend_settings or {},
                 threads=threads,
                 progress=progress,
@@ -214,16 +225,22 @@ def build_kb(
             manifest = Manifest(
                 package_version=__version__,
                 encoder=EncoderRecord.model_validate(described_encoder),
-                index=IndexRecord(backend=backend, settings=used),
+                index=IndexRecord(backend=chosen, settings=used),
                 counts=counts,
                 ngrams=ngrams,
                 sources=list(sources),
                 threshold=threshold,
                 files=describe_files(part),
             )
-            manifest = write_manifest(part, manifest)
+            write_manifest(part, manifest)
             try:
-                probe_kb(open_kb(part, encoder=model))
+                built = open_kb(part, encoder=model)
+                probe_kb(built)
+                manifest.recall = measure_recall(built)
+                estimated = None if threshold is not None else estimate_threshold(built)
+                if estimated is not None:
+                    manifest.threshold, manifest.estimate = estimated
+                manifest = write_manifest(part, manifest)
             except SapbertError as error:
                 # hnswlib ignores write errors, so that a full disk cuts the index.
                 raise SapbertError(
@@ -262,3 +279,22 @@ def export_kb(folder: Path) -> float:
         manifest.files = {**kept, **added}
         write_manifest(folder, manifest)
     return cosine
+
+
+def change_index(folder: Path, changes: dict[str, int]) -> Manifest:
+    """Change settings of the index that need no new build, and measure its recall.
+
+    folder (Path): Folder of the knowledge base; only meta.json changes.
+    changes (dict[str, int]): Settings by name, e.g. `{"ef": 200}`.
+    RETURNS (Manifest): The new meta.json.
+    RAISES (SapbertError): If a setting is unknown, out of range or needs a new build,
+        or the knowledge base is damaged, read-only or locked.
+    """
+    check_writable(folder)
+    with lock_kb(folder):
+        manifest = read_manifest(folder)
+        index = manifest.index
+        index.settings = change_settings(index.backend, index.settings, changes)
+        files = open_files(folder, manifest.files)
+        manifest.recall = measure_recall(KnowledgeBase(files, manifest))
+        return write_manifest(folder, manifest)

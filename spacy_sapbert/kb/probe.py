@@ -1,10 +1,13 @@
-"""Does a knowledge base find its own names? Searches some before it is trusted."""
+"""What a new knowledge base finds of its own names: checks, recall and threshold."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import Errors, SapbertError
+from ..linking.probability import fit_logistic
+from .folder.records import Estimate, Recall
+from .indexes.exact import search_rows
 from .knowledge_base import KnowledgeBase
 
 PROBED_ROWS = 1000
@@ -13,6 +16,12 @@ NEAREST = 10  # rows among which the concept of a name must be …
 SAME_NAME = 0.02  # … with a cosine this close to 1: precisions and engines differ
 SHARE = 0.9  # must be found: the search is approximate
 PRECISION = 1e-4  # of the cosine of equal vectors
+RECALL_NAMES = 500
+FEWEST_RECALL_NAMES = 50
+COMPARED = 200_000_000  # pairs of vectors compared to measure recall, at most
+ESTIMATED_ROWS = 3000
+FEWEST_ANSWERS = 20  # right and wrong ones, to estimate a threshold
+PROBABILITY = 0.25  # at the threshold, that what is found is right
 
 
 class ProbeResult(NamedTuple):
@@ -59,3 +68,75 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     if right < SHARE * len(probed):
         raise SapbertError(Errors.E353.format(found=right, total=len(probed)))
     return ProbeResult(found / len(rows), right / max(len(probed), 1))
+
+
+def drop_letter(name: str) -> str:
+    """Return a name without the middle character of its longest word."""
+    words = name.split(" ")
+    place = max(range(len(words)), key=lambda number: len(words[number]))
+    word = words[place]
+    words[place] = word[: len(word) // 2] + word[len(word) // 2 + 1 :]
+    return " ".join(words)
+
+
+def measure_recall(kb: KnowledgeBase) -> Recall | None:
+    """Compare the index with exact search, for names with a letter left out.
+
+    The vectors of the rows themselves would be found more easily than those of
+    mentions.
+
+    RETURNS (Recall | None): None if the search is exact.
+    """
+    from ..encoder.name_encoder import encode_token_ids, tokenize_names
+
+    if kb.manifest.index.backend == "exact" or kb.rows <= NEAREST:
+        return None
+    most = min(RECALL_NAMES, max(FEWEST_RECALL_NAMES, COMPARED // kb.rows))
+    entries = kb.entries(choose_rows(kb, most)).values()
+    names = [drop_letter(of_row[0].alias) for of_row in entries]
+    token_ids = [ids for ids in tokenize_names(kb.encoder, names)[0] if ids]
+    if not token_ids:
+        return None
+    queries = encode_token_ids(kb.encoder, token_ids)
+    found = kb.search(queries, NEAREST)[1]
+    everything = np.arange(kb.rows)
+    nearest = search_rows(kb.index.vectors, everything, queries, NEAREST)[1]
+    first = found[:, 0] >= nearest[:, 0] - PRECISION
+    near = found >= nearest[:, -1:] - PRECISION
+    return Recall(
+        queries=len(queries),
+        at_1=round(float(first.mean()), 4),
+        at_10=round(float(near.sum() / nearest.size), 4),
+    )
+
+
+def estimate_threshold(kb: KnowledgeBase) -> tuple[float, Estimate] | None:
+    """Estimate the score at which a quarter of the answers is right.
+
+    Some names are searched for without their own row: an answer is right if it is
+    another name of the same concept.
+
+    RETURNS (tuple[float, Estimate] | None): The threshold and what it is based on; None
+        if there are too few right or wrong answers.
+    """
+    if kb.rows < 2 * FEWEST_ANSWERS:
+        return None
+    rows = choose_rows(kb, ESTIMATED_ROWS)
+    found, scores = kb.search(kb.vectors(rows), 2)
+    # The second, unless the row itself was not found or has an equal one.
+    other = np.argmax(found != rows[:, None], axis=1)[:, None]
+    others = np.take_along_axis(found, other, 1)[:, 0]
+    scores = np.take_along_axis(scores, other, 1)[:, 0].astype(np.float64)
+    entries = kb.entries(np.unique(np.concatenate([rows, others])))
+    cuis = {row: {e.cui for e in of_row} for row, of_row in entries.items()}
+    pairs = zip(rows.tolist(), others.tolist(), strict=True)
+    right = np.array([not cuis[a].isdisjoint(cuis[b]) for a, b in pairs])
+    if not FEWEST_ANSWERS <= right.sum() <= len(rows) - FEWEST_ANSWERS:
+        return None
+    curve = fit_logistic(scores, right)
+    if curve.slope <= 0:
+        return None
+    threshold = round(min(max(curve.score_at(PROBABILITY), 0.0), 1.0), 3)
+    return threshold, Estimate(
+        names=len(rows), right=int(right.sum()), probability=PROBABILITY
+    )

@@ -25,13 +25,15 @@ SHARD_ROWS = 8_192  # names embedded between two saves
 def lock_work_folder(output: Path) -> Iterator[Path]:
     """Create the folder in which a knowledge base is built, or continue it.
 
+    A build that fails leaves the folder only if there are vectors to continue with.
+
     output (Path): The knowledge base.
     YIELDS (Path): The folder, locked against other builds where the system has locks.
     RAISES (SapbertError): If another process builds the same knowledge base, or the
         folder cannot be written.
     """
     work = output.with_name(f".{output.name}.build")
-    handle = None
+    handle, owned = None, False
     try:
         while fcntl is not None and handle is None:
             work.mkdir(parents=True, exist_ok=True)
@@ -40,6 +42,7 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
             if handle is None and work.is_dir():
                 raise SapbertError(Errors.E350.format(path=output, work=work))
         work.mkdir(parents=True, exist_ok=True)
+        owned = True
         yield work
         shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
@@ -47,6 +50,8 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
             Errors.E004.format(path=output, reason=error.strerror or error)
         ) from error
     finally:
+        if owned and not any(work.glob("shard-*.npy")):
+            shutil.rmtree(work, ignore_errors=True)
         if handle is not None:
             os.close(handle)
 

@@ -38,6 +38,9 @@ MAX_BATCH = 1_000_000
         "nel_micro_f": 1.0,
         "nel_micro_r": None,
         "nel_micro_p": None,
+        "nel_e2e_f": None,
+        "nel_e2e_r": None,
+        "nel_e2e_p": None,
     },
 )
 def make_sapbert_linker(

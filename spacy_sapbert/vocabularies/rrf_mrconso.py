@@ -16,6 +16,8 @@ KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF")
 MORE_KEY = ("SAB", "TTY")
 KEYS = 100_000  # that rows may have; all rows of UMLS have some thousand
 
+MAX_SHOWN = 1000  # characters of a wrong id in an error
+
 
 class Filter(NamedTuple):
     """A filter of rows by one column.
@@ -138,7 +140,7 @@ def read_mrconso(
             if cui != last or not cui:
                 if not cui or not pattern.matches(cui):
                     values = {"line": number, "pattern": pattern.pattern}
-                    text = Errors.E103.format(path=path, cui=cui[:40], **values)
+                    text = Errors.E103.format(path=path, cui=cui[:MAX_SHOWN], **values)
                     report.skip("rows with a malformed id", SapbertError(text))
                     continue
                 if cui < last:

@@ -15,7 +15,6 @@ from spacy_sapbert.evaluation.calibration import (
     calibration_error,
     choose_threshold,
     compute_measures,
-    fit_logistic,
     parse_criterion,
     read_gold_files,
     score_top1,
@@ -31,7 +30,7 @@ from spacy_sapbert.evaluation.figures import (
 from spacy_sapbert.evaluation.gold_mentions import GoldMention
 from spacy_sapbert.kb.folder.records import Calibration, Logistic
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.linking.probability import score_probability
+from spacy_sapbert.linking.probability import fit_logistic, score_probability
 
 F1, ACCURACY = "f1", "accuracy"
 # right, right, wrong, true NIL, right; no candidate for a known one and for a true NIL

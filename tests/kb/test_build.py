@@ -4,15 +4,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.folder.manifest import lock_kb
+from spacy_sapbert.kb.build import build_kb, change_index
+from spacy_sapbert.kb.folder.manifest import lock_kb, read_manifest
+from spacy_sapbert.kb.indexes.registry import choose_backend
 from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.probe import estimate_threshold
 from spacy_sapbert.kb.row_vectors import lock_work_folder
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -127,3 +131,110 @@ def test_build_kb_setting_out_of_range_is_an_error_before_anything_is_written(
             concepts_file, tmp_path / "kb", str(tiny_encoder), backend_settings={"M": 0}
         )
     assert [*tmp_path.iterdir()] == []
+
+
+def test_build_kb_that_fails_leaves_no_hidden_folder(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = tmp_path / "concepts.jsonl"
+    concepts.write_text('{"cui": "C1", "name": "fever"}\nno json\n')
+    with pytest.raises(SapbertError, match="E101"):
+        build_kb(concepts, tmp_path / "kb", str(tiny_encoder))
+    assert [*tmp_path.iterdir()] == [concepts]
+
+
+def test_build_kb_stopped_keeps_its_vectors(
+    tmp_path: Path,
+) -> None:
+    def stop() -> None:
+        with lock_work_folder(tmp_path / "kb") as work:
+            (work / "shard-000000.npy").write_bytes(b"")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert (tmp_path / ".kb.build" / "shard-000000.npy").exists()
+
+
+def write_variants(path: Path, many: int) -> Path:
+    """Write `many` concepts with two names that are alike, and as many with one."""
+    stems = [f"{a}{b}" for a in "abcdefgh" for b in "xyz"][:many]
+    pairs = [Concept(f"C{n}", [f"{s} pain", f"{s} fever"]) for n, s in enumerate(stems)]
+    alone = [Concept(f"D{n}", [f"{n * 3} of {n * 3}"]) for n in range(many)]
+    write_concepts(path, [*pairs, *alone])
+    return path
+
+
+def test_build_kb_estimates_a_threshold_that_zero_switches_off(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = write_variants(tmp_path / "concepts.jsonl", 24)
+    build = partial(build_kb, concepts, encoder=str(tiny_encoder), threads=1)
+    manifest = build(output=tmp_path / "kb")
+    estimate = manifest.estimate
+    assert manifest.threshold is not None
+    assert estimate is not None
+    assert estimate.probability == 0.25
+    assert 20 <= estimate.right <= estimate.names - 20
+    assert read_manifest(tmp_path / "kb") == manifest
+    again = build(output=tmp_path / "again", threshold=0)
+    assert (again.threshold, again.estimate) == (0, None)
+    few = write_variants(tmp_path / "few.jsonl", 3)
+    manifest = build_kb(few, tmp_path / "few", str(tiny_encoder))
+    assert (manifest.threshold, manifest.estimate) == (None, None)
+
+
+def test_estimate_threshold_equals_a_fit_over_all_pairs(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = write_variants(tmp_path / "concepts.jsonl", 24)
+    build_kb(concepts, tmp_path / "kb", str(tiny_encoder), threads=1)
+    kb = load_kb(tmp_path / "kb")
+    vectors = kb.vectors(np.arange(kb.rows))
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -2)
+    owner = {row: e[0].cui for row, e in kb.entries(range(kb.rows)).items()}
+    right = [owner[a] == owner[b] for a, b in enumerate(cosines.argmax(1).tolist())]
+    model = pytest.importorskip("sklearn.linear_model").LogisticRegression(C=1e9)
+    model.fit(cosines.max(1)[:, None], right)
+    expected = (np.log(0.25 / 0.75) - model.intercept_[0]) / model.coef_[0, 0]
+    threshold, estimate = estimate_threshold(kb)
+    assert estimate.right == sum(right)
+    assert threshold == pytest.approx(min(max(expected, 0), 1), abs=0.02)
+
+
+def test_build_kb_chooses_the_backend_by_the_number_of_rows(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
+    assert (manifest.index.backend, manifest.recall) == ("exact", None)
+    assert choose_backend(20_000) == "exact"
+    assert choose_backend(20_001) == "hnsw"
+
+
+def test_change_index_measures_the_recall_anew(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    concepts = write_variants(tmp_path / "concepts.jsonl", 24)
+    kb = tmp_path / "kb"
+    settings = {"M": 8, "ef_construction": 20, "ef": 1}
+    built = build_kb(
+        concepts, kb, str(tiny_encoder), backend_settings=settings, threads=1
+    )
+    digest = read_manifest(kb).digest
+    manifest = change_index(kb, {"ef": 400})
+    assert manifest.index.settings["ef"] == 400
+    assert manifest.digest != digest
+    assert built.recall is not None
+    assert manifest.recall is not None
+    assert built.recall.at_1 <= manifest.recall.at_1
+    assert built.recall.at_10 < manifest.recall.at_10
+    assert load_kb(kb).link(["ax pain"])[0].cui == "C0"
+    for changes, code in (
+        ({"M": 30}, "E356"),
+        ({"no": 1}, "E314"),
+        ({"ef": 0}, "E313"),
+    ):
+        with pytest.raises(SapbertError, match=code):
+            change_index(kb, changes)
+    assert read_manifest(kb) == manifest

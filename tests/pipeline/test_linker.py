@@ -204,6 +204,35 @@ def test_linker_score_counts_no_missing_link_as_a_hit(nlp: Language) -> None:
     assert nlp.evaluate([Example(make_doc(nlp), gold)])["nel_micro_f"] == 0.5
 
 
+def test_linker_score_end_to_end_counts_missed_and_spurious_entities(
+    nlp: Language,
+) -> None:
+    words = ["MI", "or", "fever", "and", "MI", "in", "MI", "MI", "MI"]
+    predicted, gold = Doc(nlp.vocab, words=words), Doc(nlp.vocab, words=words)
+    # right, spurious, missed, wrong id, of a composite, NIL on both sides
+    predicted.ents = [
+        Span(predicted, 0, 1, "X", kb_id="C1"),
+        Span(predicted, 2, 3, "X", kb_id="C4"),
+        Span(predicted, 6, 7, "X", kb_id="C1"),
+        Span(predicted, 7, 8, "X", kb_id="C1"),
+        Span(predicted, 8, 9, "X", kb_id="NIL"),
+    ]
+    gold.ents = [
+        Span(gold, 0, 1, "X", kb_id="C1"),
+        Span(gold, 4, 5, "X", kb_id="C1"),
+        Span(gold, 6, 7, "X", kb_id="C2"),
+        Span(gold, 7, 8, "X"),
+        Span(gold, 8, 9, "X", kb_id="NIL"),
+    ]
+    scores = score_links([Example(predicted, gold)])
+    assert scores["nel_e2e_p"] == pytest.approx(1 / 3)
+    assert scores["nel_e2e_r"] == pytest.approx(1 / 3)
+    assert scores["nel_e2e_f"] == pytest.approx(1 / 3)
+    # of the entities that both have, also the one without a gold id
+    assert scores["nel_micro_p"] == pytest.approx(1 / 3)
+    assert scores["nel_micro_r"] == pytest.approx(1 / 2)
+
+
 def test_linker_needs_a_kb_only_to_link(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ def compute_digest(data: dict[str, Any]) -> str:
 def format_manifest(manifest: Manifest) -> bytes:
     """Return the content of meta.json."""
     data = manifest.model_dump()
-    optional = ("calibration", "overlay")
+    optional = ("recall", "estimate", "calibration", "overlay")
     written = {k: v for k, v in data.items() if v is not None or k not in optional}
     written["digest"] = compute_digest(written)
     text = json.dumps(written, indent=2, ensure_ascii=False)
@@ -179,5 +179,6 @@ def write_calibration(folder: Path, calibration: Calibration) -> Manifest:
     with lock_kb(folder):
         manifest = read_manifest(folder)
         manifest.threshold = calibration.threshold
+        manifest.estimate = None
         manifest.calibration = calibration
         return write_manifest(folder, manifest)

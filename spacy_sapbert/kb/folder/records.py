@@ -137,6 +137,33 @@ class Calibration(Record):
     package_version: str
 
 
+class Estimate(Record):
+    """How the build estimated the threshold, from the names of the knowledge base.
+
+    Each name was searched for without its own row.
+
+    names (int): Names searched for.
+    right (int): Names that found another name of their own concept first.
+    probability (float): At the threshold, that what is found is right.
+    """
+
+    names: Count
+    right: Count
+    probability: FiniteFloat
+
+
+class Recall(Record):
+    """Share of the nearest rows that the index finds, against exact search.
+
+    queries (int): Names searched for, each with a letter left out.
+    at_1 (float), at_10 (float): Of the nearest row, and of the ten nearest, 0 to 1.
+    """
+
+    queries: Count
+    at_1: FiniteFloat
+    at_10: FiniteFloat
+
+
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
     """Return 16 hexadecimal digits that are equal for equal files of an encoder.
 
@@ -165,7 +192,9 @@ class Manifest(Record):
     counts: Counts
     ngrams: bool = False
     sources: list[str]
+    recall: Recall | None = None
     threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None
+    estimate: Estimate | None = None
     calibration: Calibration | None = None
     overlay: OverlayRecord | None = None
     files: dict[FileName, FileRecord]

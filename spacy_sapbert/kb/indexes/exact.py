@@ -12,6 +12,7 @@ from .registry import best_first, check_width, find_bad_vector
 FILE = "index.f32"
 DEFAULTS: dict[str, int] = {}
 RANGES: dict[str, tuple[int, int]] = {}
+CHANGEABLE: set[str] = set()
 BLOCK_ROWS = 65_536
 READ_ROWS = 16_384  # rows read at once from a file or another index
 

@@ -20,6 +20,7 @@ RANGES = {
     "ef": (1, 100_000),
     "seed": (0, 2**32 - 1),
 }
+CHANGEABLE = {"ef"}
 BLOCK_ROWS = 4096
 
 

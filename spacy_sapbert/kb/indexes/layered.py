@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from .exact import search_rows
-from .registry import Index, best_first
+from .registry import EXACT_ROWS, Index, best_first
 
-EXACT_ROWS = 20_000  # fewer allowed rows are searched exactly
 MAX_DEPTH = 4096  # rows that a graph is searched for
 SLACK = 1.5  # rows searched for, as a multiple of what is expected to suffice
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from ...errors import Errors, SapbertError, check_range
 
-# A backend is a module with `FILE`, `DEFAULTS`, `RANGES`, `build_index`, `load_index`.
+# A backend is a module with `FILE`, `DEFAULTS`, `RANGES`, `CHANGEABLE` (settings that
+# need no new build), `build_index` and `load_index`.
+EXACT_ROWS = 20_000  # fewer rows are searched exactly
 UNIT_TOLERANCE = 1e-3  # of the squared length of a vector
 BACKENDS: dict[str, str] = {
     "hnsw": "spacy_sapbert.kb.indexes.hnsw",
@@ -88,6 +90,33 @@ def check_settings(backend: str, settings: Mapping[str, int]) -> None:
         )
     for name, value in settings.items():
         check_range(name, value, *module.RANGES[name])
+
+
+def change_settings(
+    backend: str, settings: Mapping[str, int], changes: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the settings of an index with some changed.
+
+    RAISES (SapbertError): If a changed one needs a new build; also see
+        `check_settings`.
+    """
+    changed = {**settings, **changes}
+    check_settings(backend, changed)
+    known = sorted(load_backend(backend).CHANGEABLE)
+    for name, value in changes.items():
+        if name not in known and value != settings[name]:
+            raise SapbertError(
+                Errors.E356.format(backend=backend, name=name, known=known or "none")
+            )
+    return changed
+
+
+def choose_backend(rows: int) -> str:
+    """Return the backend for a number of rows.
+
+    Up to `EXACT_ROWS` comparing all rows is about as fast as the graph.
+    """
+    return "exact" if rows <= EXACT_ROWS else "hnsw"
 
 
 def find_bad_vector(vectors: np.ndarray) -> int | None:

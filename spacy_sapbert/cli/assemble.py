@@ -1,0 +1,47 @@
+"""`spacy sapbert assemble`: write a pipeline that detects names and links them."""
+
+from pathlib import Path
+
+import typer
+
+from ..pipeline.assembly import assemble_pipeline
+from ..system.terminal import msg
+from .app import app
+
+
+@app.command("assemble")
+def assemble(
+    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    output: Path = typer.Argument(..., help="Folder of the pipeline to write."),
+    name: str = typer.Option("sapbert", help="Name, without the language."),
+    version: str = typer.Option("0.1.0", help="Version of the pipeline."),
+    lang: str = typer.Option("en", help="Language of the tokenizer."),
+    kb_package: str | None = typer.Option(
+        None,
+        help="Refer to the knowledge base by the name that `kb package` gives it, "
+        "and do not copy it.",
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace the folder."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> pipeline for spacy.load
+
+    It detects abbreviations and the names of the knowledge base, and links them. For
+    other mentions, add the linker to a pipeline with a trained NER component.
+
+    Example: spacy sapbert assemble models/kb models/pipeline --name umls
+
+    Example: spacy sapbert assemble models/kb packages/pipeline --name umls --kb-package
+    umls_2024aa
+    """
+    assemble_pipeline(
+        kb,
+        output,
+        name=name,
+        version=version,
+        lang=lang,
+        kb_package=kb_package,
+        force=force,
+    )
+    if not quiet:
+        msg.good(f"Wrote {output}", f"spacy.load({str(output)!r})")

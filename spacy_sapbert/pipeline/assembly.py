@@ -1,0 +1,66 @@
+"""Knowledge base → a pipeline that detects names and links them."""
+
+from pathlib import Path
+
+from ..errors import Errors, SapbertError
+from ..kb.folder.packaging import check_package_name, project_name
+from ..kb.opening import load_kb
+from ..system.writing import write_folder_atomically
+
+LICENCE = "see the licences of the vocabularies"
+
+
+def assemble_pipeline(
+    kb: str | Path,
+    output: Path,
+    *,
+    name: str = "sapbert",
+    version: str = "0.1.0",
+    lang: str = "en",
+    kb_package: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write a pipeline of abbreviation detector, mention detector and linker.
+
+    kb (str | Path): Folder or name of the knowledge base. A folder is copied into the
+        pipeline, an installed one is referred to by its name.
+    output (Path): Folder of the pipeline to write.
+    name (str), version (str): Of the pipeline; the name without the language.
+    lang (str): Language of the tokenizer.
+    kb_package (str | None): Name under which `package_kb` packages the knowledge base:
+        the pipeline refers to this package, and requires it.
+    force (bool): Replace an existing folder.
+    RAISES (SapbertError): If the knowledge base is damaged, the output exists, or the
+        name of the package is not valid.
+    """
+    import spacy
+
+    if output.exists() and not force:
+        raise SapbertError(Errors.E003.format(path=output))
+    opened = load_kb(kb)
+    manifest = opened.manifest
+    nlp = spacy.blank(lang)
+    sources = "; ".join(manifest.sources) or "sources not named"
+    nlp.meta.update(
+        name=name,
+        version=version,
+        license=LICENCE,
+        description=f"Links names of {manifest.counts.concepts:,} concepts ({sources})",
+    )
+    nlp.add_pipe("sapbert_abbreviations")
+    nlp.add_pipe("sapbert_mentions")
+    # An ambiguous mention is shown as ambiguous, not linked by the order of ids.
+    config: dict[str, str] = {"ambiguous": "nil"}
+    left_out: list[str] = []
+    if kb_package is not None:
+        check_package_name(kb_package)
+        config |= {"kb": kb_package, "kb_digest": manifest.digest}
+        nlp.meta["requirements"] = [project_name(kb_package)]
+        left_out = ["sapbert_linker"]  # it has nothing but the knowledge base
+    elif not Path(kb).is_dir():
+        config["kb"] = str(kb)
+    linker = nlp.add_pipe("sapbert_linker", config=config)
+    if not left_out and Path(kb).is_dir():
+        linker.kb = opened  # type: ignore[attr-defined]
+    with write_folder_atomically(output) as part:
+        nlp.to_disk(part, exclude=left_out)
