@@ -54,6 +54,7 @@ setup(
         "test": [
             "bioc>=2.1",
             "matplotlib>=3.8",
+            "negspacy>=1.1",
             "pyarrow>=15",
             "pytest>=8",
             "pytest-xdist>=3.5",
@@ -63,6 +64,11 @@ setup(
             "pytorch-metric-learning>=2.4",
             "scikit-learn>=1.3",
             "scipy>=1.11",
+            "tensorboard>=2.15",
+            # spaCy's tokenizers of Japanese and Thai
+            "pythainlp>=5",
+            "sudachidict-core>=20240109",
+            "sudachipy>=0.6.8",
             "build>=1",
             "setuptools>=70.1",
             "ruff>=0.6",

@@ -197,8 +197,8 @@ class Errors(metaclass=_WithCodes):
     # --- encoder ---
     E201 = "{path}: Expected the settings of an encoder, but: {reason}"
     E202 = (
-        "Expected settings like {expected}, with a pooling of {poolings}, but got "
-        "something else. Train or copy the encoder again."
+        "Expected settings like {expected}, but got something else. Train or copy the "
+        "encoder again."
     )
     E203 = (
         "Expected an encoder under {name!r}, but it could not be loaded: {reason} Name "
@@ -775,6 +775,15 @@ class Errors(metaclass=_WithCodes):
     )
 
     # --- evaluation ---
+    E634 = (
+        "Expected an encoder folder or a hub id, but {name!r} is no folder, and was "
+        "not found on the hub: {reason} Nor is it in the cache of the hub. Check the "
+        "name and the network, or name a folder that `save_pretrained` wrote."
+    )
+    E635 = (
+        "Expected a pooling of {known}, but got {pooling!r}. Correct `--pooling`, or "
+        "`pooling` in the settings of the encoder."
+    )
     E701 = (
         "{path}:{line}: Expected a header with tabs between the columns and `mention` "
         "and `ids` among them, or lines `mention||id`, but got something else. Convert "

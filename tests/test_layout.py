@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "training.corpora": ("training.losses", "training.data"),
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
+    "training.check": ("training.trainer",),
 }
 
 

@@ -78,12 +78,33 @@ def test_project_commands_declare_inputs_and_outputs(
     command: dict,
 ) -> None:
     assert re.fullmatch(r".+ -> .+", command["help"])
-    assert command["outputs"]
+    # without outputs a command always runs
+    assert bool(command.get("outputs")) == (command["name"] != "check")
 
 
 def test_project_deps_exist_or_are_outputs() -> None:
-    outputs = {out for command in PROJECT["commands"] for out in command["outputs"]}
+    commands = PROJECT["commands"]
+    outputs = {out for command in commands for out in command.get("outputs", [])}
     outputs |= {asset["dest"] for asset in PROJECT["assets"]}
-    for command in PROJECT["commands"]:
-        for dep in command["deps"]:
+    for command in commands:
+        for dep in command.get("deps", []):
             assert dep in outputs or dep.startswith("${vars.") or (ROOT / dep).exists()
+
+
+def test_project_all_checks_first_with_the_settings_of_training() -> None:
+    assert PROJECT["workflows"]["all"][0] == "check"
+    scripts = {each["name"]: each["script"][0].split() for each in PROJECT["commands"]}
+    settings = [
+        word for word in scripts["train"] if word.startswith("--") and "." in word
+    ]
+    assert settings
+    assert set(settings) <= {*scripts["check"]}
+    assert "--force" in scripts["train"]  # E606 advises it
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "project.yml"], ids=lambda p: p.name)
+def test_examples_with_minilm_use_its_pooling(page: Path) -> None:
+    """Its folder says mean pooling; the default of training is that of the paper."""
+    text = " ".join(page.read_text("utf8").split())
+    for found in re.finditer(r"--(vars|encoder)\.base models/minilm(.{40})", text):
+        assert f"--{found[1]}.pooling mean" in found[2]

@@ -66,6 +66,10 @@ COMMANDS = {
         "corpora.biosyn:biosyn_mentions_command",
         "annotated corpus -> mentions.tsv with BioSyn's preprocessing",
     ),
+    "check": CommandInfo(
+        "check:check_command",
+        "vocabulary + settings -> what would stop `spacy project run all`",
+    ),
     "train": CommandInfo(
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
@@ -107,7 +111,8 @@ class LazyGroup(ErrorReportingGroup):
         if isinstance(target, typer.Typer):
             return typer.main.get_command(target)
         single = make_app(add_completion=False)
-        takes_settings = cmd_name == "train"  # `--training.seed 1` and the like
+        # `--training.seed 1` and the like
+        takes_settings = cmd_name in ("check", "train")
         single.command(
             cmd_name,
             help=f"{info.help}\n\n{inspect.getdoc(target)}",

@@ -9,8 +9,9 @@ from typing import Any
 
 from spacy_sapbert.errors import Errors as PackageErrors
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.errors import Warnings as PackageWarnings
 
-__all__ = ["Errors", "SapbertError", "check_choice"]
+__all__ = ["Errors", "SapbertError", "Warnings", "check_choice"]
 
 
 class Errors(PackageErrors):
@@ -28,7 +29,8 @@ class Errors(PackageErrors):
     )
     E606 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
-        "another {settings}. Pass `--fresh` to start again, or the same settings."
+        "another {settings}. Pass the same settings to continue, or `--force` to start "
+        "again."
     )
     E607 = (
         "Expected a finite loss, but got {loss} at step {step}; its pairs are lines "
@@ -87,6 +89,24 @@ class Errors(PackageErrors):
         "last checkpoint is kept. Lower `--training.optimizer.learning_rate`, or "
         "repeat the command to resume there."
     )
+    E624 = (
+        "Expected the table of this grid or none in {path}, but it has the run "
+        "{name!r}, which is not in the grid. Choose another `--out`, or pass `--force` "
+        "to replace the table."
+    )
+    E626 = (
+        "Expected the packages that build a wheel, but {missing} is not installed. Run "
+        "`pip install build 'setuptools>=70.1'`."
+    )
+    E627 = (
+        "Expected about {need} GB of free disk for the outputs, but got {free} GB. "
+        "Make space; if fewer languages or names need less, run the steps one by one."
+    )
+    E628 = (
+        "Expected about {need} GB of memory, but this machine has {total} GB. Lower "
+        "`--vars.batch_size`; if fewer languages or names need less, run the steps one "
+        "by one."
+    )
     E710 = (
         "Expected one of the corpus formats {known}, but got {format!r}. Correct "
         "`--format`."
@@ -141,7 +161,7 @@ class Errors(PackageErrors):
     )
     E751 = (
         "Expected the run {name!r} of this grid in {path}, but got a run with other "
-        "settings or inputs. Choose another `--out`, or remove the folder."
+        "settings or inputs. Choose another `--out`, or pass `--force` to replace it."
     )
     E753 = (
         "Expected concepts with {fewest} names or more, but got none. Lower "
@@ -236,6 +256,13 @@ class Errors(PackageErrors):
     E783 = (
         "Expected results as NAME=FILE, but got {value!r}. Write them like "
         "`trained=results.json`."
+    )
+
+
+class Warnings(PackageWarnings):
+    W625 = (
+        "Expected the checkpoint in {path} to belong to this run, but it was made with "
+        "another {settings}. This run starts at its first step and replaces it."
     )
 
 

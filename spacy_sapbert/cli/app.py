@@ -157,7 +157,20 @@ def short_warnings() -> Iterator[None]:
         warnings.formatwarning = old
 
 
-class ErrorReportingGroup(TyperGroup):
+class FullHelpGroup(TyperGroup):
+    """Lists its commands with the whole first line of their help, which typer cuts."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, (command.help or "").partition("\n\n")[0]))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class ErrorReportingGroup(FullHelpGroup):
     """Prints errors in one line and exits with 1; after a signal with 128 + signal."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -179,6 +192,7 @@ def make_app(**options: Any) -> typer.Typer:
 
     options (Any): Arguments of `typer.Typer`.
     """
+    options.setdefault("cls", FullHelpGroup)
     return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
 
 

@@ -11,6 +11,7 @@ from ..kb.folder.manifest import Calibration, check_writable, write_calibration
 from ..kb.opening import load_kb
 from ..linking.probability import score_probability
 from ..system.terminal import format_json, msg
+from ..system.writing import check_outputs
 from .app import app
 
 # Rows of the table: the key and its words.
@@ -55,9 +56,7 @@ def calibrate(
         False, "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
     ),
     limit: int = typer.Option(0, min=0, help="First mentions of each file; 0 = all."),
-    figure: Path | None = typer.Option(
-        None, help="Figure to write, .png or .svg; an existing file is replaced."
-    ),
+    figure: Path | None = typer.Option(None, help="Figure to write, .png or .svg."),
     check: bool = typer.Option(
         False, "--check", help="Measure the present threshold; no change."
     ),
@@ -65,6 +64,7 @@ def calibrate(
         False, "--dry-run", help="Do not change the knowledge base."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    force: bool = typer.Option(False, "--force", help="Replace an existing figure."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """mentions.tsv … + kb/ -> threshold and probability in kb/meta.json
@@ -83,6 +83,7 @@ def calibrate(
     from ..evaluation import calibration as evaluation
 
     evaluation.parse_criterion(criterion)
+    check_outputs(figure, force=force)
     keep = dry_run or check
     folder = find_kb(kb)
     if not keep:

@@ -7,10 +7,9 @@ from typing import Any
 
 import typer
 
-from ..errors import Errors, SapbertError
 from ..system.progress import show_progress
 from ..system.terminal import msg, printable
-from ..system.writing import write_json
+from ..system.writing import check_outputs, write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
@@ -143,7 +142,7 @@ def main(
     report: Path | None = typer.Option(
         None, help="JSON file for what was read, kept and dropped."
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the output."),
+    force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """vocabularies -> concepts.jsonl
@@ -153,8 +152,7 @@ def main(
 
     Example: spacy sapbert concepts mondo.json.gz hp.obo --ids xref -o concepts.jsonl
     """
-    if output.exists() and not force:
-        raise SapbertError(Errors.E003.format(path=output))
+    check_outputs(output, report, force=force)
     with count_rows(not quiet) as progress:
         count, reports = convert(
             inputs,

@@ -8,7 +8,7 @@ import typer
 
 from ..kb.opening import load_kb
 from ..system.terminal import msg
-from ..system.writing import write_atomically, write_json
+from ..system.writing import check_outputs, write_atomically, write_json
 from .app import app
 
 
@@ -120,6 +120,7 @@ def evaluate(
         None, help="JSON lines to write: file, line, cuis, scores; never the text."
     ),
     output: Path | None = typer.Option(None, help="evaluation.json to write."),
+    force: bool = typer.Option(False, "--force", help="Replace existing outputs."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """kb/ + mentions.tsv … -> accuracy, evaluation.json
@@ -146,6 +147,9 @@ def evaluate(
     from ..evaluation.rankers import kb_lookup
     from ..evaluation.score_mentions import make_evaluation_settings
 
+    for path in errors:
+        check_errors_path(path)
+    check_outputs(output, predictions, *errors, force=force)
     settings = make_evaluation_settings(
         k,
         composite=composite,
@@ -153,8 +157,6 @@ def evaluate(
         distinct=distinct,
         limit=limit,
     )
-    for path in errors:
-        check_errors_path(path)
     known = read_aliases(aliases) if aliases else {}
     bars = bars_join_parts
     opened = load_kb(kb)

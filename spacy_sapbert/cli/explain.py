@@ -168,6 +168,7 @@ def explain(
     from ..evaluation.explain import explain_mention
     from ..evaluation.regression import read_context
     from ..evaluation.regression_cases import Case, place_mention
+    from ..pipeline.linker import fit_language
     from ..pipeline.running import complete_pipeline, load_pipeline
 
     def fail(what: str, got: str) -> SapbertError:
@@ -177,14 +178,17 @@ def explain(
     case = Case(Path("--context"), 1, text, start, mention, (), label, None)
     settings = parse_settings(setting)
     filter = gather_filter(types, sources, languages, allow, deny)
-    nlp = load_pipeline(pipeline)
+    # Without a pipeline the language is not known, so names of all languages count.
+    nlp = load_pipeline(pipeline, lang=None if pipeline else "xx")
     linker = complete_pipeline(
         nlp, kb=kb, k=k, threshold=threshold, filter=filter, detection=False
     )
     found = explain_mention(
         linker.kb,
         read_context(nlp, linker, case),
-        options=change_options(linker.options, settings),
+        options=fit_language(
+            change_options(linker.options, settings), nlp.vocab.lang, linker.kb
+        ),
         expected=expected,
     )
     if as_json:

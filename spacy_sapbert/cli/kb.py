@@ -13,6 +13,7 @@ from ..kb.folder.manifest import read_manifest
 from ..kb.folder.records import Manifest
 from ..kb.opening import load_kb
 from ..system.terminal import format_json, msg
+from ..system.writing import check_outputs
 from .app import app, make_app
 
 kb_app = make_app(
@@ -165,6 +166,7 @@ def build(
     """
     from ..kb.build import build_kb
 
+    check_outputs(kb, force=force)
     if gpu_id >= 0:
         require_gpu(gpu_id)
     manifest = build_kb(
@@ -248,6 +250,7 @@ def package(
     output: Path = typer.Argument(..., help="Folder for the wheel."),
     name: str = typer.Option(..., help='Name for `kb = "…"`.'),
     version: str = typer.Option("0.1.0", help="Of the package."),
+    force: bool = typer.Option(False, "--force", help="Replace the wheel."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """kb/ -> wheel
@@ -256,6 +259,6 @@ def package(
     """
     from ..kb.folder.packaging import package_kb
 
-    wheel = package_kb(kb, output, name=name, version=version)
+    wheel = package_kb(kb, output, name=name, version=version, force=force)
     if not quiet:
         msg.good(f"Wrote {wheel}", f"pip install {wheel}")

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import typer
 from wasabi import table
 
-from ..errors import Errors, SapbertError
 from ..evaluation.regression import run_cases
 from ..evaluation.regression_cases import read_cases
 from ..formats.entities import NIL
 from ..pipeline.running import complete_pipeline, load_pipeline
 from ..system.progress import format_count, show_progress
-from ..system.writing import write_atomically
+from ..system.writing import check_outputs, write_atomically
 from .app import app, report_errors
 
 if TYPE_CHECKING:
@@ -88,10 +87,10 @@ def regress(
     knowledge base cannot be used; 130 = interrupted.
     """
     with report_errors(UNUSABLE):
-        if output is not None and output.exists() and not force:
-            raise SapbertError(Errors.E003.format(path=output))
+        check_outputs(output, force=force)
         checked = [case for path in cases for case in read_cases(path)]
-        nlp = load_pipeline(pipeline)
+        # The language of a case is not known, so names of all languages count.
+        nlp = load_pipeline(pipeline, lang=None if pipeline else "xx")
         linker = complete_pipeline(nlp, kb=kb, detection=False)
         found = run_cases(nlp, linker, checked)
         total = len(checked)

@@ -18,6 +18,7 @@ from .adapters import (
     read_adapter,
     save_adapter,
 )
+from .hub import find_hub_problem
 from .pooling import POOLINGS
 from .sealed import CONFIG_FILE, check_index, check_sealed_folder, read_json
 
@@ -68,12 +69,12 @@ def check_settings(data: Any) -> EncoderSettings:
         not isinstance(data, dict)
         or data.keys() != expected.keys()
         or any(type(data[key]) is not type(value) for key, value in expected.items())
-        or data["pooling"] not in POOLINGS
         or data["max_length"] < 3
     ):
-        raise SapbertError(
-            Errors.E202.format(expected=expected, poolings=sorted(POOLINGS))
-        )
+        raise SapbertError(Errors.E202.format(expected=expected))
+    if data["pooling"] not in POOLINGS:
+        known = " or ".join(sorted(POOLINGS))
+        raise SapbertError(Errors.E635.format(known=known, pooling=data["pooling"]))
     return EncoderSettings(**data)
 
 
@@ -171,9 +172,11 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     from transformers import AutoTokenizer
 
     check_encoder_name(name)
-    with name_damage(name):
+    source = find_tokenizer(name)
+    problem = find_hub_problem(source)
+    with name_damage(name, problem):
         tokenizer = AutoTokenizer.from_pretrained(
-            find_tokenizer(name), trust_remote_code=False
+            source, trust_remote_code=False, local_files_only=problem is not None
         )
     return tokenizer, load_model(name)
 
@@ -198,15 +201,16 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
     else:
         check_encoder_name(name)
     base = name if sealed else find_base(name)
+    problem = None if sealed else find_hub_problem(base)
     # transformers changes torch for all threads while it creates a model.
-    with LOADING, name_damage(name):
+    with LOADING, name_damage(name, problem):
         if sealed:
             check_shapes(folder)
         model, found = AutoModel.from_pretrained(
             base,
             trust_remote_code=False,
             use_safetensors=True,
-            local_files_only=sealed,
+            local_files_only=sealed or problem is not None,
             output_loading_info=True,
         )
     check_missing(found["missing_keys"], base)
@@ -222,16 +226,20 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
 
 
 @contextmanager
-def name_damage(name: str) -> Iterator[None]:
+def name_damage(name: str, hub_problem: str | None = None) -> Iterator[None]:
     """Raise a named error if a library cannot load an encoder within.
 
     name (str): The folder or hub id.
+    hub_problem (str | None): Why only the cache of the hub can be read.
     """
     try:
         yield
     except SapbertError:
         raise
     except Exception as error:  # they raise almost any for a damaged file
+        if hub_problem:
+            values = {"name": name, "reason": hub_problem}
+            raise SapbertError(Errors.E634.format(**values)) from error
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise SapbertError(Errors.E203.format(name=name, reason=reason)) from error
 

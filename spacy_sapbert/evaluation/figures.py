@@ -67,9 +67,14 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(file, format=ending, **options)
 
 
+def name_figures(stem: Path) -> list[Path]:
+    """Return the paths of a figure as PNG and as SVG."""
+    return [stem.with_name(f"{stem.name}{ending}") for ending in ENDINGS]
+
+
 def write_figure(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG and as SVG, and return both paths."""
-    paths = [stem.with_name(f"{stem.name}{ending}") for ending in ENDINGS]
+    paths = name_figures(stem)
     for path in paths:
         save_figure(figure, path)
     return paths

@@ -1,5 +1,6 @@
 """Run the components of a pipeline over some documents together."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import Errors, SapbertError
@@ -38,6 +39,22 @@ def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
     return document.doc
 
 
+def raise_component_errors(nlp: "Language") -> None:
+    """Let every component raise its errors.
+
+    A component that only logs its errors would lose documents.
+    """
+    from spacy.util import raise_error
+
+    nlp.default_error_handler = raise_error
+    for _, component in nlp.pipeline:
+        if hasattr(component, "set_error_handler"):
+            # spaCy's parser and NER have the method, but no place for the handler,
+            # so theirs is always the default one, which raises.
+            with suppress(AttributeError):
+                component.set_error_handler(raise_error)
+
+
 def run_batch(
     nlp: "Language", batch: list[Document], *, skip: list[str]
 ) -> "list[Result]":
@@ -47,10 +64,7 @@ def run_batch(
     RETURNS (list[Result]): The Doc of each document, or the error of its component.
     RAISES (SapbertError): If the linker cannot work on any document.
     """
-    from spacy.util import raise_error
-
-    # A component that only logs its errors would lose documents.
-    nlp.set_error_handler(raise_error)
+    raise_component_errors(nlp)
     docs: list[Result] = []
     try:
         contents = [prepare_document(nlp, document) for document in batch]

@@ -91,6 +91,18 @@ def check_replaceable(path: Path) -> None:
             raise SapbertError(Errors.E021.format(path=path))
 
 
+def check_outputs(*paths: Path | None, force: bool) -> None:
+    """Check that no output exists yet, before anything takes long.
+
+    paths (Path | None): Files or folders that will be written; None = not wanted.
+    force (bool): Existing ones may be replaced.
+    RAISES (SapbertError): If one exists and may not be replaced.
+    """
+    for path in paths:
+        if path is not None and not force and os.path.lexists(path):
+            raise SapbertError(Errors.E003.format(path=path))
+
+
 def name_refusal(error: OSError, path: Path) -> SapbertError:
     """Return the error of a path that could not be written.
 

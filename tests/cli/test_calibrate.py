@@ -85,7 +85,7 @@ def test_calibrate_checks_on_other_mentions(
     options = ("--kb", own_kb, "--check", "--figure", picture)
     assert "Expected calibration error" in run("calibrate", other, *options).output
     assert picture.is_file()
-    found = json.loads(run("calibrate", other, *options, "--json").stdout)
+    found = json.loads(run("calibrate", other, *options, "--force", "--json").stdout)
     assert found["files"][0]["file"] == "other.tsv"
     assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
     assert (own_kb / FILE).read_bytes() == before

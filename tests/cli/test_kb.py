@@ -50,7 +50,7 @@ def test_kb_build_quiet_prints_nothing(
         (("--setting", "M"), "--setting M=32"),
         (("--setting", "nothing=1"), "'nothing'"),
         (("--backend", "faiss"), "--backend"),
-        (("--pooling", "max"), "pooling"),
+        (("--pooling", "max"), "Expected a pooling of cls or mean, but got 'max'"),
         (("--precision", "int8"), "precision"),
         (("--engine", "onnx"), "engine"),
         (("--threshold", "2"), "threshold"),

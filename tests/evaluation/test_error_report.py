@@ -81,7 +81,7 @@ def run(*arguments: Any) -> Any:
 def report(kb: Path, gold: Path, *options: Any) -> tuple[Page, list[dict], dict]:
     html, lines = gold.with_suffix(".html"), gold.with_suffix(".jsonl")
     output = gold.with_suffix(".json")
-    written = ["--errors", html, "--errors", lines, "--output", output]
+    written = ["--errors", html, "--errors", lines, "--output", output, "--force"]
     result = run(kb, gold, *written, *options)
     assert result.exit_code == 0, result.output
     assert SENTINEL not in result.output + output.read_text("utf8")

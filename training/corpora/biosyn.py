@@ -17,7 +17,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
 )
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.pipeline.schwartz_hearst import find_long_forms
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.system.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,
@@ -35,7 +35,13 @@ from training.corpora.convert import (
 )
 from training.corpora.mention_text import expand_abbreviations, split_composite
 from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
-from training.data.reporting import AliasFile, Quiet, print_counts, show_progress
+from training.data.reporting import (
+    AliasFile,
+    Force,
+    Quiet,
+    print_counts,
+    show_progress,
+)
 from training.errors import Errors, SapbertError, check_choice
 
 BETWEEN_WORDS = re.compile(rf"[\s{re.escape(string.punctuation)}]+")
@@ -221,6 +227,7 @@ def preprocess_documents(
 def biosyn_names_command(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     output: Path = typer.Argument(..., help="concepts.jsonl to write."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the names of a vocabulary in lower case, without punctuation.
@@ -228,6 +235,7 @@ def biosyn_names_command(
     Example: python -m training biosyn-names assets/medic.jsonl
     corpus/ncbi/concepts.jsonl
     """
+    check_outputs(output, force=force)
     counts: Counter[str] = Counter()
     bar = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
     write_concepts(output, preprocess_concepts(bar, counts))
@@ -250,6 +258,7 @@ def biosyn_mentions_command(
     part_ids: str = typer.Option(
         "own", help="Ids of a part of a composite: own, or all as in the paper's code."
     ),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write mentions with abbreviations expanded and composites split, as BioSyn does.
@@ -258,6 +267,7 @@ def biosyn_mentions_command(
     --format pubtator --dictionary corpus/ncbi/concepts.jsonl --output
     corpus/ncbi/dev.tsv
     """
+    check_outputs(output, force=force)
     options = {} if bars_join_parts is None else {"bars_join_parts": bars_join_parts}
     counts: Counter[str] = Counter()
     check_choice("part-ids", PART_IDS, part_ids)

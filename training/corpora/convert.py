@@ -8,9 +8,9 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from spacy_sapbert.formats.documents import ID
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.system.writing import check_outputs, write_atomically
 from training.corpora.registry import FORMATS, GoldDocument, read_corpus
-from training.data.reporting import Quiet, print_counts, show_progress
+from training.data.reporting import Force, Quiet, print_counts, show_progress
 from training.errors import Errors, SapbertError
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ def convert_command(
     ),
     lang: str = typer.Option("en", help="docs.spacy: language of the tokenizer."),
     label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Convert a corpus to the format of the output's ending.
@@ -212,6 +213,7 @@ def convert_command(
     Example: python -m training convert corpus/medmentions.txt.gz --format pubtator
     --drop-prefix UMLS: --linked-only --output corpus/medmentions.spacy
     """
+    check_outputs(output, force=force)
     given = {
         "bars_join_parts": bars_join_parts,
         "split_composites": split_composites,

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
+from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.hierarchy import FAMILY, Hierarchy, build_hierarchy
 from training.data.pairs import (
@@ -22,7 +23,7 @@ from training.data.pairs import (
     hash_text,
     write_lines,
 )
-from training.data.reporting import Concepts, Quiet, print_counts
+from training.data.reporting import Concepts, Force, Quiet, print_counts
 from training.errors import Errors
 
 
@@ -91,12 +92,14 @@ def write_families(
     concepts: Concepts,
     families: Annotated[Path, typer.Argument(help="families.tsv to write.")],
     seed: Annotated[int, typer.Option(help="Seed of relatives and names.")] = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> dict[str, int]:
     """Write the families of a vocabulary; concepts without a relative have none.
 
     Example: python -m training families assets/concepts.jsonl corpus/families.tsv
     """
+    check_outputs(families, force=force)
     with open_temporary_db() as scratch:
         table = NameTable(scratch)
         hierarchy = build_hierarchy(table.add(read_concepts(concepts)))

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,
@@ -17,7 +18,7 @@ from spacy_sapbert.vocabularies.concepts import (
     write_concepts,
 )
 from training.data.pairs import hash_text
-from training.data.reporting import Concepts, Quiet
+from training.data.reporting import Concepts, Force, Quiet
 from training.errors import Errors, SapbertError
 
 
@@ -35,6 +36,7 @@ def hold_out(
         float, typer.Option(min=0, max=1, help="Share that is held out.")
     ] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> Counter[str]:
     """Split the concepts of a vocabulary, each by its id and the seed.
@@ -45,6 +47,8 @@ def hold_out(
     Example: python -m training hold-out corpus/concepts.jsonl corpus/trained.jsonl
     corpus/held_out.jsonl --share 0.1
     """
+
+    check_outputs(trained, held_out, force=force)
 
     def select(held: bool) -> Iterator[Concept]:
         for concept in read_concepts(concepts):

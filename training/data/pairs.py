@@ -13,10 +13,10 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.system.reading import read_lines
-from spacy_sapbert.system.writing import write_atomically
+from spacy_sapbert.system.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import check_known
-from training.data.reporting import Concepts, Quiet, print_counts, show_progress
+from training.data.reporting import Concepts, Force, Quiet, print_counts, show_progress
 from training.errors import Errors, SapbertError
 
 Pair = tuple[str, str, str]  # CUI, one name, another name
@@ -181,6 +181,7 @@ def pairs_command(
     ] = "all",
     most: Annotated[int, typer.Option(min=1, help="Pairs of a concept at most.")] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the sample of pairs.")] = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write pairs of the names of each concept.
@@ -190,6 +191,7 @@ def pairs_command(
     Example: python -m training pairs assets/concepts.jsonl corpus/pairs-en-fi.tsv
     --languages ENG,FIN
     """
+    check_outputs(pairs, force=force)
     read = show_progress(read_concepts(concepts), "concepts", quiet=quiet)
     if languages != "all":
         chosen = [language.strip() for language in languages.split(",")]

@@ -12,11 +12,12 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.system.temporary_db import open_temporary_db
+from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
 from training.data.pairs import NameTable, Pair, hash_text, write_lines
-from training.data.reporting import Concepts, Quiet, print_counts
+from training.data.reporting import Concepts, Force, Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 SUPPRESS = COLUMNS["MRREL"].index("SUPPRESS")
@@ -88,6 +89,7 @@ def write_relations(
     ] = None,
     on_error: Annotated[str, typer.Option(help="Bad rows: fail, or skip.")] = "fail",
     seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a pair of names for each two related concepts.
@@ -95,6 +97,7 @@ def write_relations(
     Example: python -m training relations corpus/concepts.jsonl assets/umls
     corpus/relations.tsv
     """
+    check_outputs(output, force=force)
     pairs = pair_relations(
         read_concepts(concepts),
         read_relations(mrrel, on_error=on_error),

@@ -13,6 +13,7 @@ from spacy_sapbert.system.terminal import msg
 Item = TypeVar("Item")
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output.")]
 AliasFile = Annotated[
     Path | None,
     typer.Option(help="Lines: an id, a tab, the id that it is an alias of."),

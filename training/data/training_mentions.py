@@ -12,11 +12,13 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
     read_mentions,
 )
+from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from training.data.pairs import Pair, distinct_names, write_lines
 from training.data.reporting import (
     AliasFile,
     Concepts,
+    Force,
     Quiet,
     print_counts,
     show_progress,
@@ -88,6 +90,7 @@ def write_finetune_pairs(
     concepts: Annotated[Path, typer.Option(help="concepts.jsonl, the dictionary.")],
     output: Annotated[Path, typer.Option(help="pairs.tsv to write.")],
     aliases: AliasFile = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> Counter[str]:
     """Write each training mention with every different name of its concept.
@@ -97,6 +100,7 @@ def write_finetune_pairs(
     training train corpus/ncbi/pairs.tsv models/ncbi --encoder.base
     models/encoder --config training/configs/finetune_scientific.cfg
     """
+    check_outputs(output, force=force)
     counts: Counter[str] = Counter()
     ids = read_aliases(aliases) if aliases else {}
     grouped = group_mentions(mentions, ids, counts)
@@ -145,6 +149,7 @@ def add_mentions_command(
     mentions: MentionFiles,
     output: Annotated[Path, typer.Option(help="concepts.jsonl to write.")],
     aliases: AliasFile = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a vocabulary with training mentions as names.
@@ -154,6 +159,7 @@ def add_mentions_command(
     Example: python -m training add-mentions corpus/ncbi/concepts.jsonl
     corpus/ncbi/train.tsv --output corpus/ncbi/concepts-with-train.jsonl
     """
+    check_outputs(output, force=force)
     counts: Counter[str] = Counter()
     ids = read_aliases(aliases) if aliases else {}
     grouped = group_mentions(mentions, ids, counts)

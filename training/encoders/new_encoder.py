@@ -16,10 +16,10 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.system.writing import write_folder_atomically
+from spacy_sapbert.system.writing import check_outputs, write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import read_pairs
-from training.data.reporting import Quiet, print_counts
+from training.data.reporting import Force, Quiet, print_counts
 from training.encoders.wordpieces import INSIDE, SPECIAL, learn_pieces, make_tokenizer
 from training.errors import Errors, SapbertError
 
@@ -160,6 +160,7 @@ def make_encoder(
     ] = None,
     lowercase: Annotated[bool, typer.Option(help="Lower-case names.")] = True,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> dict[str, int]:
     """Write an encoder with new wordpieces, which has to be trained before use.
@@ -170,6 +171,7 @@ def make_encoder(
     Example: python -m training new-encoder corpus/concepts.jsonl models/small
     --translations corpus/translations.tsv --size 30000 --width 384 --layers 6
     """
+    check_outputs(output, force=force)
     if body and (width or layers):
         raise SapbertError(Errors.E779)
     how = read_settings(Path(body)) if body else EncoderSettings()

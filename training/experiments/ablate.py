@@ -5,16 +5,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
-from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.evaluation.gold_mentions import check_names, read_aliases
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
@@ -26,11 +24,12 @@ from spacy_sapbert.evaluation.score_mentions import (
 )
 from spacy_sapbert.system.reading import check_file, file_digest
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_atomically, write_json
+from spacy_sapbert.system.writing import remove_folder, write_atomically, write_json
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import write_pairs
-from training.data.reporting import AliasFile, format_markdown
+from training.data.reporting import AliasFile, Force
 from training.errors import Errors, SapbertError
+from training.experiments.ablation_table import RunResult, check_table, format_grid
 from training.trainer.settings import TrainingSettings, make_settings, read_config
 from training.trainer.validation import Validation, encoder_ranker
 
@@ -38,7 +37,6 @@ SEED = "training.seed"
 # Settings of a run besides those of training: pairs of a concept at most, and another
 # concepts.jsonl to make pairs from, e.g. one without trade names.
 MOST, CONCEPTS = "pairs.most", "pairs.concepts"
-COLUMNS = [(level, f"acc@{k}") for level in LEVELS for k in (1, 5)]
 
 
 class Grid(BaseModel):
@@ -76,19 +74,6 @@ class Run(NamedTuple):
     def training(self) -> dict[str, Any]:
         """Return the settings of training, without those of pairs."""
         return {k: v for k, v in self.settings.items() if k not in (MOST, CONCEPTS)}
-
-
-class RunResult(TypedDict):
-    """The result of a run, and what it depends on.
-
-    made_of (dict[str, str]): The sha256 of each input.
-    files (dict[str, FileScores]): By name of the gold mentions.
-    """
-
-    name: str
-    settings: dict[str, Any]
-    made_of: dict[str, str]
-    files: dict[str, FileScores]
 
 
 class Inputs(NamedTuple):
@@ -185,10 +170,13 @@ def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, FileScor
     return scored
 
 
-def finish_run(run: Run, inputs: Inputs, encoder: Path | None = None) -> RunResult:
+def finish_run(
+    run: Run, inputs: Inputs, encoder: Path | None = None, *, force: bool = False
+) -> RunResult:
     """Train and score a run, or read its earlier result.
 
     encoder (Path | None): An encoder to score without training.
+    force (bool): Replace a run of other settings.
     RAISES (SapbertError): If the folder has a run of other settings.
     """
     made_of = dict(inputs.digests)
@@ -198,46 +186,15 @@ def finish_run(run: Run, inputs: Inputs, encoder: Path | None = None) -> RunResu
     begun = path.with_name("run.json")
     data = {"name": run.name, "settings": run.settings, "made_of": made_of}
     if begun.is_file() and json.loads(begun.read_text("utf8")) != data:
-        raise SapbertError(Errors.E751.format(path=path.parent, name=run.name))
+        if not force:
+            raise SapbertError(Errors.E751.format(path=path.parent, name=run.name))
+        remove_folder(path.parent)
     write_json(begun, data)
     if not path.is_file():
         encoder = encoder or train_run(run, inputs)
         write_json(path, {**data, "files": score_encoder(encoder, run, inputs)})
     result: RunResult = json.loads(path.read_text("utf8"))
     return result
-
-
-def format_accuracies(seeds: Sequence[FileScores], level: str, k: str) -> str:
-    """Format the accuracy of several seeds for each tie order."""
-    groups = [seed["accuracy"]["all"] for seed in seeds]
-    by_k = [group["rows" if level == "rows" else "concepts"] for group in groups]
-    return " / ".join(format_mean([each[k][tie] for each in by_k]) for tie in TIES)
-
-
-def format_grid(results: Sequence[RunResult]) -> str:
-    """Format all runs as Markdown, one table for each file of mentions.
-
-    results (Sequence[RunResult]): From `finish_run`; runs of one name are seeds.
-    """
-    groups: dict[str, list[RunResult]] = {}
-    for result in results:
-        groups.setdefault(result["name"], []).append(result)
-    lines: list[str] = []
-    for file, scored in results[0]["files"].items():
-        titles = [f"{k} by {level}".capitalize() for level, k in COLUMNS]
-        rows = []
-        for name, runs in groups.items():
-            seeds = [run["files"][file] for run in runs]
-            cells = [format_accuracies(seeds, *column) for column in COLUMNS]
-            rows.append([name, str(len(seeds)), *cells])
-        lines += [
-            f"**{file}**: {scored['judged']:,} mentions, the dictionary covers "
-            f"{scored['coverage']:.1%}; ties {' / '.join(TIES)}.",
-            "",
-            *format_markdown(["Run", "Seeds", *titles], rows),
-            "",
-        ]
-    return "\n".join(lines)
 
 
 def ablate_command(
@@ -251,11 +208,12 @@ def ablate_command(
     ),
     aliases: AliasFile = None,
     pooling: str = typer.Option("cls", help="Default of encoder.pooling."),
+    force: Force = False,
 ) -> None:
     """Train and score all runs of a grid.
 
     Each run has its own folder: finished runs are not repeated, and a stopped run is
-    resumed.
+    resumed. `--force` replaces runs of other settings, and the table of another grid.
 
     Example: python -m training ablate training/configs/ablations/losses.toml
     corpus/dev.tsv --concepts corpus/concepts.jsonl --base models/minilm --pooling mean
@@ -269,6 +227,7 @@ def ablate_command(
     for run in (untrained, *runs):  # find wrong settings before the first training
         casings.add(validate_run(run).encoder.lowercase)
         check_file(Path(run.settings.get(CONCEPTS, concepts)))
+    check_table(out, [run.name for run in (untrained, *runs)], force=force)
     known = read_aliases(aliases) if aliases else {}
     validations: dict[bool, Validation] = {}
     for lowercase in casings:
@@ -282,9 +241,9 @@ def ablate_command(
     digests = {name: file_digest(path) for name, path in read.items() if path}
     inputs = Inputs(concepts, validations, files, digests, out)
     base_encoder = Path(untrained.settings["encoder.base"])
-    results = [finish_run(untrained, inputs, base_encoder)]
+    results = [finish_run(untrained, inputs, base_encoder, force=force)]
     for number, run in enumerate(runs, start=1):
-        results.append(finish_run(run, inputs))
+        results.append(finish_run(run, inputs, force=force))
         msg.good(f"{number} of {len(runs)}: {run.folder}")
     table = format_grid(results)
     write_json(out / "ablation.json", results)

@@ -11,8 +11,12 @@ import typer
 
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_atomically, write_json
-from training.data.reporting import Quiet, format_markdown
+from spacy_sapbert.system.writing import (
+    check_outputs,
+    write_atomically,
+    write_json,
+)
+from training.data.reporting import Force, Quiet, format_markdown
 from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
 from training.experiments.held_out_pairs import NamePair, draw_pairs
@@ -249,6 +253,7 @@ def evaluate_hierarchy_command(
         10_000, min=1, help="Pairs of a distance or relation at most."
     ),
     seed: int = typer.Option(0, help="Seed of the pairs."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure how well cosines separate near from far concepts.
@@ -257,6 +262,7 @@ def evaluate_hierarchy_command(
     corpus/concepts.jsonl corpus/held_out.jsonl results/hierarchy.json
     --relations assets/umls
     """
+    check_outputs(output, output.with_suffix(".md"), force=force)
     pairs = draw_pairs(concepts, held_out, relations, most=most, seed=seed)
     scores = score_encoder(encoder, pairs)
     result = {

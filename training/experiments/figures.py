@@ -9,12 +9,13 @@ import numpy as np
 import typer
 
 from spacy_sapbert.cli.app import make_app
-from spacy_sapbert.evaluation.figures import write_figure
+from spacy_sapbert.evaluation.figures import name_figures, write_figure
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.pairs import distinct_names
-from training.data.reporting import Quiet
+from training.data.reporting import Force, Quiet
 from training.data.shuffling import permute
 from training.encoders.embedding import embed_names
 from training.errors import Errors, SapbertError
@@ -132,6 +133,7 @@ def names_main(
     count: int = typer.Option(18, min=2, help="Concepts."),
     fewest: int = typer.Option(8, min=2, help="Names of each at least."),
     seed: int = typer.Option(0, min=0, help="Seed of concepts and t-SNE."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + encoders -> names.png, names.svg (t-SNE by concept)
@@ -139,6 +141,7 @@ def names_main(
     Example: python -m training figures names corpus/concepts.jsonl results/names
     --encoder before=models/minilm --encoder after=models/encoder
     """
+    check_outputs(*name_figures(output), force=force)
     chosen = choose_concepts(
         read_concepts(concepts), count=count, fewest=fewest, seed=seed
     )
@@ -159,6 +162,7 @@ def cosines_main(
     pairs: int = typer.Option(256, min=2, help="Pairs in the batch."),
     margin: float = typer.Option(0.2, help="Margin of the miner."),
     seed: int = typer.Option(0, min=0, help="Seed of the pairs."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + encoders -> cosines.png, cosines.svg (all and mined pairs)
@@ -166,6 +170,7 @@ def cosines_main(
     Example: python -m training figures cosines corpus/concepts.jsonl results/cosines
     --encoder before=models/minilm --encoder after=models/encoder
     """
+    check_outputs(*name_figures(output), force=force)
     batch, labels = sample_batch(read_concepts(concepts), pairs=pairs, seed=seed)
     vectors = embed_with_each(encoder, batch)
     figure = draw_cosines(batch, labels, vectors, margin=margin)
@@ -177,6 +182,7 @@ def curves_main(
     output: Path = OUTPUT,
     log: list[str] = typer.Option(..., help="NAME=training.jsonl; may be repeated."),
     window: int = typer.Option(50, min=1, help="Steps to average."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """training.jsonl … -> curves.png, curves.svg
@@ -184,6 +190,7 @@ def curves_main(
     Example: python -m training figures curves results/curves --log
     mined=models/encoder/training.jsonl
     """
+    check_outputs(*name_figures(output), force=force)
     named = parse_named(log, "--log")
     logs = {name: read_log(Path(path)) for name, path in named.items()}
     save(draw_curves(logs, window=window), output, quiet)
@@ -193,6 +200,7 @@ def curves_main(
 def recalls_main(
     output: Path = OUTPUT,
     result: list[str] = typer.Option(..., help="NAME=FILE; may be repeated."),
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """results of evaluate-hierarchy … -> recalls.png, recalls.svg
@@ -200,6 +208,7 @@ def recalls_main(
     Example: python -m training figures recalls results/recalls --result
     before=results/base.json --result after=results/hierarchical.json
     """
+    check_outputs(*name_figures(output), force=force)
     named = parse_named(result, "--result")
     results = {name: read_recalls(Path(path)) for name, path in named.items()}
     save(draw_recalls(results), output, quiet)

@@ -9,8 +9,12 @@ import typer
 
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_atomically, write_json
-from training.data.reporting import Quiet, format_markdown
+from spacy_sapbert.system.writing import (
+    check_outputs,
+    write_atomically,
+    write_json,
+)
+from training.data.reporting import Force, Quiet, format_markdown
 from training.errors import Errors, SapbertError, check_choice
 from training.experiments.summarize_runs import Group, Key, Run, read_runs
 
@@ -120,6 +124,7 @@ def make_table(
     group: Group = "all",
     output: Annotated[Path | None, typer.Option(help="Markdown to write.")] = None,
     json: Annotated[Path | None, typer.Option(help="JSON to write.")] = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> LanguageTable:
     """Arrange results by language, from names of gold files: xlbel_es.test.tsv.gz.
@@ -127,6 +132,7 @@ def make_table(
     Example: python -m training language-table base=results/base.json
     translated=results/translated.json --output results/xlbel.md
     """
+    check_outputs(output, json, force=force)
     check_choice("level", LEVELS, level)
     check_choice("ties", TIES, ties)
     names, paths = zip(*map(parse_result, results), strict=True)

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from spacy_sapbert.evaluation.accuracy import LEVELS, TIES, format_mean
 from spacy_sapbert.system.reading import open_to_read
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import write_json
-from training.data.reporting import Quiet
+from spacy_sapbert.system.writing import check_outputs, write_json
+from training.data.reporting import Force, Quiet
 from training.errors import Errors, SapbertError
 
 TOGETHER = "all files"
@@ -169,12 +169,14 @@ def summarize_runs(
         typer.Option("--together", help="Treat all gold files as one, e.g. folds."),
     ] = False,
     output: Annotated[Path | None, typer.Option(help="JSON to write.")] = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> Summary:
     """Compute mean and standard deviation of each accuracy of several runs.
 
     Example: python -m training summarize-runs results-1.json results-2.json
     """
+    check_outputs(output, force=force)
     runs = read_runs(results, group)
     digests: dict[str, set[str]] = defaultdict(set)
     values: dict[Key, dict[str, list[float]]] = {}

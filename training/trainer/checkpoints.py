@@ -6,6 +6,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from spacy_sapbert.encoder.weights import NOT_FINITE, find_bad_weight
 from spacy_sapbert.system.writing import write_folder_atomically
-from training.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError, Warnings
 
 BEST_FILE = "best.safetensors"
 
@@ -107,32 +108,41 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return dict(data["settings"])
 
 
+def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
+    """Return whether a folder has a checkpoint of a run.
+
+    settings (dict[str, Any]): The settings of the run.
+    force (bool): Ignore a checkpoint of other settings, with a warning.
+    RAISES (SapbertError): If the checkpoint is of other settings.
+    """
+    path = folder / "state.json"
+    if not path.is_file():
+        return False
+    data = json.loads(path.read_text("utf8"))
+    saved = data["settings"]
+    keys = sorted(saved.keys() | settings.keys())
+    differing = [key for key in keys if saved.get(key) != settings.get(key)]
+    if "progress" in data and not differing:
+        return True
+    names = {"path": folder, "settings": ", ".join(differing) or "format"}
+    if not force:
+        raise SapbertError(Errors.E606.format(**names))
+    warn(Warnings.W625.format(**names), stacklevel=2)
+    return False
+
+
 def read_checkpoint(
     folder: Path,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
-    *,
-    settings: dict[str, Any],
-) -> Progress | None:
-    """Restore weights, optimiser and scaler; None if there is no checkpoint.
+) -> Progress:
+    """Restore weights, optimiser and scaler, and return the position.
 
+    folder (Path): A checkpoint of this run: see `can_resume`.
     model (torch.nn.Module): The encoder, already on its device.
-    settings (dict[str, Any]): Settings of this run, equal to those of the checkpoint.
     """
-    path = folder / "state.json"
-    if not path.is_file():
-        return None
-    saved = json.loads(path.read_text("utf8"))
-    differing = sorted(
-        key
-        for key in saved["settings"].keys() | settings.keys()
-        if saved["settings"].get(key) != settings.get(key)
-    )
-    if differing or "progress" not in saved:
-        raise SapbertError(
-            Errors.E606.format(path=folder, settings=", ".join(differing) or "format")
-        )
+    saved = json.loads((folder / "state.json").read_text("utf8"))
     model.load_state_dict(load_file(folder / "model.safetensors"))
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in load_file(folder / "optimizer.safetensors").items():

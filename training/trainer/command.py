@@ -13,6 +13,7 @@ from transformers.utils import logging
 
 from spacy_sapbert.system.reading import check_file
 from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.system.writing import check_outputs
 from training.data.reporting import Quiet
 from training.trainer.batches import corpus_folders
 from training.trainer.checkpoints import read_settings
@@ -40,14 +41,17 @@ def train_command(
     corpus: Path | None = typer.Option(
         None, help="Keep the tokenised names in this folder, for other runs."
     ),
-    fresh: bool = typer.Option(False, "--fresh", help="Ignore a checkpoint."),
+    force: bool = typer.Option(
+        False, "--force", help="Replace an encoder, or a stopped run of other settings."
+    ),
     quiet: Quiet = False,
 ) -> None:
     """Train an encoder on pairs of names.
 
     The default settings are those of the paper, in training/configs/default.cfg.
     Each can be changed: --training.optimizer.learning_rate 5e-5. To resume a stopped
-    run, repeat the command. Under torchrun all processes train together.
+    run, repeat the command; `--force` resumes it, too. Under torchrun all processes
+    train together.
 
     Example: python -m training train corpus/pairs.tsv models/encoder
     --encoder.base models/minilm --encoder.pooling mean
@@ -55,6 +59,7 @@ def train_command(
     Example: torchrun --nproc-per-node 4 -m training train corpus/pairs.tsv
     models/encoder --training.batch_size 1024
     """
+    check_outputs(output, force=force)
     check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
     stop = Event()
     watch_supervisor(stop)
@@ -75,7 +80,7 @@ def train_command(
             raise typer.Exit(INTERRUPTED)
         if config["training"]["precision"] == "auto":
             # A resumed run keeps its precision.
-            saved = {} if fresh else read_settings(checkpoint)
+            saved = read_settings(checkpoint)
             precision = saved.get("training.precision") or find_precision(device)
             number = share_number(PRECISIONS.index(precision), ranks, device)
             config["training"]["precision"] = PRECISIONS[int(number)]
@@ -85,7 +90,7 @@ def train_command(
             config,
             checkpoint=checkpoint,
             corpus_folder=corpus_folder,
-            fresh=fresh,
+            force=force,
             device=device,
             ranks=ranks,
             progress_bar=progress_bar and ranks.is_first,

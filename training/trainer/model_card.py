@@ -1,6 +1,7 @@
 """Summary of a run, and the README.md beside its encoder."""
 
 import platform
+from collections import Counter
 from importlib.metadata import version
 from typing import Any
 
@@ -11,6 +12,17 @@ from spacy_sapbert.encoder.adapters import count_trainable
 from training.data.hierarchy import FAMILY
 from training.data.tokenized_pairs import Corpus
 from training.trainer.checkpoints import Progress
+
+SOURCES = {
+    "pairs": "pairs of names",
+    "relations": "pairs of related concepts",
+    "families": "families of a hierarchy",
+}
+
+
+def group_size(source: str) -> int:
+    """Return the number of lines of a source that belong together."""
+    return FAMILY if source == "families" else 1
 
 
 def summarize(
@@ -33,14 +45,17 @@ def summarize(
     def mean(entries: list[dict[str, Any]], key: str) -> float:
         return round(float(np.mean([entry[key] for entry in entries])), 4)
 
+    # the steps that the written weights have had
+    used = log[: progress.best_step] if progress.best_step else log
+    lines = Counter[str]()
+    for entry in used:
+        lines[entry["source"]] += entry["pairs"]
     pairs = corpora["pairs"]
     taken = sum(entry["seconds"] for entry in log)
     summary: dict[str, Any] = {
         "steps": len(log),
-        **{
-            name: len(corpus) // (FAMILY if name == "families" else 1)
-            for name, corpus in corpora.items()
-        },
+        **{name: len(corpus) // group_size(name) for name, corpus in corpora.items()},
+        **{f"{name}_used": lines[name] // group_size(name) for name in corpora},
         "names": len(pairs.names),
         "concepts": pairs.concepts,
         "adapters": hasattr(model, "sapbert_adapter"),
@@ -79,14 +94,18 @@ def format_model_card(run: dict[str, Any], summary: dict[str, Any]) -> str:
             "It is a frozen encoder with adapters: `spacy_sapbert` loads both, plain "
             "`AutoModel` the encoder without them."
         )
-    besides = "".join(
-        f",\n{summary[name]:,} {what}"
-        for name, what in (
-            ("relations", "pairs of related concepts"),
-            ("families", "families of a hierarchy"),
-        )
+    used = "\n".join(
+        f"| {what} | {summary[f'{name}_used']:,} | {summary[name]:,} "
+        f"| {summary[f'{name}_used'] / summary[name]:.3g} |"
+        for name, what in SOURCES.items()
         if name in summary
     )
+    steps, chosen = summary["steps"], "These weights were not validated."
+    if "best_step" in summary:
+        chosen = (
+            f"The weights are those of step {summary['best_step']:,}, with the best "
+            f"Acc@1 of all\nvalidations, {summary['best_accuracy']}."
+        )
     return f"""---
 tags: [biomedical, entity-linking, sapbert]
 base_model: {run["encoder.base"]}
@@ -96,9 +115,15 @@ base_model: {run["encoder.base"]}
 
 Maps names of biomedical concepts to unit vectors; names of one concept have similar
 vectors. Trained from `{run["encoder.base"]}`
-on {summary["pairs"]:,} pairs of names of {summary["concepts"]:,} concepts{besides}
-with `{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
+in {steps:,} {"step" if steps == 1 else "steps"} with seed {run["training.seed"]},
+`{run["training.miner.@miners"]}` and `{run["training.loss.@losses"]}`
 (Liu et al. 2021, *Self-Alignment Pretraining for Biomedical Entity Representations*).
+
+| data | used | in the file | epochs |
+|---|---:|---:|---:|
+{used}
+
+The pairs of the file are of {summary["concepts"]:,} concepts. {chosen}
 
 {how}
 

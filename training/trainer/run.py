@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings, save_encoder
 from spacy_sapbert.system.writing import (
+    check_outputs,
     remove_folder,
     write_atomically,
     write_folder_atomically,
@@ -31,6 +32,7 @@ from training.trainer.batches import (
 )
 from training.trainer.checkpoints import (
     Progress,
+    can_resume,
     check_finite,
     read_best,
     read_checkpoint,
@@ -112,7 +114,7 @@ def train(
     *,
     checkpoint: Path,
     corpus_folder: Path,
-    fresh: bool = False,
+    force: bool = False,
     device: str = "cpu",
     ranks: Ranks = ALONE,
     progress_bar: bool = True,
@@ -120,16 +122,18 @@ def train(
 ) -> dict[str, Any] | None:
     """Train an encoder on synonym pairs, and on the other files of the config.
 
-    output (Path): The encoder folder to write; an existing one is replaced.
+    output (Path): The encoder folder to write.
     config (Config): From `read_config`, with a precision that is not "auto".
     checkpoint (Path): Folder of checkpoints; a stopped run is resumed from there.
     corpus_folder (Path): Folder of the tokenised names; see `corpus_folders`.
+    force (bool): An encoder, or a stopped run of other settings, may be replaced.
     stop (Event | None): If set, the run ends after the current step, with a checkpoint.
     RETURNS (dict[str, Any] | None): Counts, losses and seconds; None if stopped.
     RAISES (SapbertError): If a file or setting is not usable, or the loss or a weight
         is not finite.
     SOURCE: Liu et al. (2021), §3 and §4.1.
     """
+    check_outputs(output, force=force)
     settings = make_settings(config)
     validation = read_validation(settings) if ranks.is_first else None
     tokenizer, state = make_state(settings, device, ranks.own)
@@ -141,7 +145,7 @@ def train(
     fixed["processes"] = ranks.size
     total = count_steps([source.lines for source in sources], settings)
     run = Run(settings, tokenizer, state, ranks, total, checkpoint, fixed, validation)
-    if not fresh:
+    if can_resume(checkpoint, fixed, force=force):
         resume_run(run)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     tracker = settings.training.tracker if ranks.is_first else None
@@ -181,6 +185,10 @@ def run_steps(run: Run, bar: Any, track: Any, stop: Event) -> None:
     if run.is_finished:  # stopped after the last step, before the encoder was written
         return
     log_path = run.log_path if run.ranks.is_first else Path(os.devnull)
+    if not run.progress.step:  # another run's checkpoint does not fit to the new log
+        wait_for_ranks(run.ranks)
+        if run.ranks.is_first:
+            remove_folder(run.checkpoint)
     if run.ranks.is_first:  # atomically, because a later run needs it
         with write_atomically(log_path) as log:
             log.writelines(json.dumps(e).encode() + b"\n" for e in run.log)
@@ -248,14 +256,11 @@ def record_validation(progress: Progress, accuracy: float) -> None:
 
 
 def resume_run(run: Run) -> None:
-    """Restore a run from its last checkpoint, if there is one."""
-    saved = read_checkpoint(run.checkpoint, *run.state, settings=run.fixed)
-    if saved is None:
-        return
-    run.progress = saved
+    """Restore a run from its last checkpoint."""
+    run.progress = read_checkpoint(run.checkpoint, *run.state)
     set_random_state(read_random_state(run.checkpoint, run.ranks.own), run.device)
     if run.log_path.is_file():
-        lines = run.log_path.read_text("utf8").splitlines()[: saved.step]
+        lines = run.log_path.read_text("utf8").splitlines()[: run.progress.step]
         run.log = [json.loads(line) for line in lines]
 
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from ... import __version__
 from ...errors import Errors, SapbertError
+from ...system.writing import check_outputs
 from ..opening import load_kb
 from .copying import copy_files
 from .installed import ENTRY_POINTS
@@ -41,28 +42,37 @@ def check_package_name(name: str) -> None:
         raise SapbertError(Errors.E316.format(name=name))
 
 
+def check_version(version: str) -> None:
+    """Raise a SapbertError if a package cannot have this version."""
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        raise SapbertError(Errors.E317.format(version=version))
+
+
 def project_name(name: str) -> str:
     """Return the name for pip of the package of a knowledge base."""
     return f"sapbert-kb-{name.replace('_', '-')}"
 
 
-def package_kb(kb: Path, output: Path, *, name: str, version: str) -> Path:
+def package_kb(
+    kb: Path, output: Path, *, name: str, version: str, force: bool = False
+) -> Path:
     """Build an installable wheel of a knowledge base.
 
     kb (Path): The folder of the knowledge base, which is verified first.
     output (Path): The folder for the wheel.
     name (str): Name for `kb = "…"` in a config: letters, digits and underscores.
     version (str): Version of the package, e.g. "0.1.0".
+    force (bool): Replace an existing wheel.
     RETURNS (Path): The wheel.
     RAISES (SapbertError): If the knowledge base is damaged, the name or version is not
         valid, or the build fails.
     """
     check_package_name(name)
-    if not re.fullmatch(r"\d+(\.\d+)*", version):
-        raise SapbertError(Errors.E317.format(version=version))
+    check_version(version)
+    module = f"sapbert_kb_{name}"
+    check_outputs(output / f"{module}-{version}-py3-none-any.whl", force=force)
     opened = load_kb(kb)
     counts = opened.manifest.counts
-    module = f"sapbert_kb_{name}"
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)
         copy_files(opened, root / module / "kb")

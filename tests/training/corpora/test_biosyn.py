@@ -183,6 +183,7 @@ def test_biosyn_mentions_can_be_read_by_evaluation(
 ) -> None:
     output = tmp_path / "mentions.tsv"
     words = ["biosyn-mentions", corpus, "--format", "pubtator", "--output", output]
+    words.append("--force")
     invoke(*words)
     assert [(gold.mention, gold.parts) for gold in read_mentions(output)] == [
         ("ataxia telangiectasia", [["D3"]]),
@@ -308,7 +309,7 @@ def test_biosyn_names_writes_concepts(
     assert list(read_concepts(output)) == [
         Concept("C1", ["heart attack", "mi"], retired=["C9"])
     ]
-    assert invoke("biosyn-names", path, output, "--quiet").output == ""
+    assert invoke("biosyn-names", path, output, "--force", "--quiet").output == ""
 
 
 def test_biosyn_names_of_medic_are_as_many_as_published(

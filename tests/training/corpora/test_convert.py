@@ -130,7 +130,7 @@ def test_convert_prints_counts(invoke: Callable[..., Any], tmp_path: Path) -> No
     words += ["--drop-prefix", "UMLS:", "--prefix", "X:"]
     assert "without an id" in invoke(*words).output
     assert next(read_mentions(output)).parts == [["X:C1"]]
-    assert invoke(*words, "--quiet").output == ""
+    assert invoke(*words, "--force", "--quiet").output == ""
 
 
 @pytest.mark.parametrize(

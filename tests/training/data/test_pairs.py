@@ -132,5 +132,5 @@ def test_pairs_command_takes_languages(
     concepts, pairs = tmp_path / "concepts.jsonl", tmp_path / "pairs.tsv"
     write_concepts(concepts, IN_LANGUAGES)
     for languages, lines in (("ENG, FIN", 4), ("all", 8)):
-        invoke("pairs", concepts, pairs, "--languages", languages)
+        invoke("pairs", concepts, pairs, "--languages", languages, "--force")
         assert len(pairs.read_text("utf8").splitlines()) == lines

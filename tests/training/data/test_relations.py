@@ -38,7 +38,8 @@ def write(folder: Path, rows: list[Any] = ROWS) -> Path:
 
 def pair(folder: Path, **options: Any) -> list[str]:
     path = folder / "relations.tsv"
-    write_relations(folder / "concepts.jsonl", folder / "MRREL.RRF", path, **options)
+    concepts, mrrel = folder / "concepts.jsonl", folder / "MRREL.RRF"
+    write_relations(concepts, mrrel, path, force=True, **options)
     return path.read_text("utf8").splitlines()
 
 

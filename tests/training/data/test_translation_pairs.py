@@ -14,7 +14,7 @@ from spacy_sapbert.system import reading
 from training.data.tokenized_pairs import number_pairs
 from training.data.translation_pairs import find_languages, write_translation_pairs
 
-write_pairs = partial(write_translation_pairs, quiet=True)
+write_pairs = partial(write_translation_pairs, force=True, quiet=True)
 
 
 def write_file(path: Path, text: str) -> Path:

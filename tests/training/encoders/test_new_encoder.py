@@ -173,7 +173,7 @@ def test_make_encoder_without_a_body_has_the_given_size(
     [
         (["--width", "100"], "E777"),
         (["--body", "BODY", "--width", "64"], "E779"),
-        (["--body", "models/none/such"], "E2"),
+        (["--body", "models/none/such"], "E634"),
     ],
 )
 def test_new_encoder_with_bad_options_is_an_error(

@@ -135,3 +135,9 @@ def test_ablate_trains_missing_runs_and_writes_one_table(
         ("--pooling", "mean"),
     ):
         assert "E751" in invoke(*words, *more, code=1).output
+    # another grid does not replace the table, and other settings no run, without force
+    grid.write_text('[every]\n"training.steps" = 1\n[runs.other]\n', "utf8")
+    assert "E624" in invoke(*words, code=1).output
+    assert (tmp_path / "out" / "other-seed-0").exists() is False
+    assert "| other | 1 |" in invoke(*words, "--force").output
+    assert "| before training" in invoke(*words, "--pooling", "mean", "--force").output

@@ -31,7 +31,7 @@ def test_figures_draws_names_and_cosines_of_each_encoder(
     assert_pictures(tmp_path / "c")
     # drawn again it is the same file
     svg = (tmp_path / "c.svg").read_text("utf8")
-    invoke(*cosines, "--pairs", 5)
+    invoke(*cosines, "--pairs", 5, "--force")
     assert (tmp_path / "c.svg").read_text("utf8") == svg
 
 

@@ -100,5 +100,5 @@ def test_summarize_runs_prints_a_table_and_writes_json(
     words = ["summarize-runs", *paths, "--output", output]
     assert "0.5500 ± 0.0707" in invoke(*words).output
     assert json.loads(output.read_text("utf8"))["runs"] == ["0.json", "1.json"]
-    assert invoke(*words, "--quiet").output == ""
+    assert invoke(*words, "--force", "--quiet").output == ""
     invoke("summarize-runs", tmp_path / "none.json", code=1)

@@ -22,7 +22,8 @@ def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[s
     command = [sys.executable, "-m", "training", "train", str(pairs), str(encoder)]
     for key, value in settings.items():
         command += [f"--{key}", str(value)]
-    return [*command, "--threads", "1"]
+    # so that a run that was quicker than its kill is repeated
+    return [*command, "--threads", "1", "--force"]
 
 
 def equal_weights(one: Path, other: Path) -> bool:

@@ -45,13 +45,29 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     assert model.config.hidden_size == 32
     assert read_settings(encoder) == EncoderSettings("mean", 25, True)
     card = (encoder / "README.md").read_text("utf8")
-    assert "72 pairs" in card
     assert "| training.optimizer.learning_rate | `0.001` |" in card
     log = (encoder / "training.jsonl").read_text("utf8").splitlines()
     assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
     written = read_config(encoder / "training.cfg")
     assert dict(flatten_config(written)) == dict(flatten_config(config))
     assert not (tmp_path / "checkpoint").exists()
+
+
+def read_card(encoder: Path) -> str:
+    """Return the model card of an encoder in one line."""
+    return " ".join((encoder / "README.md").read_text("utf8").split())
+
+
+def test_train_writes_what_was_used_into_the_model_card(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    config = make_config({"training.steps": 2, "training.seed": 3})
+    run_training(tmp_path, pairs_file, config)
+    card = read_card(tmp_path / "encoder")
+    assert "in 2 steps with seed 3" in card
+    assert "| pairs of names | 32 | 72 | 0.444 |" in card  # 2 batches of 16
+    assert "not validated" in card
+    assert "on 72 pairs" not in card
 
 
 def test_train_is_the_same_for_a_seed(
@@ -91,17 +107,54 @@ def test_train_resumed_equals_an_unbroken_run(
             assert path.read_bytes() == other.read_bytes(), path.name
 
 
+def test_train_writes_checkpoints_by_time_besides_by_steps(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    class StopAfterCheckpoint(Event):
+        def is_set(self) -> bool:
+            return (tmp_path / "checkpoint" / "state.json").exists()
+
+    more = {"training.checkpoint_every": 100_000, "training.checkpoint_seconds": 1}
+    config = make_config({"training.epochs": 3000, **more})  # minutes
+    stop = StopAfterCheckpoint()
+    assert run_training(tmp_path, pairs_file, config, stop=stop) is None
+
+
 def test_train_refuses_a_checkpoint_of_other_settings(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
     run_training(tmp_path, pairs_file, make_config(), stop=stopped())
     other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
-    with pytest.raises(SapbertError, match=r"another training.miner.margin.*--fresh"):
+    with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
         run_training(tmp_path, pairs_file, other)
     free = make_config({"training.checkpoint_every": 2})  # may differ
     assert run_training(tmp_path, pairs_file, free)["steps"] == 15
+
+
+def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
     run_training(tmp_path, pairs_file, make_config(), stop=stopped())
-    assert run_training(tmp_path, pairs_file, other, fresh=True)["steps"] == 3
+    run_training(tmp_path, pairs_file, make_config(), stop=stopped(), force=True)
+    state = json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf8"))
+    assert state["progress"]["step"] == 2  # continued
+    other = make_config({"training.miner.margin": 0.1, "training.steps": 3})
+    with pytest.warns(UserWarning, match=r"W625.*another training.miner.margin"):
+        run_training(tmp_path, pairs_file, other, stop=stopped(), force=True)
+    assert run_training(tmp_path, pairs_file, other)["steps"] == 3
+
+
+def test_train_replaces_a_finished_encoder_with_force_only(
+    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
+) -> None:
+    run_training(tmp_path, pairs_file, make_config({"training.steps": 1}))
+    before = (tmp_path / "encoder" / "model.safetensors").read_bytes()
+    other = make_config({"training.steps": 2})
+    with pytest.raises(SapbertError, match=r"E003.*--force"):
+        run_training(tmp_path, pairs_file, other)
+    assert (tmp_path / "encoder" / "model.safetensors").read_bytes() == before
+    run_training(tmp_path, pairs_file, other, force=True)
+    assert (tmp_path / "encoder" / "model.safetensors").read_bytes() != before
 
 
 def test_train_with_nan_names_the_lines(

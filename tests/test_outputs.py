@@ -1,0 +1,131 @@
+"""Every command that writes follows one rule: an existing output needs `--force`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app as package_app
+from training.__main__ import app as training_app
+
+APPS = {"sapbert": package_app, "training": training_app}
+# Where the output stands among the arguments. The inputs do not exist, so that the test
+# sees that the output is checked before anything is read.
+OUT = "OUT"
+NONE = "none"
+COMMANDS: dict[str, list[list[str]]] = {
+    "sapbert assemble": [[NONE, OUT]],
+    "sapbert calibrate": [[NONE, "--kb", NONE, "--dry-run", "--figure", OUT]],
+    "sapbert concepts": [
+        [NONE, "--output", OUT],
+        [NONE, "--output", "new.jsonl", "--report", OUT],
+    ],
+    "sapbert evaluate": [
+        [NONE, NONE, "--output", OUT],
+        [NONE, NONE, "--predictions", OUT],
+        [NONE, NONE, "--errors", "new.html", "--errors", OUT],
+    ],
+    "sapbert link": [[NONE, "--kb", NONE, "--output", OUT]],
+    "sapbert regress": [[NONE, "--kb", NONE, "--output", OUT]],
+    "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
+    "training fetch-encoder": [[OUT]],
+    "training new-encoder": [[NONE, OUT]],
+    "training pairs": [[NONE, OUT]],
+    "training finetune-pairs": [[NONE, "--concepts", NONE, "--output", OUT]],
+    "training translation-pairs": [[NONE, "--output", OUT]],
+    "training families": [[NONE, OUT]],
+    "training relations": [[NONE, NONE, OUT]],
+    "training add-mentions": [[NONE, NONE, "--output", OUT]],
+    "training hold-out": [[NONE, OUT, "new.jsonl"], [NONE, "new.jsonl", OUT]],
+    "training convert": [[NONE, "--format", "tsv", "--output", OUT]],
+    "training biosyn-names": [[NONE, OUT]],
+    "training biosyn-mentions": [[NONE, "--format", "tsv", "--output", OUT]],
+    "training train": [[NONE, OUT]],
+    "training evaluate-hierarchy": [[NONE, NONE, NONE, OUT]],
+    "training summarize-runs": [[NONE, "--output", OUT]],
+    "training language-table": [["a=none", "--output", OUT], ["a=none", "--json", OUT]],
+    "training figures names": [[NONE, OUT, "--encoder", NONE]],
+    "training figures cosines": [[NONE, OUT, "--encoder", NONE]],
+    "training figures curves": [[OUT, "--log", NONE]],
+    "training figures recalls": [[OUT, "--result", NONE]],
+}
+# They write nothing, or change the knowledge base that they are given. `ablate` keeps
+# the finished runs of its folder: tests/training/experiments/test_ablate.py.
+OTHERS = {
+    "sapbert explain",
+    "sapbert kb add",
+    "sapbert kb discard-edits",
+    "sapbert kb export",
+    "sapbert kb info",
+    "sapbert kb package",
+    "sapbert kb related",
+    "sapbert kb remove",
+    "sapbert kb search",
+    "sapbert kb set",
+    "sapbert kb verify",
+    "training ablate",
+    "training check",
+}
+CASES = [(name, words) for name, cases in COMMANDS.items() for words in cases]
+ENDINGS = {
+    "sapbert calibrate": ".png",
+    "sapbert evaluate": ".html",
+    "sapbert link": ".jsonl",
+    "training convert": ".tsv",
+    "training biosyn-mentions": ".tsv",
+}
+
+
+def list_commands(group: Any, name: str) -> Iterator[str]:
+    """Yield the names of all commands of a group and the groups in it."""
+    if not hasattr(group, "list_commands"):
+        yield name
+        return
+    for each in group.list_commands(None):
+        yield from list_commands(group.get_command(None, each), f"{name} {each}")
+
+
+def test_every_command_is_tested() -> None:
+    found = [
+        name
+        for prefix, app in APPS.items()
+        for name in list_commands(typer.main.get_command(app), prefix)
+    ]
+    assert sorted(found) == sorted({*COMMANDS, *OTHERS})
+
+
+@pytest.mark.parametrize(("name", "words"), CASES)
+def test_existing_output_is_an_error_without_force(
+    name: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app, *command = name.split()
+    output = tmp_path / f"earlier{ENDINGS.get(name, '')}"
+    written = output
+    if "figures" in name:  # it writes two files
+        written = output.with_suffix(".svg")
+    written.write_bytes(b"of hours")
+    command += [str(output) if word == OUT else word for word in words]
+    shown = CliRunner().invoke(APPS[app], command)
+    assert shown.exit_code == (2 if name == "sapbert regress" else 1)
+    assert "[E003]" in shown.output, shown.output
+    assert "--force" in shown.output
+    forced = CliRunner().invoke(APPS[app], [*command, "--force"])
+    assert "E003" not in forced.output
+    assert "No such option" not in forced.output
+    if name != "training fetch-encoder":  # it has no input that is missing
+        assert forced.exit_code in (1, 2)
+        assert written.read_bytes() == b"of hours"
+
+
+def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:
+    wheel = tmp_path / "sapbert_kb_x-0.1.0-py3-none-any.whl"
+    wheel.touch()
+    command = ["kb", "package", NONE, str(tmp_path), "--name", "x"]
+    shown = CliRunner().invoke(package_app, command)
+    assert (shown.exit_code, "[E003]" in shown.output) == (1, True)
+    forced = CliRunner().invoke(package_app, [*command, "--force"])
+    assert (forced.exit_code, "E003" in forced.output) == (1, False)

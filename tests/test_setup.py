@@ -1,0 +1,35 @@
+"""The extra `test` has every package without which a test would be skipped."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXTRA = re.search(
+    r'"test": \[(.*?)\]', (ROOT / "setup.py").read_text("utf8"), re.DOTALL
+)
+PINNED = (ROOT / "constraints.txt").read_text("utf8").lower()
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "bioc",
+        "lxml",
+        "matplotlib",
+        "negspacy",
+        "openvino",
+        "pyarrow",
+        "pythainlp",
+        "scikit-learn",
+        "scipy",
+        "sudachidict-core",
+        "sudachipy",
+        "tensorboard",
+    ],
+)
+def test_extra_test_has_the_packages_of_optional_features(package: str) -> None:
+    assert EXTRA is not None
+    assert re.search(rf'"{package}[>=]', EXTRA[1])
+    assert re.search(rf"^{package}==", PINNED, re.MULTILINE)

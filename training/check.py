@@ -1,0 +1,245 @@
+"""Settings and inputs of `spacy project run all` → what would stop it, hours later."""
+
+import os
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from spacy_sapbert.encoder.hub import find_hub_problem
+from spacy_sapbert.encoder.huggingface import check_encoder_name
+from spacy_sapbert.kb.folder.packaging import check_package_name, check_version
+from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.vocabularies.registry import guess_format
+from spacy_sapbert.vocabularies.rrf_tables import find_table
+from training.data.reporting import Quiet
+from training.errors import Errors, SapbertError
+from training.trainer.settings import parse_overrides, read_config
+
+GB = 1e9
+FOLDERS = ("corpus", "models", "packages")  # in which the steps write
+# Rules of thumb: bytes of the files of a vocabulary for each name, and what gzip saves
+NAME_BYTES, GZIP_RATIO = 100, 6
+# bytes of a name in concepts.jsonl, pairs.tsv and the tokenised pairs
+CORPUS_BYTES = 400
+# bytes of a name in a knowledge base, besides its vector in float32
+KB_BYTES = 400
+COPIES = 3  # of the knowledge base: itself, in the pipeline, and in its package
+# sizes of the weights: moments and weights in two checkpoints, and the encoder
+CHECKPOINTS = 9
+TRAINED = 4  # weights, gradients and two moments, in memory
+STATE_BYTES = 60  # of each token in each column and layer, kept for the gradient
+PROCESS_BYTES = 5e8  # Python and the libraries
+BASE = {"bytes": 4.4e8, "hidden_size": 768, "num_hidden_layers": 12}  # BERT-BASE
+WHEELS = ("build", "setuptools")  # without which no package can be built
+
+
+class Estimate(NamedTuple):
+    """About what a run needs.
+
+    names (int): Names of the vocabulary.
+    disk (int): Bytes of all outputs.
+    memory (int): Bytes of the largest step.
+    """
+
+    names: int
+    disk: int
+    memory: int
+
+
+def list_tables(vocabulary: Path) -> list[Path]:
+    """Return the files with the names of a vocabulary.
+
+    RAISES (SapbertError): If it is missing, or no format has such files.
+    """
+    if guess_format(vocabulary) == "rrf":
+        tables = find_table(vocabulary, "MRCONSO")
+        if not tables:
+            raise SapbertError(Errors.E001.format(path=vocabulary / "MRCONSO.RRF"))
+        return tables
+    return [vocabulary] if vocabulary.is_file() else [*vocabulary.iterdir()]
+
+
+def check_readable(path: Path) -> None:
+    """Raise a SapbertError if a file cannot be read."""
+    if not os.access(path, os.R_OK):
+        raise SapbertError(Errors.E020.format(path=path, reason="Permission denied"))
+
+
+def find_existing(path: Path) -> Path:
+    """Return a path, or the nearest folder above that exists."""
+    path = path.absolute()
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
+def check_writable(folder: Path) -> None:
+    """Raise a SapbertError if nothing can be written into a folder."""
+    place = find_existing(folder)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        reason = "Permission denied" if place.is_dir() else f"{place} is a file"
+        raise SapbertError(Errors.E004.format(path=folder, reason=reason))
+
+
+def check_language(lang: str) -> None:
+    """Raise a SapbertError if spaCy has no such language, or lacks a package for it."""
+    import spacy
+
+    try:
+        spacy.blank(lang)
+    except ImportError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
+
+
+def check_base(base: str) -> None:
+    """Raise a SapbertError if an encoder is no complete folder, nor on the hub."""
+    check_encoder_name(base)
+    problem = find_hub_problem(base)
+    if problem and not is_cached(base):
+        raise SapbertError(Errors.E634.format(name=base, reason=problem))
+
+
+def is_cached(base: str) -> bool:
+    """Return whether the cache of the hub has an encoder."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return isinstance(try_to_load_from_cache(base, "config.json"), str)
+    except HFValidationError:
+        return False
+
+
+def check_wheels() -> None:
+    """Raise a SapbertError if a package of the step `package` is missing."""
+    missing = [name for name in WHEELS if find_spec(name) is None]
+    if missing:
+        raise SapbertError(Errors.E626.format(missing=" and ".join(missing)))
+
+
+def read_sizes(base: str) -> dict[str, float]:
+    """Return size of the weights, width and layers of an encoder.
+
+    RETURNS (dict[str, float]): Those of BERT-BASE for a hub id.
+    """
+    from spacy_sapbert.encoder.sealed import CONFIG_FILE, read_json
+
+    folder = Path(base)
+    if not folder.is_dir():
+        return dict(BASE)
+    config = read_json(folder / CONFIG_FILE)
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    return {"bytes": weights, **{k: config.get(k, BASE[k]) for k in [*BASE][1:]}}
+
+
+def estimate_needs(tables: list[Path], config: dict[str, Any]) -> Estimate:
+    """Estimate what a run needs.
+
+    tables (list[Path]): The files with the names of the vocabulary.
+    config (dict[str, Any]): The config of training.
+    """
+    sizes = read_sizes(config["encoder"]["base"])
+    width, weights = sizes["hidden_size"], sizes["bytes"]
+    size = 0
+    for path in tables:
+        size += path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1)
+    names = size / NAME_BYTES
+    kb = names * (4 * width + KB_BYTES) + weights
+    disk = names * CORPUS_BYTES + COPIES * kb + CHECKPOINTS * weights
+    training = config["training"]
+    batch = 2 * training["batch_size"] * config["encoder"]["max_length"]
+    if training["recompute"]:
+        batch /= training["chunks"]
+    states = batch * width * sizes["num_hidden_layers"] * STATE_BYTES
+    memory = PROCESS_BYTES + max(TRAINED * weights + states, kb)
+    return Estimate(int(names), int(disk), int(memory))
+
+
+def total_memory() -> float:
+    """Return the bytes of memory of this machine; without a limit if unknown."""
+    try:
+        total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limit = Path("/sys/fs/cgroup/memory.max").read_text("utf8").strip()
+    except (AttributeError, ValueError):  # of Windows
+        return float("inf")
+    except OSError:
+        return total
+    return min(total, float(limit)) if limit.isdigit() else total
+
+
+def check_disk(need: float) -> None:
+    """Raise a SapbertError if the disk of the outputs has not as many bytes."""
+    free = shutil.disk_usage(find_existing(Path(FOLDERS[1]))).free
+    if need > free:
+        values = {"need": f"{need / GB:.1f}", "free": f"{free / GB:.1f}"}
+        raise SapbertError(Errors.E627.format(**values))
+
+
+def check_memory(need: float) -> None:
+    """Raise a SapbertError if the machine has not as many bytes of memory."""
+    total = total_memory()
+    if need > total:
+        values = {"need": f"{need / GB:.1f}", "total": f"{total / GB:.1f}"}
+        raise SapbertError(Errors.E628.format(**values))
+
+
+def check_command(
+    context: typer.Context,
+    vocabulary: Path = typer.Argument(..., help="File or release folder."),
+    name: str = typer.Option(..., help="Of the outputs and packages."),
+    version: str = typer.Option("0.1.0", help="Of the packages."),
+    lang: str = typer.Option("en", help="Language of the pipeline."),
+    config_path: Path | None = typer.Option(None, "--config", help="As of `train`."),
+    quiet: Quiet = False,
+) -> None:
+    """Check within seconds that every step of `spacy project run all` can run.
+
+    All problems are listed, each with its fix, and the exit code is 1. Settings of
+    training are accepted as by `train`: --encoder.base models/minilm.
+
+    Example: python -m training check assets/umls --name umls --encoder.base
+    models/minilm --encoder.pooling mean
+    """
+    problems: list[str] = []
+    config: Any = None
+
+    def attempt(function: Callable[..., Any], *values: Any) -> Any:
+        try:
+            return function(*values)
+        except SapbertError as error:
+            problems.append(str(error))
+        return None
+
+    tables: list[Path] = attempt(list_tables, vocabulary) or []
+    for path in tables:
+        attempt(check_readable, path)
+    attempt(check_package_name, name)
+    attempt(check_version, version)
+    attempt(check_language, lang)
+    attempt(check_wheels)
+    for folder in FOLDERS:
+        attempt(check_writable, Path(folder, name))
+    overrides = attempt(parse_overrides, context.args)
+    if overrides is not None:
+        config = attempt(read_config, config_path, overrides)
+    if config:
+        attempt(check_base, config["encoder"]["base"])
+    need: Any = attempt(estimate_needs, tables, config) if config and tables else None
+    if need:
+        attempt(check_disk, need.disk)
+        attempt(check_memory, need.memory)
+    for problem in problems:
+        msg.fail(problem)
+    if problems:
+        raise typer.Exit(1)
+    if not quiet:
+        rows = [
+            ("names, about", f"{need.names:,}"),
+            ("disk, about", f"{need.disk / GB:.1f} GB"),
+            ("memory, about", f"{need.memory / GB:.1f} GB"),
+        ]
+        msg.table(rows)
+        msg.good("Every step can run")
