@@ -35,7 +35,7 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
         ("a.txt", b"", "text"),
         ("a.txt", b"\n" + TITLE, "pubtator"),
         ("a.TXT", b"\xef\xbb\xbf" + TITLE, "pubtator"),
-        ("a.txt.gz", gzip.compress(TITLE), "pubtator"),
+        ("a.txt.gz", gzip.compress(TITLE, mtime=0), "pubtator"),
         ("a.txt", b"1|t|Title of one\n2|t|and another\n", "text"),
         ("a.txt", b"1|t|Title\n", "pubtator"),
         ("a.json", BIOC, "biocjson"),
@@ -49,7 +49,7 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
         ("a.bin", b"PAR1", "parquet"),
         ("a.docx", b"PK\3\4", None),
         ("a.md", b"some text", None),
-        ("a.txt.gz", gzip.compress(TITLE)[:9], "text"),
+        ("a.txt.gz", gzip.compress(TITLE, mtime=0)[:9], "text"),
     ],
 )
 def test_detect_format_by_the_ending_else_the_content(
@@ -95,7 +95,7 @@ def spoilt(tmp_path: Path) -> list[Path]:
     annotated.write_text("fever")
     annotated.with_suffix(".ann").write_text("T1\tX 0 9\tfever\n")
     packed = tmp_path / "f.txt.gz"
-    packed.write_bytes(gzip.compress(b"fever" * 99)[:-9])
+    packed.write_bytes(gzip.compress(b"fever" * 99, mtime=0)[:-9])
     return [lines, table, pubtator, bioc, annotated, packed]
 
 

@@ -174,7 +174,7 @@ def test_build_kb_estimates_a_threshold_that_zero_switches_off(
     estimate = manifest.estimate
     assert manifest.threshold is not None
     assert estimate is not None
-    assert estimate.probability == 0.5
+    assert estimate.probability == pytest.approx(1 / 3)
     assert 20 <= estimate.right <= estimate.names - 20
     assert read_manifest(tmp_path / "kb") == manifest
     again = build(output=tmp_path / "again", threshold=0)
@@ -197,7 +197,7 @@ def test_estimate_threshold_equals_a_fit_over_all_pairs(
     right = [owner[a] == owner[b] for a, b in enumerate(cosines.argmax(1).tolist())]
     model = pytest.importorskip("sklearn.linear_model").LogisticRegression(C=1e9)
     model.fit(cosines.max(1)[:, None], right)
-    expected = -model.intercept_[0] / model.coef_[0, 0]
+    expected = (np.log(1 / 2) - model.intercept_[0]) / model.coef_[0, 0]
     threshold, estimate = estimate_threshold(kb)
     assert estimate.right == sum(right)
     assert threshold == pytest.approx(min(max(expected, 0), 1), abs=0.02)
