@@ -254,7 +254,7 @@ class Errors(metaclass=_WithCodes):
     )
     E221 = (
         "Expected OpenVINO for this encoder, but it is not installed. Run "
-        '`pip install spacy-sapbert[openvino]`, or choose the engine "torch".'
+        '`pip install "openvino>=2024.4"`, or choose the engine "torch".'
     )
     E222 = (
         "Expected an encoder exported for OpenVINO in {path}, but found none. Run "
@@ -581,7 +581,7 @@ class Errors(metaclass=_WithCodes):
     )
     E521 = (
         "Expected {library} to be installed, but got: {reason}. Run "
-        "`pip install 'spacy-sapbert[{extra}]'`."
+        "`pip install {packages}`."
     )
     E522 = (
         "Expected {path} not to exist, or a folder with only `.txt` and `.ann` files, "

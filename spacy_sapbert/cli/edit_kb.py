@@ -122,7 +122,7 @@ def export(
 ) -> None:
     """kb/ -> kb/ whose encoder OpenVINO can run as well
 
-    The index does not change. Needs `pip install spacy-sapbert[openvino]`.
+    The index does not change. Needs `pip install openvino`.
 
     Example: spacy sapbert kb export models/kb
     """

@@ -215,7 +215,7 @@ def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Compariso
         import scipy  # noqa: F401
     except ImportError as error:
         raise SapbertError(
-            Errors.E521.format(library="scipy", reason=error, extra="evaluation")
+            Errors.E521.format(library="scipy", reason=error, packages="scipy")
         ) from None
     results: dict[str, Comparison] = {}
     for number, tie in enumerate(TIES):

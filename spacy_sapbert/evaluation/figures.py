@@ -30,7 +30,9 @@ def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, An
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SapbertError(
-            Errors.E521.format(library="matplotlib", reason=error, extra="figures")
+            Errors.E521.format(
+                library="matplotlib", reason=error, packages="matplotlib"
+            )
         ) from None
     size = (width * columns, 0.8 * width * rows)
     figure = Figure(figsize=size, layout="constrained")

@@ -139,7 +139,9 @@ def tfidf_ranker(
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
         raise SapbertError(
-            Errors.E521.format(library="scikit-learn", reason=error, extra="evaluation")
+            Errors.E521.format(
+                library="scikit-learn", reason=error, packages="scikit-learn"
+            )
         ) from None
 
     if min_df is None:

@@ -55,11 +55,11 @@ SUFFIXES: dict[str, str] = {
 }
 # formats that can repeat columns of the input
 KEEPING = ("jsonl", "csv", "parquet")
-# formats that need a library, and the extra that installs it
+# formats that need a library, and what installs it
 LIBRARIES: dict[str, tuple[str, str]] = {
-    "parquet": ("pyarrow", "parquet"),
-    "biocxml": ("bioc", "bioc"),
-    "biocjson": ("bioc", "bioc"),
+    "parquet": ("pyarrow", "pyarrow"),
+    "biocxml": ("bioc", "bioc lxml"),
+    "biocjson": ("bioc", "bioc lxml"),
 }
 
 GoldReader = Callable[..., Iterator[GoldDocument]]
@@ -90,12 +90,12 @@ class Writer(Protocol):
 def check_library(name: str) -> None:
     """Raise an error if the library that a format needs is not installed."""
     if name in LIBRARIES:
-        library, extra = LIBRARIES[name]
+        library, packages = LIBRARIES[name]
         try:
             import_module(library)
         except ImportError as error:
             raise SapbertError(
-                Errors.E521.format(library=library, reason=error, extra=extra)
+                Errors.E521.format(library=library, reason=error, packages=packages)
             ) from None
 
 

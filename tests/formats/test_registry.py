@@ -92,7 +92,7 @@ def test_formats_name_the_command_for_a_library_that_is_missing(
     name: str, library: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library[0], None)
-    with pytest.raises(SapbertError, match=rf"E521.*pip install '.*\[{library[1]}\]'"):
+    with pytest.raises(SapbertError, match=rf"E521.*pip install {library[1]}"):
         load_writer(name)
 
 

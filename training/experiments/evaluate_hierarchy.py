@@ -76,7 +76,9 @@ def import_statistics() -> tuple[Any, Any]:
     except ImportError as error:
         raise SapbertError(
             Errors.E521.format(
-                library="scipy and scikit-learn", reason=error, extra="evaluation"
+                library="scipy and scikit-learn",
+                reason=error,
+                packages="scipy scikit-learn",
             )
         ) from None
     return sklearn.metrics, stats
