@@ -8,6 +8,7 @@ Codes: E0xx files and folders, E1xx vocabularies and concepts, E2xx encoder, E3x
 knowledge base and index, E4xx component, E5xx commands, E6xx training, E7xx evaluation.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -890,6 +891,45 @@ class Errors(metaclass=_WithCodes):
         "that has them."
     )
 
+    # --- annotated corpora: E71x, E72x ---
+
+    E710 = (
+        "Expected one of the corpus formats {known}, but got {format!r}. Correct "
+        "`--format`."
+    )
+    E711 = (
+        "Expected one of the options of the format {format} ({known}), but got "
+        "`--{option}`. Remove it."
+    )
+    E715 = (
+        "{path}:{line}: Expected `id||mention` or `id||mention||context`, but got "
+        "something else. Correct the line; `--format tsv` reads `mention||id`."
+    )
+    E716 = (
+        "{path}:{line}: Expected a context with one `<tgt>` and one `</tgt>` after it, "
+        "but got something else. Correct the line."
+    )
+    E717 = (
+        "{path}:{line}: Expected a table with tabs and closed quotes, but the quote "
+        "that begins here is not closed before a tab. Correct the line."
+    )
+    E718 = (
+        "{path}:{line}: Expected a header with tabs and the columns {wanted}, but got "
+        "another. Name a file of COMETA as it was published."
+    )
+    E722 = (
+        "Expected an output that ends with one of {known}, but got {path}. Correct "
+        "`--output`."
+    )
+    E723 = (
+        "Expected a language that spaCy can make a pipeline for, but got {lang!r}: "
+        "{reason} Correct `--lang`, or install what it needs; `xx` is any language."
+    )
+    E724 = (
+        "{path}: Expected mentions with {language!r} in the column `lang`, but got "
+        "none: the languages there are {known}. Correct `--language`."
+    )
+
 
 class Warnings(metaclass=_WithCodes):
     """Counted problems, each one line with its count."""
@@ -949,4 +989,12 @@ def check_range(setting: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise SapbertError(
             Errors.E313.format(setting=setting, low=low, high=high, value=value)
+        )
+
+
+def check_choice(setting: str, known: Sequence[Any], value: Any) -> None:
+    """Raise a SapbertError if a setting has none of the known values."""
+    if value not in known:
+        raise SapbertError(
+            Errors.E605.format(setting=setting, known=known, value=value)
         )

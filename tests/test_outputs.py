@@ -40,7 +40,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training relations": [[NONE, NONE, OUT]],
     "training add-mentions": [[NONE, NONE, "--output", OUT]],
     "training hold-out": [[NONE, OUT, "new.jsonl"], [NONE, "new.jsonl", OUT]],
-    "training convert": [[NONE, "--format", "tsv", "--output", OUT]],
+    "sapbert convert": [[NONE, "--format", "tsv", "--output", OUT]],
     "training biosyn-names": [[NONE, OUT]],
     "training biosyn-mentions": [[NONE, "--format", "tsv", "--output", OUT]],
     "training train": [[NONE, OUT]],
@@ -74,7 +74,7 @@ ENDINGS = {
     "sapbert calibrate": ".png",
     "sapbert evaluate": ".html",
     "sapbert link": ".jsonl",
-    "training convert": ".tsv",
+    "sapbert convert": ".tsv",
     "training biosyn-mentions": ".tsv",
 }
 

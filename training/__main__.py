@@ -54,10 +54,6 @@ COMMANDS = {
         "data.hold_out:hold_out",
         "concepts.jsonl -> trained.jsonl + held_out.jsonl",
     ),
-    "convert": CommandInfo(
-        "corpora.convert:convert_command",
-        "annotated corpus -> mentions.tsv or docs.spacy",
-    ),
     "biosyn-names": CommandInfo(
         "corpora.biosyn:biosyn_names_command",
         "concepts.jsonl -> concepts.jsonl with BioSyn's preprocessing",

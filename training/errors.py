@@ -4,12 +4,10 @@ Each text has the form *Expected X, but got Y.*, then the fix. `Errors` also has
 codes of `spacy_sapbert.errors`.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from spacy_sapbert.errors import Errors as PackageErrors
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.errors import Warnings as PackageWarnings
+from spacy_sapbert.errors import check_choice as check_choice
 
 __all__ = ["Errors", "SapbertError", "Warnings", "check_choice"]
 
@@ -106,42 +104,6 @@ class Errors(PackageErrors):
         "Expected about {need} GB of memory, but this machine has {total} GB. Lower "
         "`--vars.batch_size`; if fewer languages or names need less, run the steps one "
         "by one."
-    )
-    E710 = (
-        "Expected one of the corpus formats {known}, but got {format!r}. Correct "
-        "`--format`."
-    )
-    E711 = (
-        "Expected one of the options of the format {format} ({known}), but got "
-        "`--{option}`. Remove it."
-    )
-    E715 = (
-        "{path}:{line}: Expected `id||mention` or `id||mention||context`, but got "
-        "something else. Correct the line; `--format tsv` reads `mention||id`."
-    )
-    E716 = (
-        "{path}:{line}: Expected a context with one `<tgt>` and one `</tgt>` after it, "
-        "but got something else. Correct the line."
-    )
-    E717 = (
-        "{path}:{line}: Expected a table with tabs and closed quotes, but the quote "
-        "that begins here is not closed before a tab. Correct the line."
-    )
-    E718 = (
-        "{path}:{line}: Expected a header with tabs and the columns {wanted}, but got "
-        "another. Name a file of COMETA as it was published."
-    )
-    E722 = (
-        "Expected an output that ends with one of {known}, but got {path}. Correct "
-        "`--output`."
-    )
-    E723 = (
-        "Expected a language that spaCy can make a pipeline for, but got {lang!r}: "
-        "{reason} Correct `--lang`, or install what it needs; `xx` is any language."
-    )
-    E724 = (
-        "{path}: Expected mentions with {language!r} in the column `lang`, but got "
-        "none: the languages there are {known}. Correct `--language`."
     )
     E731 = (
         "Expected at least one name with more than punctuation, but got none in "
@@ -264,11 +226,3 @@ class Warnings(PackageWarnings):
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
         "another {settings}. This run starts at its first step and replaces it."
     )
-
-
-def check_choice(setting: str, known: Sequence[Any], value: Any) -> None:
-    """Raise a SapbertError if a setting has none of the known values."""
-    if value not in known:
-        raise SapbertError(
-            Errors.E605.format(setting=setting, known=known, value=value)
-        )

@@ -4,6 +4,7 @@ from . import (  # noqa: F401
     assemble,
     calibrate,
     concepts,
+    convert,
     edit_kb,
     evaluate,
     explain,

@@ -6,10 +6,10 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.brat import file_name, read_gold
 from spacy_sapbert.formats.registry import write_linked
-from training.corpora.registry import GoldDocument, GoldSpan
 
 TEXT = "Pain in left\nand right knee, 38° fever.\n"
 FEVER = "T1\tSymptom 33 38\tfever\n"

@@ -6,10 +6,10 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.pubtator import read_gold, write_docs
-from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 TITLE = "1|t|Breast and ovarian cancer\n"
 ABSTRACT = "1|a|It hurts.\n"

@@ -10,6 +10,15 @@ from typing import NamedTuple
 
 import typer
 
+from spacy_sapbert.cli.convert import (
+    BARS_JOIN_PARTS,
+    CORPUS,
+    DROP_PREFIX,
+    FORMAT,
+    PREFIX,
+)
+from spacy_sapbert.corpora.convert import TABLE_SUFFIXES, write_table
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.evaluation.gold_mentions import (
     find_concepts,
     group_aliases,
@@ -24,17 +33,7 @@ from spacy_sapbert.vocabularies.concepts import (
     read_concepts,
     write_concepts,
 )
-from training.corpora.convert import (
-    BARS_JOIN_PARTS,
-    CORPUS,
-    DROP_PREFIX,
-    FORMAT,
-    PREFIX,
-    TABLE_SUFFIXES,
-    write_table,
-)
 from training.corpora.mention_text import expand_abbreviations, split_composite
-from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from training.data.reporting import (
     AliasFile,
     Force,

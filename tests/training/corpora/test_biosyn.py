@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabulary
@@ -19,7 +20,6 @@ from training.corpora.biosyn import (
     preprocess_name,
 )
 from training.corpora.mention_text import expand_abbreviations
-from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 LONG_FORMS = {
     "AT": "ataxia telangiectasia",

@@ -6,21 +6,21 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from spacy_sapbert.evaluation.gold_mentions import (
+from ..errors import Errors, SapbertError, check_choice
+from ..evaluation.gold_mentions import (
     BARS,
     looks_like_ids,
     read_header,
     split_row,
 )
-from spacy_sapbert.formats.gold import (
+from ..formats.gold import (
     NOWHERE,
     parse_offsets,
     place_mention,
     split_ids,
 )
-from spacy_sapbert.system.reading import read_lines
-from training.corpora.registry import GoldDocument, GoldSpan
-from training.errors import Errors, SapbertError, check_choice
+from ..system.reading import read_lines
+from .registry import GoldDocument, GoldSpan
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
 BIOSYN_FIELDS = 5

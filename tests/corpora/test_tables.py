@@ -3,16 +3,16 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.gold_mentions import read_mentions
-from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
-from training.corpora.tables import (
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
+from spacy_sapbert.corpora.tables import (
     read_askapatient,
     read_biosyn_concepts,
     read_cometa,
     read_tsv,
     read_xlbel,
 )
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 
 TSV = "doc\tstart\tend\tlang\ttype\tmention\tids\n"
 XLBEL = "C0000001||calor\n"

@@ -7,10 +7,10 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
+from spacy_sapbert.corpora.convert import convert_corpus
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan, read_corpus
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_mentions
-from training.corpora.convert import convert_corpus
-from training.corpora.registry import GoldDocument, GoldSpan, read_corpus
 
 TEXT = "Acute fever and head pain; MI."
 

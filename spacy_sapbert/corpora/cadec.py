@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy_sapbert.formats.brat import Entities, list_annotations, read_entities
-from spacy_sapbert.formats.documents import read_text
-from spacy_sapbert.formats.gold import LONGEST, parse_fragments, place_fragments
-from spacy_sapbert.system.reading import read_lines
-from training.corpora.registry import GoldDocument, GoldSpan
-from training.errors import Errors, SapbertError
+from ..errors import Errors, SapbertError
+from ..formats.brat import Entities, list_annotations, read_entities
+from ..formats.documents import read_text
+from ..formats.gold import LONGEST, parse_fragments, place_fragments
+from ..system.reading import read_lines
+from .registry import GoldDocument, GoldSpan
 
 EXPECTED = "`TT1`, `id | name | start end`, the mention"
 NO_CONCEPT = "CONCEPT_LESS"

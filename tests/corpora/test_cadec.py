@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from spacy_sapbert.corpora.cadec import read_cadec, split_concepts
+from spacy_sapbert.corpora.registry import GoldDocument, GoldSpan
 from spacy_sapbert.errors import SapbertError
-from training.corpora.cadec import read_cadec, split_concepts
-from training.corpora.registry import GoldDocument, GoldSpan
 
 TEXT = "I feel a bit drowsy & my arms\nand legs ache with Zomorph.\n"
 ORIGINAL = (

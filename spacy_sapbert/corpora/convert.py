@@ -5,13 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-import typer
-
-from spacy_sapbert.formats.documents import ID
-from spacy_sapbert.system.writing import check_outputs, write_atomically
-from training.corpora.registry import FORMATS, GoldDocument, read_corpus
-from training.data.reporting import Force, Quiet, print_counts, show_progress
-from training.errors import Errors, SapbertError
+from ..errors import Errors, SapbertError
+from ..formats.documents import ID
+from ..system.writing import write_atomically
+from .registry import GoldDocument
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -22,19 +19,6 @@ TABLE_SUFFIXES = (".tsv", ".tsv.gz")
 DOCS_SUFFIX = ".spacy"
 LABEL = "ENTITY"
 BLANKS = str.maketrans("\t\n\r", "   ")
-
-
-CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
-FORMAT = typer.Option(..., help=f"One of {', '.join(FORMATS)}.")
-PREFIX = typer.Option(
-    "", help="Add to ids without a colon, e.g. MESH:", show_default=False
-)
-DROP_PREFIX = typer.Option("", help="Remove from ids, e.g. UMLS:", show_default=False)
-BARS_JOIN_PARTS = typer.Option(
-    None,
-    "--bars-join-parts/--bars-are-alternatives",
-    help="A|B means A and B, or A or B. [as the format]",
-)
 
 
 def count_mentions(
@@ -83,7 +67,7 @@ def make_doc(
     """
     from spacy.util import filter_spans
 
-    from spacy_sapbert.formats.gold_docs import cover_mention
+    from ..formats.gold_docs import cover_mention
 
     nlp.max_length = max(nlp.max_length, len(document.text))
     doc = nlp.make_doc(document.text)
@@ -171,63 +155,3 @@ def convert_corpus(
         else:
             write_table(counted, file, counts)
     return counts
-
-
-def convert_command(
-    corpus: Path = CORPUS,
-    format: str = FORMAT,
-    output: Path = typer.Option(
-        ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
-    ),
-    prefix: str = PREFIX,
-    drop_prefix: str = DROP_PREFIX,
-    bars_join_parts: bool | None = BARS_JOIN_PARTS,
-    split_composites: bool | None = typer.Option(
-        None,
-        "--split-composites/--whole-composites",
-        help="Parts of a composite are mentions of their own. [as the format]",
-    ),
-    language: str | None = typer.Option(
-        None, help="TSV: only mentions with this `lang`. [all]"
-    ),
-    level: str | None = typer.Option(
-        None, help="COMETA: general or specific. [general]"
-    ),
-    fold: int | None = typer.Option(None, help="AskAPatient: 0 to 9. [0]"),
-    split: str | None = typer.Option(
-        None, help="AskAPatient: train, validation or test. [test]"
-    ),
-    linked_only: bool = typer.Option(
-        False, "--linked-only", help="Leave out composites and mentions without an id."
-    ),
-    lang: str = typer.Option("en", help="docs.spacy: language of the tokenizer."),
-    label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
-    """Convert a corpus to the format of the output's ending.
-
-    Example: python -m training convert corpus/NCBIdevelopset_corpus.txt --format
-    pubtator --prefix MESH: --output corpus/ncbi/dev.tsv
-
-    Example: python -m training convert corpus/medmentions.txt.gz --format pubtator
-    --drop-prefix UMLS: --linked-only --output corpus/medmentions.spacy
-    """
-    check_outputs(output, force=force)
-    given = {
-        "bars_join_parts": bars_join_parts,
-        "split_composites": split_composites,
-        "language": language,
-        "level": level,
-        "fold": fold,
-        "split": split,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
-    documents = read_corpus(
-        corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
-    )
-    bar = show_progress(documents, "docs", quiet=quiet)
-    counts = convert_corpus(
-        bar, output, lang=lang, label=label, linked_only=linked_only
-    )
-    print_counts(counts, output, quiet=quiet)

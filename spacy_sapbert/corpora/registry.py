@@ -10,21 +10,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.formats.gold import GoldDocument, GoldSpan
-from spacy_sapbert.formats.registry import READERS
-from spacy_sapbert.formats.registry import load_reader as load_installed
-from training.errors import Errors, SapbertError
+from ..errors import Errors, SapbertError
+from ..formats.gold import GoldDocument, GoldSpan
+from ..formats.registry import READERS
+from ..formats.registry import load_reader as load_installed
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]
 
 # format: module and function; None = a format of the installed package
 FORMATS: dict[str, str | None] = {
-    "tsv": "training.corpora.tables:read_tsv",
-    "biosyn": "training.corpora.tables:read_biosyn_concepts",
-    "xlbel": "training.corpora.tables:read_xlbel",
-    "cometa": "training.corpora.tables:read_cometa",
-    "askapatient": "training.corpora.tables:read_askapatient",
-    "cadec": "training.corpora.cadec:read_cadec",
+    "tsv": "tables:read_tsv",
+    "biosyn": "tables:read_biosyn_concepts",
+    "xlbel": "tables:read_xlbel",
+    "cometa": "tables:read_cometa",
+    "askapatient": "tables:read_askapatient",
+    "cadec": "cadec:read_cadec",
     **dict.fromkeys(READERS),
 }
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
@@ -41,7 +41,7 @@ def load_reader(format: str) -> Reader:
     if target is None:
         return load_installed(format)
     module, _, name = target.partition(":")
-    reader: Reader = getattr(import_module(module), name)
+    reader: Reader = getattr(import_module(f".{module}", __package__), name)
     return reader
 
 

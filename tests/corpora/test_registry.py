@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from spacy_sapbert.corpora.registry import read_corpus
 from spacy_sapbert.errors import SapbertError
-from training.corpora.registry import read_corpus
 
 TABLE = "doc\tstart\tend\ttype\tmention\tids\n"
 

@@ -1,0 +1,87 @@
+"""`spacy sapbert convert`: annotated corpora → mentions.tsv, or gold Docs."""
+
+from pathlib import Path
+
+import typer
+
+from ..corpora.convert import LABEL, convert_corpus
+from ..corpora.registry import FORMATS, read_corpus
+from ..system.progress import show_progress
+from ..system.terminal import msg
+from ..system.writing import check_outputs
+from .app import app
+
+CORPUS = typer.Argument(..., help="File or folder, as the format has it.")
+FORMAT = typer.Option(..., help=f"One of {', '.join(FORMATS)}.")
+PREFIX = typer.Option(
+    "", help="Add to ids without a colon, e.g. MESH:", show_default=False
+)
+DROP_PREFIX = typer.Option("", help="Remove from ids, e.g. UMLS:", show_default=False)
+BARS_JOIN_PARTS = typer.Option(
+    None,
+    "--bars-join-parts/--bars-are-alternatives",
+    help="A|B means A and B, or A or B. [as the format]",
+)
+
+
+@app.command("convert")
+def convert(
+    corpus: Path = CORPUS,
+    format: str = FORMAT,
+    output: Path = typer.Option(
+        ..., help="mentions.tsv, mentions.tsv.gz or docs.spacy to write."
+    ),
+    prefix: str = PREFIX,
+    drop_prefix: str = DROP_PREFIX,
+    bars_join_parts: bool | None = BARS_JOIN_PARTS,
+    split_composites: bool | None = typer.Option(
+        None,
+        "--split-composites/--whole-composites",
+        help="Parts of a composite are mentions of their own. [as the format]",
+    ),
+    language: str | None = typer.Option(
+        None, help="TSV: only mentions with this `lang`. [all]"
+    ),
+    level: str | None = typer.Option(
+        None, help="COMETA: general or specific. [general]"
+    ),
+    fold: int | None = typer.Option(None, help="AskAPatient: 0 to 9. [0]"),
+    split: str | None = typer.Option(
+        None, help="AskAPatient: train, validation or test. [test]"
+    ),
+    linked_only: bool = typer.Option(
+        False, "--linked-only", help="Leave out composites and mentions without an id."
+    ),
+    lang: str = typer.Option("en", help="docs.spacy: language of the tokenizer."),
+    label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
+    force: bool = typer.Option(False, "--force", help="Replace the output."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """annotated corpus -> mentions.tsv or docs.spacy, by the ending of the output
+
+    Example: spacy sapbert convert corpus/NCBIdevelopset_corpus.txt --format
+    pubtator --prefix MESH: --output corpus/ncbi/dev.tsv
+
+    Example: spacy sapbert convert corpus/medmentions.txt.gz --format pubtator
+    --drop-prefix UMLS: --linked-only --output corpus/medmentions.spacy
+    """
+    check_outputs(output, force=force)
+    given = {
+        "bars_join_parts": bars_join_parts,
+        "split_composites": split_composites,
+        "language": language,
+        "level": level,
+        "fold": fold,
+        "split": split,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    documents = read_corpus(
+        corpus, format, prefix=prefix, drop_prefix=drop_prefix, **options
+    )
+    with show_progress(documents, unit="documents", quiet=quiet) as shown:
+        counts = convert_corpus(
+            shown, output, lang=lang, label=label, linked_only=linked_only
+        )
+    if not quiet:
+        msg.table([(what, f"{count:,}") for what, count in counts.items()])
+        msg.good(f"Wrote {output}")
