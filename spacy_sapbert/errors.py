@@ -367,8 +367,8 @@ class Errors(metaclass=_WithCodes):
     )
 
     E314 = (
-        "Expected settings of the backend {backend} from {known}, but got {unknown!r}. "
-        "Correct `--setting`."
+        "Expected settings that the index {backend} has ({known}), but got "
+        "{unknown!r}. Correct it, or leave it out."
     )
 
     E315 = (
@@ -390,8 +390,7 @@ class Errors(metaclass=_WithCodes):
         "of {total}. Build the knowledge base again, with a larger `ef` or `M`."
     )
     E320 = (
-        "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like "
-        "`--setting M=32`."
+        "Expected {setting} as NAME=NUMBER, but got {value!r}. Write it like `ef=200`."
     )
 
     E330 = "Expected a filter of {known}, but got {got}. Correct the setting `filter`."
@@ -455,6 +454,10 @@ class Errors(metaclass=_WithCodes):
     E358 = (
         "Expected at least one mention, but got none. Write mentions on the command "
         "line, or one a line into a file for `--file`."
+    )
+    E359 = (
+        "Expected a list of texts as mentions, and as many labels and documents, but "
+        'got {got}. Write `kb.link(["heart attack"])`, and leave out missing values.'
     )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
@@ -567,8 +570,7 @@ class Errors(metaclass=_WithCodes):
     )
     E586 = (
         "Expected a knowledge base that may be changed, but {path} is installed or "
-        "read-only. Copy it, like `cp -r {path} models/kb`, and name the copy with "
-        "`--kb`; or pass `--dry-run`."
+        "read-only. Copy it, like `cp -r {path} models/kb`, and name the copy."
     )
     E587 = (
         "Expected a knowledge base with a threshold to check, but {path} has none. "
@@ -662,8 +664,9 @@ class Errors(metaclass=_WithCodes):
         "skip` to count such lines and continue."
     )
     E599 = (
-        "{path}: Expected a column {name!r}, but found none. Pass the names of its "
-        "columns as `--text-field` and `--id-field`, and as `--keep` those to keep."
+        "{path}: Expected a column {name!r}, but found none; it has {known}. "
+        "Pass the names of its columns as `--text-field` and `--id-field`, and as "
+        "`--keep` those to keep."
     )
     E600 = (
         "Expected `--keep` with {expected}, but got {got}. Correct it, or remove "

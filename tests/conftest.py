@@ -9,10 +9,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+# A deadline would measure how busy the machine is.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parents[1]

@@ -5,6 +5,8 @@ from pathlib import Path
 import typer
 
 from ..errors import Errors, SapbertError
+from ..kb.folder.installed import find_kb
+from ..system.progress import format_count
 from ..system.terminal import msg
 from ..vocabularies.concepts import Concept, read_concepts
 from .kb import describe_manifest, kb_app, parse_settings, warn_of_recall
@@ -25,9 +27,19 @@ def list_concepts(
     return [Concept(str(cui), list(dict.fromkeys(aliases)), types=types)]
 
 
+def check_folder(kb: str) -> Path:
+    """Return the folder of a knowledge base that may be edited.
+
+    RAISES (SapbertError): If it is an installed one: its files belong to pip.
+    """
+    if not Path(kb).is_dir():
+        raise SapbertError(Errors.E586.format(path=find_kb(kb)))
+    return Path(kb)
+
+
 @kb_app.command("add")
 def add(
-    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
     concepts: Path | None = typer.Argument(None, help="concepts.jsonl"),
     cui: str | None = typer.Option(None, help="Id of one concept, new or known."),
     alias: list[str] = typer.Option([], help="A name of it; may be repeated."),
@@ -45,14 +57,18 @@ def add(
     from ..kb.overlay import add_concepts, load_kb_to_edit
 
     given = list_concepts(concepts, cui, alias, type)
-    opened = add_concepts(load_kb_to_edit(kb), given)
+    opened = add_concepts(load_kb_to_edit(check_folder(kb)), given)
     if not quiet:
-        msg.good(f"Added {len(given):,} concepts to {opened.folder}")
+        names = sum(len(concept.aliases) for concept in given)
+        counts = (
+            f"{format_count(names, 'name')} of {format_count(len(given), 'concept')}"
+        )
+        msg.good(f"Added {counts} to {opened.folder}")
 
 
 @kb_app.command("discard-edits")
 def discard(
-    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """kb/ -> kb/ as it was built, without what `kb add` and `kb remove` changed
@@ -63,14 +79,14 @@ def discard(
     """
     from ..kb.overlay import discard_edits
 
-    opened = discard_edits(kb)
+    opened = discard_edits(check_folder(kb))
     if not quiet:
         msg.good(f"Removed all edits from {opened.folder}")
 
 
 @kb_app.command("remove")
 def remove(
-    kb: str = typer.Argument(..., help="Folder or name of the knowledge base."),
+    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
     cuis: list[str] = typer.Argument(..., metavar="CUI...", help="Ids of concepts."),
     alias: str | None = typer.Option(
         None, help="Remove this name only. [the whole concept]"
@@ -85,30 +101,47 @@ def remove(
     """
     from ..kb.overlay import load_kb_to_edit, remove_concepts
 
-    opened = remove_concepts(load_kb_to_edit(kb), cuis, alias=alias)
+    opened = remove_concepts(load_kb_to_edit(check_folder(kb)), cuis, alias=alias)
     if not quiet:
-        what = "concepts" if alias is None else "names"
-        msg.good(f"Removed {len(cuis):,} {what} from {opened.folder}")
+        what = "concept" if alias is None else "name"
+        count = format_count(len(cuis), what)
+        msg.good(f"Removed {count} from {opened.folder}")
 
 
 @kb_app.command("set")
-def set_index(
+def set_values(
     kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
     settings: list[str] = typer.Argument(
-        ..., metavar="NAME=NUMBER...", help="Settings of the index, like ef=200."
+        ..., metavar="NAME=NUMBER...", help="threshold, or a setting of the index."
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
-    """kb/ -> kb/ with other settings of its index
+    """kb/ -> kb/ with another threshold, or other settings of its index
 
-    Only settings that need no new build can change: `ef` of hnsw, the number of names
-    compared in a search. More find more, and take longer.
+    Only settings that need no new build can change: the threshold (0 = link
+    everything), and `ef` of hnsw, the number of names compared in a search. More find
+    more, and take longer.
 
     Example: spacy sapbert kb set models/kb ef=200
-    """
-    from ..kb.build import change_index
 
-    manifest = change_index(kb, parse_settings(settings))
+    Example: spacy sapbert kb set models/kb threshold=0.5
+    """
+    from ..kb.probe import change_kb
+
+    threshold, index = None, []
+    for value in settings:
+        name, _, number = value.partition("=")
+        if name != "threshold":
+            index.append(value)
+            continue
+        try:
+            threshold = float(number)
+        except ValueError:
+            what = "`threshold`"
+            raise SapbertError(Errors.E320.format(setting=what, value=value)) from None
+    manifest = change_kb(
+        kb, index=parse_settings(index, "the setting"), threshold=threshold
+    )
     if not quiet:
         msg.table(describe_manifest(manifest))
         warn_of_recall(kb, manifest)

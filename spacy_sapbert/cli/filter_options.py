@@ -14,7 +14,9 @@ TYPES = typer.Option(
 SOURCES = typer.Option(
     None, help="Vocabularies of the names, e.g. MSH,SNOMEDCT_US. [all]"
 )
-LANGUAGES = typer.Option(None, help="Languages of the names, e.g. ENG,SPA. [all]")
+LANGUAGES = typer.Option(
+    None, help="Languages of the names, e.g. ENG,SPA. [of the document, ENG; or all]"
+)
 ALLOW = typer.Option(
     None, help="File with the ids of the only allowed concepts, one a line."
 )

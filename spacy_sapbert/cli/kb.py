@@ -23,13 +23,16 @@ app.add_typer(kb_app)
 GOOD_RECALL = 0.99
 
 
-def parse_settings(values: list[str]) -> dict[str, int]:
-    """Parse `NAME=NUMBER` settings of the index backend."""
+def parse_settings(values: list[str], option: str = "--setting") -> dict[str, int]:
+    """Parse `NAME=NUMBER` settings of the index backend.
+
+    option (str): How they are given, for the error.
+    """
     settings: dict[str, int] = {}
     for value in values:
         name, equals, number = value.partition("=")
         if not equals or not number.isdecimal():
-            raise SapbertError(Errors.E320.format(setting="--setting", value=value))
+            raise SapbertError(Errors.E320.format(setting=option, value=value))
         settings[name] = int(number)
     return settings
 
@@ -68,7 +71,12 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Encoder", f"{encoder.base} ({encoder.fingerprint})"),
         ("Engines", ", ".join(manifest.engines)),
         ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
-        ("Threshold", "none" if manifest.threshold is None else manifest.threshold),
+        (
+            "Threshold",
+            "none: every mention is linked"
+            if manifest.threshold is None
+            else manifest.threshold,
+        ),
     ]
     if recall := manifest.recall:
         shares = f"{recall.at_1:.1%} of the nearest names, {recall.at_10:.1%} of ten"

@@ -48,11 +48,9 @@ from .folder.records import (
 )
 from .indexes.registry import (
     build_index,
-    change_settings,
     choose_backend,
     complete_settings,
 )
-from .knowledge_base import KnowledgeBase
 from .ngrams.build import build_ngrams, iter_names
 from .opening import open_kb
 from .probe import estimate_threshold, measure_recall, probe_kb
@@ -278,22 +276,3 @@ def export_kb(folder: Path) -> float:
         manifest.files = {**kept, **added}
         write_manifest(folder, manifest)
     return cosine
-
-
-def change_index(folder: Path, changes: dict[str, int]) -> Manifest:
-    """Change settings of the index that need no new build, and measure its recall.
-
-    folder (Path): Folder of the knowledge base; only meta.json changes.
-    changes (dict[str, int]): Settings by name, e.g. `{"ef": 200}`.
-    RETURNS (Manifest): The new meta.json.
-    RAISES (SapbertError): If a setting is unknown, out of range or needs a new build,
-        or the knowledge base is damaged, read-only or locked.
-    """
-    check_writable(folder)
-    with lock_kb(folder):
-        manifest = read_manifest(folder)
-        index = manifest.index
-        index.settings = change_settings(index.backend, index.settings, changes)
-        files = open_files(folder, manifest.files)
-        manifest.recall = measure_recall(KnowledgeBase(files, manifest))
-        return write_manifest(folder, manifest)

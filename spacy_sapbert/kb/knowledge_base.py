@@ -28,7 +28,7 @@ from .loading import (
     load_encoder,
     open_store,
 )
-from .mention_search import link_mentions
+from .mention_search import check_mentions, link_mentions
 from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
 from .store import name_key
@@ -216,9 +216,11 @@ class KnowledgeBase(Mapping[str, Concept]):
         options (LinkOptions): How mentions are linked.
         settings (Any): Options by name, which replace those of `options`.
         RETURNS (list[Linked]): One for each mention.
-        RAISES (SapbertError): If an option is not possible.
+        RAISES (SapbertError): If an option is not possible, or the mentions are no list
+            of texts, with as many labels and documents.
         """
         options = change_options(options, settings)
+        check_mentions(mentions, labels, documents)
         return link_mentions(
             self,
             mentions,

@@ -1,11 +1,12 @@
 """Mentions → ranked concepts: embed, search, read entries, rank."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import Errors, SapbertError
 from ..linking.broader import rank_parents
 from ..linking.candidates import RankedEntry
 from ..linking.filters import Filter
@@ -33,6 +34,24 @@ MAX_ROWS = 4096  # rows searched for at most, without a filter
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 
 Ranked = list[RankedEntry]
+
+
+def check_mentions(mentions: Any, *others: Sized | None) -> None:
+    """Raise an error if mentions are no list of texts, or the others are not as many.
+
+    A text is a sequence too, of characters.
+    """
+    texts = not isinstance(mentions, str) and isinstance(mentions, Sequence)
+    if isinstance(mentions, np.ndarray) and mentions.ndim == 1:
+        texts = True
+    wrong = () if not texts else [m for m in mentions if not isinstance(m, str)]
+    if not texts or wrong:
+        got = type(wrong[0] if wrong else mentions).__name__
+        raise SapbertError(Errors.E359.format(got=f"a {got}"))
+    for other in others:
+        if other is not None and len(other) != len(mentions):
+            got = f"{len(mentions):,} mentions and {len(other):,} labels or documents"
+            raise SapbertError(Errors.E359.format(got=got))
 
 
 def link_mentions(
@@ -115,13 +134,13 @@ def search_uncached(
                     note = "below_threshold"
                     below.append(number)
                 results[MentionQuery(text, filter)] = SearchResult(found, note)
-            if not filter or not below:
+            # Would the mention have a concept without the filter? That it has none in
+            # the language of the document is no reason.
+            wider = Filter(document_language=filter.document_language)
+            if filter == wider or not below:
                 continue
-            # Would the mention have a concept without the filter?
             some = [texts[number] for number in below]
-            free = rank_vectors(
-                kb, some, vectors[below], replace(options, k=1), Filter()
-            )
+            free = rank_vectors(kb, some, vectors[below], replace(options, k=1), wider)
             for text, found in zip(some, free, strict=True):
                 if not is_below(found, threshold):
                     query = MentionQuery(text, filter)

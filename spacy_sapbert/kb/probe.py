@@ -1,13 +1,17 @@
 """What a new knowledge base finds of its own names: checks, recall and threshold."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, check_range
 from ..linking.probability import fit_logistic
-from .folder.records import Estimate, Recall
+from .folder.files import open_files
+from .folder.manifest import check_writable, lock_kb, read_manifest, write_manifest
+from .folder.records import Estimate, Manifest, Recall
 from .indexes.exact import search_rows
+from .indexes.registry import change_settings
 from .knowledge_base import KnowledgeBase
 
 PROBED_ROWS = 1000
@@ -142,3 +146,32 @@ def estimate_threshold(kb: KnowledgeBase) -> tuple[float, Estimate] | None:
     return threshold, Estimate(
         names=len(rows), right=int(right.sum()), probability=PROBABILITY
     )
+
+
+def change_kb(
+    folder: Path, *, index: dict[str, int] | None = None, threshold: float | None = None
+) -> Manifest:
+    """Change settings that need no new build; only meta.json is written.
+
+    folder (Path): Folder of the knowledge base.
+    index (dict[str, int] | None): Settings of the index by name, e.g. `{"ef": 200}`;
+        its recall is measured anew.
+    threshold (float | None): Cosine below which a mention has no concept, which takes
+        the place of an estimate or a calibration; None = no change.
+    RETURNS (Manifest): The new meta.json.
+    RAISES (SapbertError): If a setting is unknown, out of range or needs a new build,
+        or the knowledge base is damaged, read-only or locked.
+    """
+    check_writable(folder)
+    with lock_kb(folder):
+        manifest = read_manifest(folder)
+        if threshold is not None:
+            check_range("threshold", threshold, -1, 1)
+            manifest.threshold = threshold
+            manifest.estimate = manifest.calibration = None
+        if index:
+            record = manifest.index
+            record.settings = change_settings(record.backend, record.settings, index)
+            files = open_files(folder, manifest.files)
+            manifest.recall = measure_recall(KnowledgeBase(files, manifest))
+        return write_manifest(folder, manifest)

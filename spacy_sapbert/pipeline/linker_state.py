@@ -69,7 +69,8 @@ class LinkerState(Pipe):
     def kb(self) -> "KnowledgeBase":
         """The knowledge base, opened when first used.
 
-        Set it to the result of `add_concepts` or `remove_concepts` after an edit.
+        Set it to the result of `add_concepts` or `remove_concepts` after an edit, or to
+        the folder or name of another knowledge base.
         """
         with OPENING:
             if self.opened is None:
@@ -81,7 +82,11 @@ class LinkerState(Pipe):
         return self.opened
 
     @kb.setter
-    def kb(self, kb: "KnowledgeBase") -> None:
+    def kb(self, kb: "KnowledgeBase | str | Path") -> None:
+        if isinstance(kb, (str, Path)):
+            from ..kb.opening import load_kb
+
+            kb = load_kb(kb, encoder=self.encoder)
         with OPENING:
             self.source, self.opened = kb.folder, kb
             self.kb_digest = self.kb_digest and kb.manifest.digest

@@ -47,7 +47,7 @@ def test_kb_build_quiet_prints_nothing(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--setting", "M"), "--setting M=32"),
+        (("--setting", "M"), "--setting as NAME=NUMBER"),
         (("--setting", "nothing=1"), "'nothing'"),
         (("--backend", "faiss"), "--backend"),
         (("--pooling", "max"), "Expected a pooling of cls or mean, but got 'max'"),

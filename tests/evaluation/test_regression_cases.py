@@ -2,7 +2,7 @@ import tracemalloc
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -144,7 +144,6 @@ VALUES = st.text(max_size=8) | st.lists(st.text(max_size=4), max_size=2)
 
 
 @given(st.text(alphabet="- :[]{}'\"&*!|>#%@,\n\tax1", max_size=40))
-@settings(deadline=None)
 def test_read_cases_accepts_or_refuses_any_text(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(text)
@@ -153,7 +152,6 @@ def test_read_cases_accepts_or_refuses_any_text(tmp_path_factory, text):
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES))
-@settings(deadline=None)
 def test_read_cases_accepts_or_refuses_any_mapping(tmp_path_factory, data):
     import srsly
 

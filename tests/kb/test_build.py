@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb, change_index
+from spacy_sapbert.kb.build import build_kb
 from spacy_sapbert.kb.folder.manifest import lock_kb, read_manifest
 from spacy_sapbert.kb.indexes.registry import choose_backend
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.probe import estimate_threshold
+from spacy_sapbert.kb.probe import change_kb, estimate_threshold
 from spacy_sapbert.kb.row_vectors import lock_work_folder
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -212,9 +214,7 @@ def test_build_kb_chooses_the_backend_by_the_number_of_rows(
     assert choose_backend(20_001) == "hnsw"
 
 
-def test_change_index_measures_the_recall_anew(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) -> None:
     concepts = write_variants(tmp_path / "concepts.jsonl", 24)
     kb = tmp_path / "kb"
     settings = {"M": 8, "ef_construction": 20, "ef": 1}
@@ -222,7 +222,7 @@ def test_change_index_measures_the_recall_anew(
         concepts, kb, str(tiny_encoder), backend_settings=settings, threads=1
     )
     digest = read_manifest(kb).digest
-    manifest = change_index(kb, {"ef": 400})
+    manifest = change_kb(kb, index={"ef": 400})
     assert manifest.index.settings["ef"] == 400
     assert manifest.digest != digest
     assert built.recall is not None
@@ -236,5 +236,17 @@ def test_change_index_measures_the_recall_anew(
         ({"ef": 0}, "E313"),
     ):
         with pytest.raises(SapbertError, match=code):
-            change_index(kb, changes)
+            change_kb(kb, index=changes)
     assert read_manifest(kb) == manifest
+
+
+def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, ["kb", "set", str(own_kb), *words])
+
+    assert run("threshold=0.5", "ef=50").exit_code == 0
+    manifest = read_manifest(own_kb)
+    assert (manifest.threshold, manifest.index.settings["ef"]) == (0.5, 50)
+    for words, code in (("threshold=2", "E313"), ("threshold=x", "E320")):
+        assert code in run(words).output
+    assert read_manifest(own_kb) == manifest

@@ -287,3 +287,24 @@ def test_kb_filter_for_definitions(sample_kb: Path) -> None:
     assert {c["cui"] for c in linked.candidates} == {"C0000001"}
     with pytest.raises(SapbertError, match="E335.*filter.defined"):
         load_kb(sample_kb).link(["MI"], filter={"defined": "yes"})
+
+
+@pytest.mark.parametrize(
+    ("mentions", "labels", "got"),
+    [
+        ("heart attack", None, "a str"),
+        (["MI", None], None, "a NoneType"),
+        ([float("nan")], None, "a float"),
+        (["MI", "fever"], ["X"], "2 mentions and 1 labels"),
+    ],
+)
+def test_kb_link_of_no_list_of_texts_is_an_error(
+    sample_kb: Path, mentions: Any, labels: Any, got: str
+) -> None:
+    with pytest.raises(SapbertError, match=f"E359.*{got}"):
+        load_kb(sample_kb).link(mentions, labels=labels)
+
+
+def test_kb_link_accepts_an_array_of_texts(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    assert kb.link(np.array(["MI", "fever"])) == kb.link(("MI", "fever"))

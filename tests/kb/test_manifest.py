@@ -84,6 +84,6 @@ def test_write_calibration_of_a_read_only_kb_is_an_error(
 ) -> None:
     before = contents(own_kb)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(SapbertError, match=r"E586.*--dry-run"):
+    with pytest.raises(SapbertError, match=r"E586.*cp -r"):
         write_calibration(own_kb, calibration)
     assert contents(own_kb) == before

@@ -174,7 +174,7 @@ def test_kb_add_and_kb_remove_commands_change_the_overlay(
     run = CliRunner()
     kb = str(own_kb)
     done = run.invoke(app, ["kb", "add", kb, "--cui", "C0000004", "--alias", "hot"])
-    assert (done.exit_code, "Added 1 concepts" in done.output) == (0, True)
+    assert (done.exit_code, "Added 1 name of 1 concept to" in done.output) == (0, True)
     assert first(load_kb(own_kb), "hot")[0] == "C0000004"
     path = tmp_path / "local.jsonl"
     path.write_text(json.dumps({"cui": "L9", "name": "cold"}) + "\n", "utf8")

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.folder import installed
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.folder.files import describe_files
 from spacy_sapbert.kb.folder.packaging import package_kb
@@ -99,3 +102,20 @@ def test_package_kb_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) ->
     (own_kb / "index.hnsw").write_bytes(b"")
     with pytest.raises(SapbertError, match="index.hnsw"):
         package_kb(own_kb, tmp_path, name="x", version="1.0")
+
+
+def test_edit_of_an_installed_kb_is_an_error(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed:
+        name = "tiny"
+
+        def load(self) -> Path:
+            return own_kb
+
+    monkeypatch.setattr(installed, "entry_points", lambda group: [Installed()])
+    words = ("kb", "add", "tiny", "--cui", "C1", "--alias", "x")
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "E586" in result.output
+    assert load_kb(own_kb).manifest.overlay is None

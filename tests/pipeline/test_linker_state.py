@@ -265,3 +265,13 @@ def test_mentions_finds_names_in_the_language_of_the_document(
     nlp = spacy.blank(lang)
     nlp.add_pipe("sapbert_mentions", config={"kb": str(two_languages), "min_length": 2})
     assert [ent.text for ent in nlp("IC unit").ents] == expected
+
+
+def test_linker_kb_can_be_set_by_its_folder(own_kb: Path, other_kb: Path) -> None:
+    nlp = make_nlp(own_kb)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.kb = str(other_kb)
+    assert linker.kb.folder == other_kb
+    with pytest.raises(SapbertError, match="E310"):
+        linker.kb = "nowhere"
+    assert linker.kb.folder == other_kb

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...errors import Errors, SapbertError
 from ...system.reading import read_line_blocks
 from ..documents import OnError, open_input
-from .rows import COLUMNS, Columns, Row
+from .rows import COLUMNS, Columns, Row, list_columns
 
 DELIMITERS = ",;\t"
 
@@ -65,11 +65,17 @@ def read_csv_rows(
         return
     found = split_header(first, columns.text)
     if found is None:
-        raise SapbertError(Errors.E599.format(path=path, name=columns.text))
+        # Without a header the first line may be the text of a patient.
+        known = "another first line"
+        raise SapbertError(
+            Errors.E599.format(path=path, name=columns.text, known=known)
+        )
     header, delimiter = found
     for name in (columns.id, *columns.keep):
         if name not in header and name != COLUMNS.id:
-            raise SapbertError(Errors.E599.format(path=path, name=name))
+            raise SapbertError(
+                Errors.E599.format(path=path, name=name, known=list_columns(header))
+            )
     # the limit is of the process: other readers may need more
     csv.field_size_limit(max(csv.field_size_limit(), longest + 1))
     rest = (line for _, line in lines)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from ...errors import Errors, SapbertError
 from ...system.reading import UNPACKED_BYTES, UNPACKED_RATIO
-from .rows import COLUMNS, Columns, Row
+from .rows import COLUMNS, Columns, Row, list_columns
 
 ROWS_AT_ONCE = 64  # each with a text
 BUFFER_BYTES = 1 << 20  # of a column
@@ -77,5 +77,6 @@ def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str
         if outer in names:
             chosen[outer] = None
         elif name != COLUMNS.id:
-            raise SapbertError(Errors.E599.format(path=path, name=name))
+            known = list_columns(names)
+            raise SapbertError(Errors.E599.format(path=path, name=name, known=known))
     return [*chosen]

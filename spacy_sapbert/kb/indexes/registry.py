@@ -82,7 +82,9 @@ def check_settings(backend: str, settings: Mapping[str, int]) -> None:
     known = sorted(module.DEFAULTS)
     if unknown := sorted(settings.keys() - module.DEFAULTS.keys()):
         raise SapbertError(
-            Errors.E314.format(backend=backend, unknown=unknown[0], known=known)
+            Errors.E314.format(
+                backend=backend, unknown=unknown[0], known=", ".join(known) or "none"
+            )
         )
     if missing := sorted(module.DEFAULTS.keys() - settings.keys()):
         raise SapbertError(
