@@ -25,6 +25,7 @@ PUBLIC = {
     "load_kb": "kb.opening",
     "package_kb": "kb.folder.packaging",
     "read_concepts": "vocabularies.concepts",
+    "read_corpus": "corpora.registry",
     "read_docs": "formats.registry",
     "read_vocabulary": "vocabularies.registry",
     "remove_concepts": "kb.overlay",
@@ -34,6 +35,7 @@ PUBLIC = {
 __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from .corpora.registry import read_corpus as read_corpus
     from .errors import SapbertError as SapbertError
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked

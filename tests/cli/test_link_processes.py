@@ -161,7 +161,10 @@ def test_link_processes_failing_component_is_the_same_error(
     assert [one.exit_code, two.returncode] == [1, 1], two.stderr
     told = [" ".join(text.split()) for text in (one.output, two.stdout + two.stderr)]
     written = [contents(tmp_path / name) for name in ("one", "two")]
-    assert "document 3, but its component 'test_processes_failing' failed" in told[0]
+    assert (
+        "document 3 (notes.jsonl:4), but its component 'test_processes_failing' failed"
+        in told[0]
+    )
     assert told[0] == told[1]
     assert SENTINEL not in told[1]
     assert written[0] == written[1]
