@@ -33,6 +33,16 @@ def name_form(text: str) -> str:
     return " ".join(piece for piece, _, _ in split_name(text))
 
 
+def singular_form(form: str) -> str:
+    """Return a form without the plural s of an English word at its end.
+
+    "heart attacks" → "heart attack"; other forms are returned as they are.
+    """
+    last = form.rpartition(" ")[2]
+    plural = len(last) > 4 and last.endswith("s") and last[-2] not in "sui"
+    return form[:-1] if plural else form
+
+
 def is_abbreviation(name: str) -> bool:
     """Return whether a name is an abbreviation: "AIDS", "MI", "mRNA".
 

@@ -15,7 +15,7 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
-from ..linking.surface_forms import list_windows, means_name
+from ..linking.surface_forms import list_windows, means_name, singular_form
 from ..system.forks import ProcessLock
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def find_names(
 ) -> Iterator[tuple[int, int]]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
-    Names in other languages than those of the document do not count, see
-    `choose_languages`.
+    In English the plural of a name is found too. Names in other languages than those of
+    the document do not count, see `choose_languages`.
 
     max_tokens (int): See `list_windows`.
     min_length (int): See `means_name`.
@@ -86,14 +86,16 @@ def find_names(
     """
     text = doc.text
     foreign = kb.foreign_origins(doc.vocab.lang)
+    fold = singular_form if doc.vocab.lang == "en" else str
     for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
-        spellings = kb.store.spellings(
-            list(dict.fromkeys(form for form, _, _ in windows)), without=foreign
-        )
+        singular = {form: fold(form) for form, _, _ in windows}
+        forms = list(dict.fromkeys([*singular, *singular.values()]))
+        spellings = kb.store.spellings(forms, without=foreign)
         for form, start, end in windows:
+            names = spellings.get(form) or spellings.get(singular[form])
             if (
-                form in spellings
-                and means_name(text[start:end], spellings[form], min_length=min_length)
+                names
+                and means_name(text[start:end], names, min_length=min_length)
                 and has_content_word(form, doc.vocab)
             ):
                 yield start, end
@@ -117,7 +119,8 @@ class SapbertMentions(Pipe):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
-    exactly so. Stop words and numbers are not marked.
+    exactly so. Stop words and numbers are not marked. In English, "heart attacks" is
+    the name "heart attack".
 
     nlp (Language | None): The pipeline; its linker shares its knowledge base.
     name (str): Name of the component.

@@ -9,6 +9,7 @@ from spacy_sapbert.linking.surface_forms import (
     list_windows,
     means_name,
     name_form,
+    singular_form,
     split_name,
 )
 
@@ -116,3 +117,19 @@ def test_iter_windows_have_the_form_of_their_text(text, most):
 )
 def test_iter_windows_abbreviations_keep_their_case(mention, spellings, expected):
     assert means_name(mention, spellings, min_length=3) is expected
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("heart attacks", "heart attack"),
+        ("strokes", "stroke"),
+        ("virus", "virus"),
+        ("arthritis", "arthritis"),
+        ("weakness", "weakness"),
+        ("mris", "mris"),
+        ("heart attack", "heart attack"),
+    ],
+)
+def test_singular_form(form: str, expected: str) -> None:
+    assert singular_form(form) == expected

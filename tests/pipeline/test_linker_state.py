@@ -275,3 +275,15 @@ def test_linker_kb_can_be_set_by_its_folder(own_kb: Path, other_kb: Path) -> Non
     with pytest.raises(SapbertError, match="E310"):
         linker.kb = "nowhere"
     assert linker.kb.folder == other_kb
+
+
+@pytest.mark.parametrize(
+    ("lang", "expected"),
+    [("en", ["heart failures"]), ("es", [])],
+)
+def test_mentions_finds_plurals_in_english(
+    two_languages: Path, lang: str, expected: list[str]
+) -> None:
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sapbert_mentions", config={"kb": str(two_languages)})
+    assert [ent.text for ent in nlp("Two heart failures").ents] == expected
