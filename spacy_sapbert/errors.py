@@ -363,7 +363,8 @@ class Errors(metaclass=_WithCodes):
         "with `spacy sapbert concepts`."
     )
     E313 = (
-        "Expected {setting} from {low} to {high}, but got {value}. Correct `{setting}`."
+        "Expected {setting} from {low} to {high}, but got {value!r}. Correct "
+        "`{setting}`."
     )
 
     E314 = (

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
@@ -34,6 +35,18 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
     assert manifest.encoder.max_length == 25
     assert manifest.threshold == 0.5
     assert manifest.sources == ["made up 1.0"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_kb_build_gpu_id_without_a_gpu_is_an_error(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    kb = tmp_path / "kb"
+    result = run("build", concepts_file, kb, "--encoder", tiny_encoder, "--gpu-id", 0)
+    assert result.exit_code == 1
+    assert "E357" in result.output
+    assert "Traceback" not in result.output
+    assert not kb.exists()
 
 
 def test_kb_build_quiet_prints_nothing(

@@ -103,5 +103,7 @@ def finish_line(
     unread = [f"{count:,} {what}" for what, count in left_out.items() if count]
     if unread:
         notes.append(f"not read: {', '.join(unread)}")
-    rate = f"{documents / max(seconds, 1e-9):,.1f} documents/s"
-    return "; ".join((line, *notes, f"{format_time(seconds)}, {rate}"))
+    time = format_time(seconds)
+    if documents:  # all parts may have been finished before
+        time += f", {documents / max(seconds, 1e-9):,.1f} documents/s"
+    return "; ".join((line, *notes, time))
