@@ -22,7 +22,7 @@ Reader = Callable[..., Iterator[Concept]]
 
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
-    "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
+    "rrf": ("rrf.release:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
     "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
