@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .surface_forms import singular_forms
 
-MAX_WORDS = 12  # of a form; longer ones are no names, and have many word orders
+MAX_WORDS = 12  # of a form, with punctuation; longer ones have too many word orders
 MIN_LETTERS = 5  # of a form; "hem" is not "haem"
 
 # British (or older) and American parts of words. A variant counts only if it is a name,
@@ -60,8 +60,6 @@ def change_order(form: str) -> Iterator[str]:
     "acute myeloid leukemia" → "leukemia , myeloid , acute" too.
     """
     words = form.split(" ")
-    if len(words) > MAX_WORDS:
-        return
     if "," in words:
         parts = form.split(" , ")
         yield " ".join(reversed(parts))
@@ -104,7 +102,7 @@ def list_variants(form: str) -> list[str]:
     form (str): From `name_form`.
     RETURNS (list[str]): Distinct forms, without the form itself.
     """
-    if sum(map(str.isalpha, form)) < MIN_LETTERS:
+    if form.count(" ") >= MAX_WORDS or sum(map(str.isalpha, form)) < MIN_LETTERS:
         return []
     forms = {form: None}
     for rule in RULES:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies import xrefs
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.registry import read_vocabularies
 from spacy_sapbert.vocabularies.report import Report
@@ -163,3 +164,12 @@ def test_options_of_names_apply_to_the_other_vocabulary(tmp_path: Path) -> None:
         (lung,) = read_vocabularies([base], xrefs=[path], **options)
         names.append(lung.aliases[1:])
     assert names == [["lung cancer"], ["lung cancer", "lung tumour"]]
+
+
+def test_concept_that_would_get_too_many_names_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xrefs, "VALUES", 3)
+    terms = [term(f"DOID:{n}", f"lung cancer {n}", "MESH:D1") for n in range(3)]
+    with pytest.raises(SapbertError, match="E123.*MESH:D1"):
+        add_names(tmp_path, *terms)
