@@ -177,6 +177,12 @@ class Errors(metaclass=_WithCodes):
         "combinations than any release has. Check that this is the right file."
     )
 
+    E130 = (
+        "Expected concepts in {path} that are mapped to ids like {example}, but got "
+        "none. Pass a vocabulary whose cross references or codes have such ids, or "
+        "remove `--xrefs`."
+    )
+
     E150 = (
         "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "
         "here ({reason}). Download or copy the file again."

@@ -14,7 +14,7 @@ from spacy_sapbert.encoder.huggingface import check_encoder_name
 from spacy_sapbert.kb.folder.packaging import check_package_name, check_version
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import guess_format
-from spacy_sapbert.vocabularies.rrf_tables import find_table
+from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.reporting import Quiet
 from training.errors import Errors, SapbertError
 from training.trainer.settings import parse_overrides, read_config

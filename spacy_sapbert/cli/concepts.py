@@ -56,17 +56,25 @@ def convert(
     format: str | None,
     *,
     on_error: str,
+    xrefs: list[Path],
+    retired: list[Path],
     progress: Progress | None,
     **options: Any,
 ) -> tuple[int, list[Report]]:
     """Read vocabularies and write them as one concepts.jsonl.
 
-    RETURNS (tuple[int, list[Report]]): Number of concepts, and a report of each input.
+    RETURNS (tuple[int, list[Report]]): Number of concepts, and a report of each file.
     RAISES (SapbertError): As the readers; then nothing is written.
     """
-    reports = [Report(progress=progress) for _ in inputs]
+    reports = [Report(progress=progress) for _ in (*inputs, *xrefs, *retired)]
     concepts = read_vocabularies(
-        inputs, format, on_error=on_error, reports=reports, **options
+        inputs,
+        format,
+        on_error=on_error,
+        xrefs=xrefs,
+        retired=retired,
+        reports=reports,
+        **options,
     )
     return write_concepts(output, concepts), reports
 
@@ -136,6 +144,16 @@ def main(
         help="obo, obographs, biosyn, phecode, icd10cm, maps: semantic type of all "
         "concepts, e.g. T047.",
     ),
+    xrefs: list[Path] = typer.Option(
+        [],
+        help="Another vocabulary: its names for the concepts that it is mapped to; may "
+        "be repeated.",
+    ),
+    retired: list[Path] = typer.Option(
+        [],
+        help="Lines: a retired id, a tab or comma, the id that replaced it; may be "
+        "repeated.",
+    ),
     on_error: str = typer.Option(
         "fail", help="fail at the first invalid row, or skip and count them."
     ),
@@ -151,6 +169,9 @@ def main(
     --languages ENG,SPA --trade-names
 
     Example: spacy sapbert concepts mondo.json.gz hp.obo --ids xref -o concepts.jsonl
+
+    Example: spacy sapbert concepts desc2024.gz --xrefs mondo.json --xrefs hp.obo
+    --retired replaced.tsv -o concepts.jsonl
     """
     check_outputs(output, report, force=force)
     with count_rows(not quiet) as progress:
@@ -159,6 +180,8 @@ def main(
             output,
             format,
             on_error=on_error,
+            xrefs=xrefs,
+            retired=retired,
             progress=progress,
             **choose_options(
                 languages=split_values(languages),

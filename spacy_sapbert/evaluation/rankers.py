@@ -213,7 +213,7 @@ def embed_mentions(
         in float32. Shape: (n,) and (n, width).
     """
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
-    vectors, _, readable = kb.embed([mentions[i] for i in numbers])
+    vectors, _, readable = kb.embed([mentions[i] for i in numbers], variants=True)
     usable = readable & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     return np.array(numbers, dtype=np.int64)[usable], vectors[usable]
 

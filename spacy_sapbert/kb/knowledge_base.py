@@ -13,9 +13,10 @@ from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import Linked
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
+from ..system.cache import LruCache
 from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
-from .cache import LruCache
+from .embedding import embed_texts
 from .filtering import FilterResult, check_options, foreign_origins, resolve_filter
 from .folder.files import KbFiles, open_files
 from .folder.records import Manifest
@@ -31,10 +32,9 @@ from .loading import (
 from .mention_search import check_mentions, link_mentions
 from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
-from .store import name_key
 
 if TYPE_CHECKING:
-    from ..encoder.name_encoder import NameModel, TokenIds
+    from ..encoder.name_encoder import NameModel
 
 FILTER_CACHE = 16  # filters
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
@@ -126,28 +126,16 @@ class KnowledgeBase(Mapping[str, Concept]):
                 self.loaded_ngrams = load_all_ngrams(self.files, self.manifest)
         return self.loaded_ngrams
 
-    def embed(self, texts: Sequence[str]) -> Embeddings:
+    def embed(self, texts: Sequence[str], *, variants: bool = False) -> Embeddings:
         """Embed texts; one with the token ids of a row gets the vector of the row.
 
         texts (Sequence[str]): Any texts.
+        variants (bool): A text that is no name gets the vector of the name that is an
+            English variant of it, if there is one; see `list_variants`.
         RETURNS (Embeddings): Vectors of shape (n, width); whether each text was
             truncated, and whether the encoder can read it.
         """
-        from ..encoder.name_encoder import encode_token_ids, tokenize_names
-
-        token_ids, truncated = tokenize_names(self.encoder, texts)
-        distinct: dict[bytes, TokenIds] = {name_key(ids): ids for ids in token_ids}
-        rows = self.store.rows_of_keys(distinct)
-        new = [key for key in distinct if key not in rows]
-        place = {key: number for number, key in enumerate([*rows, *new])}
-        known = self.vectors(np.fromiter(rows.values(), dtype=np.int64))
-        computed = encode_token_ids(self.encoder, [distinct[key] for key in new])
-        vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
-        return Embeddings(
-            vectors[[place[name_key(ids)] for ids in token_ids]],
-            np.array(truncated, dtype=bool),
-            np.array([bool(ids) for ids in token_ids], dtype=bool),
-        )
+        return embed_texts(self, texts, variants=variants)
 
     def search(
         self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None

@@ -10,6 +10,7 @@ from ..errors import Errors, SapbertError
 from ..linking.broader import rank_parents
 from ..linking.candidates import RankedEntry
 from ..linking.filters import Filter
+from ..linking.languages import may_be_english
 from ..linking.link import (
     BROADER,
     TRUNCATED,
@@ -95,21 +96,32 @@ def search_mentions(
     cached = kb.search_cache.get_many((query, key) for query in distinct)
     results = {query: result for (query, _), result in cached.items()}
     if new := [query for query in distinct if query not in results]:
-        found = search_uncached(kb, new, options)
-        kb.search_cache.put_many({(q, key): result for q, result in found.items()})
-        results.update(found)
+        for english in (True, False):
+            some = [
+                q for q in new if may_be_english(q.filter.document_language) == english
+            ]
+            found = search_uncached(kb, some, options, variants=english)
+            kb.search_cache.put_many({(q, key): result for q, result in found.items()})
+            results.update(found)
     return results
 
 
 def search_uncached(
-    kb: "KnowledgeBase", queries: Sequence[MentionQuery], options: LinkOptions
+    kb: "KnowledgeBase",
+    queries: Sequence[MentionQuery],
+    options: LinkOptions,
+    *,
+    variants: bool,
 ) -> dict[MentionQuery, SearchResult]:
-    """Find the concepts of distinct mentions."""
+    """Find the concepts of distinct mentions.
+
+    variants (bool): See `KnowledgeBase.embed`.
+    """
     results = {query: SearchResult([], "empty") for query in queries}
     texts = [text for text in dict.fromkeys(q.text for q in queries) if has_text(text)]
     if not texts:
         return results
-    vectors, truncated, readable = kb.embed(texts)
+    vectors, truncated, readable = kb.embed(texts, variants=variants)
     usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     place = {text: number for number, text in enumerate(texts)}
     by_filter: dict[Filter, list[int]] = {}

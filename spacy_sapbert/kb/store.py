@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..linking.candidates import Entry
+from ..linking.name_variants import Names
+from ..linking.surface_forms import is_abbreviation
 from ..vocabularies.concepts import Concept
 from .database import Database
 from .folder.records import Counts, OverlayRecord
@@ -201,6 +203,28 @@ class Store:
         sql = "SELECT form, alias FROM aliases WHERE form IN ({}) "
         found = self.lists(f"{sql}AND origin NOT IN ({numbers})", forms)
         return {form: sorted({*aliases}) for form, aliases in found.items()}
+
+    def names(
+        self, forms: Iterable[str], *, without: Iterable[int] = ()
+    ) -> dict[str, Names]:
+        """Return the rows and concepts of each form that is a name; see `spellings`.
+
+        Abbreviations do not count, since they must be written exactly so.
+        """
+        numbers = ", ".join(str(int(number)) for number in sorted(without))
+        sql = (
+            "SELECT form, alias, row, concept FROM aliases "
+            "WHERE form IN ({}) AND row IS NOT NULL "
+        )
+        found: dict[str, Names] = {}
+        for form, alias, row, concept in self.query_many(
+            f"{sql}AND origin NOT IN ({numbers})", forms, columns="ttii"
+        ):
+            if not is_abbreviation(alias):
+                names = found.setdefault(form, Names(set(), set()))
+                names.rows.add(row)
+                names.concepts.add(concept)
+        return found
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""

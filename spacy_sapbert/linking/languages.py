@@ -35,6 +35,14 @@ CODES: dict[str, str] = {
 }
 
 
+def may_be_english(lang: str) -> bool:
+    """Return whether a document is in English, or in an unknown language.
+
+    lang (str): See `choose_languages`.
+    """
+    return lang.lower() in ("", "xx", *ENGLISH)
+
+
 def choose_languages(lang: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the languages whose names a mention in a document may have.
 

@@ -7,6 +7,8 @@ from unicodedata import is_normalized, normalize
 # Combining accents belong to their letter, so that NFC and NFD give equal pieces.
 PIECE = re.compile(r"\w[\w\u0300-\u036f]*|[^\w\s]")
 MAX_ABBREVIATION = 4  # letters
+# other plurals than those in -s
+PLURALS = (("ies", "y"), ("ses", "sis"), ("mata", "ma"))
 
 # A form, and its start and end in the text, in characters.
 Window = tuple[str, int, int]
@@ -33,14 +35,19 @@ def name_form(text: str) -> str:
     return " ".join(piece for piece, _, _ in split_name(text))
 
 
-def singular_form(form: str) -> str:
-    """Return a form without the plural s of an English word at its end.
+def singular_forms(form: str) -> Iterator[str]:
+    """Yield what the singular of an English form may be, if it can be a plural.
 
-    "heart attacks" → "heart attack"; other forms are returned as they are.
+    "heart attacks" → "heart attack"; "metastases" → "metastase" and "metastasis".
     """
     last = form.rpartition(" ")[2]
-    plural = len(last) > 4 and last.endswith("s") and last[-2] not in "sui"
-    return form[:-1] if plural else form
+    if len(last) <= 4:
+        return
+    if last.endswith("s") and last[-2] not in "sui":
+        yield form[:-1]
+    for plural, singular in PLURALS:
+        if last.endswith(plural):
+            yield form.removesuffix(plural) + singular
 
 
 def is_abbreviation(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -15,7 +16,7 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
-from ..linking.surface_forms import list_windows, means_name, singular_form
+from ..linking.surface_forms import list_windows, means_name, singular_forms
 from ..system.forks import ProcessLock
 
 if TYPE_CHECKING:
@@ -86,13 +87,17 @@ def find_names(
     """
     text = doc.text
     foreign = kb.foreign_origins(doc.vocab.lang)
-    fold = singular_form if doc.vocab.lang == "en" else str
+    english = doc.vocab.lang == "en"
     for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
-        singular = {form: fold(form) for form, _, _ in windows}
-        forms = list(dict.fromkeys([*singular, *singular.values()]))
+        singulars = {
+            form: list(singular_forms(form)) if english else []
+            for form, _, _ in windows
+        }
+        forms = {*singulars, *chain.from_iterable(singulars.values())}
         spellings = kb.store.spellings(forms, without=foreign)
         for form, start, end in windows:
-            names = spellings.get(form) or spellings.get(singular[form])
+            found = (spellings.get(each) for each in (form, *singulars[form]))
+            names = next(filter(None, found), None)
             if (
                 names
                 and means_name(text[start:end], names, min_length=min_length)

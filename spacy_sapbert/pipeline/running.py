@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 MENTIONS = "sapbert_mentions"
+ABBREVIATIONS = "sapbert_abbreviations"
+LONG_FORM = "span._.long_form"
+SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
 NAMES = "names"  # the value of `mentions`
 
 # Documents that are run together, and names of components to skip for them.
@@ -65,6 +68,14 @@ def list_detectors(nlp: "Language", what: str) -> list[str]:
     return detectors
 
 
+def finds_long_forms(nlp: "Language") -> bool:
+    """Return whether a component finds the long forms of abbreviations."""
+    metas = [nlp.get_pipe_meta(name) for name in nlp.pipe_names]
+    return any(
+        LONG_FORM in meta.assigns or meta.factory == SCISPACY_DETECTOR for meta in metas
+    )
+
+
 def complete_pipeline(
     nlp: "Language",
     *,
@@ -79,6 +90,8 @@ def complete_pipeline(
     detection: bool = True,
 ) -> Any:
     """Add a linker and a detector of mentions to a pipeline, if they are missing.
+
+    With the linker a detector of abbreviations is added, if there is none.
 
     For `k`, `threshold`, `filter`, `engine` and `precision`, None keeps the setting of
     the linker.
@@ -104,6 +117,8 @@ def complete_pipeline(
     if name is None:
         name = LINKER
         nlp.add_pipe(LINKER, config={"kb": kb})
+        if not finds_long_forms(nlp):
+            nlp.add_pipe(ABBREVIATIONS, before=name)
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)

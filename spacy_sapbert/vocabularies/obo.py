@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import Errors, SapbertError
 from ..system.reading import RECORD_VALUES
-from .ontology import Term, read_ontology
+from .ontology import EXACT, Term, read_ontology
 from .report import Report, read_good_lines
 
 # possessive: else each character of a long text would be kept for going back
@@ -17,6 +17,9 @@ ESCAPED = {"n": "\n", "t": "\t", "W": " "}
 LINES = RECORD_VALUES // 8  # of a term: each takes up to 500 bytes
 # a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
+MATCH = re.compile(r'(?:skos:)?(\w+Match)\s+"?([^"\s]+)')
+# what a cross reference of MONDO means, in its modifiers
+MONDO = re.compile(r'source="MONDO:(\w+)"')
 
 
 def parse_obo(path: Path, report: Report) -> Iterator[Term]:
@@ -107,7 +110,14 @@ def parse_tag(term: Term, tag: str, value: str) -> None:
             term.parents.append(parse_id(value))
         case "xref":
             # a description in quotes may follow
-            term.xrefs.append(parse_id(value.partition(' "')[0]))
+            id = parse_id(value.partition(' "')[0])
+            term.xrefs.append(id)
+            if kinds := MONDO.findall(value):
+                exact = "equivalentTo" in kinds
+                term.matches.append((EXACT if exact else "relatedMatch", id))
+        case "property_value":
+            if match := MATCH.match(value):
+                term.matches.append((match[1], unescape(match[2])))
         case "alt_id":
             term.alternatives.append(parse_id(value))
         case "replaced_by":

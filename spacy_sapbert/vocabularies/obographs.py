@@ -102,6 +102,7 @@ def parse_node(node: Any) -> Term | None:
         ],
         definition=text_of(definition["val"]) if definition else None,
         xrefs=[text_of(each["val"]).strip() for each in meta.get("xrefs") or []],
+        matches=[(pred, val) for pred, val in properties if pred.endswith("Match")],
         alternatives=[short_id(val) for pred, val in properties if pred == ALTERNATIVE],
         replaced_by=[
             short_id(val)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..errors import Errors, SapbertError
 from ..system.temporary_db import open_temporary_db
 from .concepts import Concept
+from .ids import id_key, normalize_prefix
 from .merge import sort_concepts
 from .report import IdPattern, Report, clean_names
 
@@ -22,6 +23,8 @@ IDS = ("own", "xref")
 MULTI_XREF = ("drop", "all")
 UMLS = "UMLS"
 CUI = r"C\d{7}"
+EXACT = "exactMatch"
+NOT_EQUIVALENT = "cross references that are no exact matches"
 
 
 @dataclass(slots=True)
@@ -33,6 +36,8 @@ class Term:
     synonyms (list[tuple[str, str]]): Scope and text.
     parents (list[str]): Ids of `is_a`.
     xrefs (list[str]): Cross references, e.g. "UMLS_CUI:C0018923".
+    matches (list[tuple[str, str]]): What a cross reference means, in SKOS, and its id,
+        e.g. "exactMatch" and "MESH:D003924".
     alternatives (list[str]): Ids that were merged into this one.
     replaced_by (list[str]): Of an obsolete term.
     """
@@ -43,6 +48,7 @@ class Term:
     definition: str | None = None
     parents: list[str] = field(default_factory=list)
     xrefs: list[str] = field(default_factory=list)
+    matches: list[tuple[str, str]] = field(default_factory=list)
     alternatives: list[str] = field(default_factory=list)
     replaced_by: list[str] = field(default_factory=list)
     obsolete: bool = False
@@ -121,9 +127,28 @@ def read_ontology(
     pattern = None if cui_pattern is None else IdPattern(cui_pattern)
     choice = Choice(ids, xref_prefix, multi_xref, upper, obsolete, pattern)
     with open_temporary_db() as database:
-        store_terms(database, parse(path, report), choice)
+        store_terms(database, parse(path, report), choice, report)
         types = [type] if type else []
         yield from sort_concepts(make_concepts(database, choice, types, report))
+
+
+def choose_equivalents(term: Term) -> list[str]:
+    """Return the cross references of a term, without those that mean something else.
+
+    Where a file says which ids of a vocabulary match exactly, its other ids do not.
+    """
+    kinds: dict[str, set[str]] = {}
+    for kind, id in term.matches:
+        kinds.setdefault(id_key(id), set()).add(kind)
+    exact = {key for key, found in kinds.items() if EXACT in found}
+    prefixes = {key.partition(":")[0] for key in exact}
+    kept: dict[str, str] = {}
+    for xref in term.xrefs:
+        key = id_key(xref)
+        if key in exact or (key not in kinds and key.partition(":")[0] not in prefixes):
+            kept.setdefault(key, xref)
+    # an exact match need not be repeated as cross reference
+    return [*kept.values(), *sorted(exact - {*kept})]
 
 
 def xref_ids(term: Term, prefix: str) -> list[str]:
@@ -131,10 +156,10 @@ def xref_ids(term: Term, prefix: str) -> list[str]:
 
     prefix (str): Of the vocabulary; `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
     """
-    names = {prefix.upper(), f"{prefix.upper()}_CUI"}
+    name = normalize_prefix(prefix)
     parts = (xref.partition(":") for xref in term.xrefs)
-    found = (local for name, _, local in parts if name.upper() in names and local)
-    return list(dict.fromkeys(found))
+    found = (local for other, _, local in parts if normalize_prefix(other) == name)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def choose_ids(term: Term, choice: Choice) -> tuple[list[str], str]:
@@ -181,7 +206,10 @@ def term_sources(term: Term, names: int) -> dict[str, list[int]]:
 
 
 def store_terms(
-    database: sqlite3.Connection, terms: Iterable[Term | Parent], choice: Choice
+    database: sqlite3.Connection,
+    terms: Iterable[Term | Parent],
+    choice: Choice,
+    report: Report,
 ) -> None:
     """Write terms, their parents, chosen ids and retired ids to a database."""
     for table in ("terms (data)", "parents (term, parent)"):
@@ -193,6 +221,10 @@ def store_terms(
             database.execute("INSERT INTO parents VALUES (?, ?)", term)
             continue
         parents, term.parents = term.parents, []
+        if term.matches:
+            count = len(term.xrefs)
+            term.xrefs = choose_equivalents(term)
+            report.dropped[NOT_EQUIVALENT] += max(0, count - len(term.xrefs))
         ids, rule = choose_ids(term, choice)
         retired = [(term.id, old) for old in term.alternatives]
         if term.obsolete and not choice.obsolete and len(term.replaced_by) == 1:

@@ -4,7 +4,7 @@ To add a format, write a module with a reader and add it to `READERS`.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -16,13 +16,18 @@ from ..system.reading import read_lines
 from .concepts import Concept
 from .merge import unite_vocabularies
 from .report import Report, count_concepts
+from .retired import add_retired_ids
+from .xrefs import Other, add_mapped_names
 
 # of a path, a report and options; yields concepts sorted by id
 Reader = Callable[..., Iterator[Concept]]
 
+# options that choose names, so they apply to the vocabularies of `--xrefs` too
+XREF_OPTIONS = ("languages", "scopes", "suppressed")
+
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
-    "rrf": ("rrf:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
+    "rrf": ("rrf.release:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
     "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
     "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
@@ -116,6 +121,8 @@ def read_vocabularies(
     format: str | None = None,
     *,
     on_error: str = "fail",
+    xrefs: Sequence[Path] = (),
+    retired: Sequence[Path] = (),
     reports: Sequence[Report] | None = None,
     **options: Any,
 ) -> Iterator[Concept]:
@@ -125,7 +132,11 @@ def read_vocabularies(
         definitions are preferred first.
     format (str | None): Of all of them; None = by the names of the files.
     on_error (str): "fail", or "skip" to count invalid rows and continue.
-    reports (Sequence[Report] | None): One for each path, filled while reading.
+    xrefs (Sequence[Path]): Vocabularies whose names are added to the concepts that
+        they are mapped to; see `add_mapped_names`.
+    retired (Sequence[Path]): Files of retired ids; see `add_retired_ids`.
+    reports (Sequence[Report] | None): One for each of `paths`, `xrefs` and `retired`,
+        filled while reading.
     options (Any): Options of the readers; each reader gets its own.
     RETURNS (Iterator[Concept]): Each concept once.
     RAISES (SapbertError): If a format is unknown, or none has such an option; later,
@@ -134,8 +145,7 @@ def read_vocabularies(
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     formats = [guess_format(path) if format is None else format for path in paths]
-    readers = [load_reader(name) for name in formats]
-    known = [inspect.signature(reader).parameters for reader in readers]
+    known = [inspect.signature(load_reader(name)).parameters for name in formats]
     for option in options:
         if not any(option in names for names in known):
             raise SapbertError(
@@ -144,12 +154,38 @@ def read_vocabularies(
                     option=option.replace("_", "-"),
                 )
             )
-    reports = [Report() for _ in paths] if reports is None else reports
-    inputs = []
-    for path, name, reader, names, report in zip(
-        paths, formats, readers, known, reports, strict=True
-    ):
+    files = [*paths, *xrefs, *retired]
+    reports = [Report() for _ in files] if reports is None else reports
+    formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
+    for path, name, report in zip(files, formats, reports, strict=True):
         report.path, report.format, report.on_error = str(path), name, on_error
-        chosen = {key: value for key, value in options.items() if key in names}
-        inputs.append(count_concepts(reader(path, report, **chosen), report))
-    return inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)
+    inputs = [
+        open_vocabulary(path, report, options)
+        for path, report in zip(paths, reports, strict=False)
+    ]
+    concepts = inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)
+    if retired:
+        concepts = add_retired_ids(concepts, retired, reports[-len(retired) :])
+    if xrefs:
+        chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
+        xref_options = {**chosen, "cui_pattern": ".+"}  # ids of any vocabulary
+        others = [
+            Other(path, open_vocabulary(path, report, xref_options), report)
+            for path, report in zip(xrefs, reports[len(paths) :], strict=False)
+        ]
+        concepts = add_mapped_names(concepts, others)
+    return concepts
+
+
+def open_vocabulary(
+    path: Path, report: Report, options: Mapping[str, Any]
+) -> Iterator[Concept]:
+    """Return the counted concepts of one file.
+
+    report (Report): With the format.
+    options (Mapping[str, Any]): Of which the reader gets its own.
+    """
+    reader = load_reader(report.format)
+    known = inspect.signature(reader).parameters
+    chosen = {key: value for key, value in options.items() if key in known}
+    return count_concepts(reader(path, report, **chosen), report)

@@ -180,3 +180,35 @@ def test_concepts_shows_progress_by_file(
     assert report.rows == {"MRSTY.RRF": 10, "MRCONSO.RRF": 1500}
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("MRCONSO.RRF: 1,510 rows so far, ")
+
+
+def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
+    output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
+    own = tmp_path / "own.jsonl"
+    own.write_text('{"cui": "C0015967", "name": "Febris"}\n', "utf8")
+    retired = tmp_path / "retired.tsv"
+    retired.write_text("C0000009\tUMLS:C0015967\nC0000008\tC0000007\n", "utf8")
+    files = ("--xrefs", obo, "--retired", retired)
+    result = run(own, *files, "--output", output, "--report", report)
+    assert result.exit_code == 0, result.output
+    (concept,) = read_concepts(output)
+    assert concept.aliases == ["Febris", "fever", "pyrexia"]
+    assert concept.sources == {"X": [1, 2]}
+    assert concept.retired == ["C0000009"]
+    inputs = json.loads(report.read_text("utf8"))["inputs"]
+    assert [each["format"] for each in inputs] == ["jsonl", "obo", "retired ids"]
+    assert inputs[1]["counts"]["names added"] == 2
+    assert inputs[2]["counts"] == {"retired ids added": 1}
+    assert inputs[2]["dropped"] == {"retired ids that lead to no concept": 1}
+    assert "names added" in result.output
+
+
+def test_concepts_without_a_mapped_concept_is_an_error(
+    tmp_path: Path, obo: Path
+) -> None:
+    own = tmp_path / "own.jsonl"
+    own.write_text('{"cui": "Y:1", "name": "Febris"}\n', "utf8")
+    result = run(own, "--xrefs", obo, "--output", tmp_path / "concepts.jsonl")
+    assert result.exit_code == 1
+    assert "E130" in result.output
+    assert not (tmp_path / "concepts.jsonl").exists()

@@ -15,7 +15,7 @@ class IncompleteIndex:
         self.missing = missing
         self.rows = len(vectors)
 
-    def embed(self, texts: list[str]) -> Embeddings:
+    def embed(self, texts: list[str], *, variants: bool = False) -> Embeddings:
         readable = np.ones(len(texts), dtype=bool)
         return Embeddings(
             self.matrix[[int(text) for text in texts]], ~readable, readable

@@ -9,7 +9,7 @@ from spacy_sapbert.linking.surface_forms import (
     list_windows,
     means_name,
     name_form,
-    singular_form,
+    singular_forms,
     split_name,
 )
 
@@ -122,14 +122,18 @@ def test_iter_windows_abbreviations_keep_their_case(mention, spellings, expected
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        ("heart attacks", "heart attack"),
-        ("strokes", "stroke"),
-        ("virus", "virus"),
-        ("arthritis", "arthritis"),
-        ("weakness", "weakness"),
-        ("mris", "mris"),
-        ("heart attack", "heart attack"),
+        ("heart attacks", ["heart attack"]),
+        ("strokes", ["stroke"]),
+        ("epilepsies", ["epilepsie", "epilepsy"]),
+        ("metastases", ["metastase", "metastasis"]),
+        ("carcinomata", ["carcinoma"]),
+        ("virus", []),
+        ("arthritis", []),
+        ("weakness", []),
+        ("mris", []),
+        ("heart attack", []),
+        ("", []),
     ],
 )
-def test_singular_form(form: str, expected: str) -> None:
-    assert singular_form(form) == expected
+def test_singular_forms(form: str, expected: list[str]) -> None:
+    assert list(singular_forms(form)) == expected

@@ -348,8 +348,8 @@ def test_linker_has_no_concept_for_a_vector_of_nan(
     kb = nlp.get_pipe("sapbert_linker").kb
     real = kb.embed
 
-    def embed(texts: Any) -> Any:
-        embeddings = real(texts)
+    def embed(texts: Any, **settings: Any) -> Any:
+        embeddings = real(texts, **settings)
         embeddings.vectors[-1] = bad
         return embeddings
 

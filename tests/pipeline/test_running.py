@@ -50,6 +50,37 @@ def test_complete_pipeline_adds_the_detector_before_the_linker():
         complete_pipeline(nlp, mentions="ner")
 
 
+def test_complete_pipeline_expands_abbreviations(sample_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    complete_pipeline(nlp, kb=str(sample_kb), mentions="names")
+    names = ["sapbert_abbreviations", "sapbert_mentions", "sapbert_linker"]
+    assert nlp.pipe_names == names
+    last = nlp("She had a myocardial infarction (MI). The MI is old.").ents[-1]
+    assert (last.text, last._.cui) == ("MI", "C0000001")
+
+
+@Language.component("test_pipelines_long_forms", assigns=["span._.long_form"])
+def find_long_forms(doc):
+    return doc
+
+
+@pytest.mark.parametrize(
+    "component", ["sapbert_abbreviations", "test_pipelines_long_forms"]
+)
+def test_complete_pipeline_keeps_the_detector_of_abbreviations(component: str) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe(component)
+    complete_pipeline(nlp, detection=False)
+    assert nlp.pipe_names == [component, "sapbert_linker"]
+
+
+def test_complete_pipeline_with_a_linker_adds_no_abbreviations() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker")
+    complete_pipeline(nlp, detection=False)
+    assert nlp.pipe_names == ["sapbert_linker"]
+
+
 def test_complete_pipeline_pins_the_digest(sample_kb: Path) -> None:
     nlp = spacy.blank("en")
     linker = complete_pipeline(

@@ -309,3 +309,50 @@ def test_read_obo_real_ontologies_read_every_concept(data_folder: Path) -> None:
         assert report.concepts == len(concepts) > 0
         assert report.names == sum(len(concept.aliases) for concept in concepts)
     assert counts["uberon-craft.obo.gz"] == UBERON_CONCEPTS
+
+
+def xrefs_of(folder: Path, *lines: str) -> list[str]:
+    """The MeSH ids of a term, from its codes."""
+    return read_one(folder, *lines).codes.get("MESH", [])
+
+
+def test_read_obo_leaves_out_references_that_are_no_exact_matches(
+    tmp_path: Path,
+) -> None:
+    lines = ["xref: MESH:D1", "xref: MESH:D2", "xref: OMIM:3", "xref: MESH:D4"]
+    matches = [
+        "property_value: skos:narrowMatch MESH:D2",
+        'property_value: skos:broadMatch "OMIM:3" xsd:string',
+    ]
+    concept = read_one(tmp_path, *lines, *matches)
+    assert concept.codes == {"X": ["1"], "MESH": ["D1", "D4"]}
+    # where the file says which match exactly, the others do not
+    exact = r"property_value: exactMatch http\://identifiers.org/mesh/D1"
+    assert xrefs_of(tmp_path, *lines, *matches, exact) == ["D1"]
+    assert xrefs_of(
+        tmp_path, 'property_value: skos:exactMatch "MESH:D9" xsd:string'
+    ) == ["D9"]
+
+
+def test_read_obo_knows_the_equivalents_of_mondo(tmp_path: Path) -> None:
+    lines = [
+        'xref: MESH:D1 {source="MONDO:equivalentTo", source="DOID:1"}',
+        'xref: MESH:D2 {source="MONDO:relatedTo"}',
+        'xref: OMIM:3 {source="MONDO:mondoIsBroaderThanSource"}',
+        'xref: NCIT:C4 {source="DOID:1"}',
+    ]
+    concept = read_one(tmp_path, *lines)
+    assert concept.codes == {"X": ["1"], "MESH": ["D1"], "NCIT": ["C4"]}
+
+
+def test_read_obo_counts_references_that_are_no_exact_matches(tmp_path: Path) -> None:
+    lines = ["xref: MESH:D1", "property_value: skos:closeMatch MESH:D1"]
+    _, report = read(write_obo(tmp_path, make_term("X:1", *lines)))
+    assert report.dropped["cross references that are no exact matches"] == 1
+
+
+def test_read_obo_finds_ids_under_any_prefix_of_a_vocabulary(tmp_path: Path) -> None:
+    for xref in ("MESH:D1", "MSH:D1", "SNOMEDCT_US_2018_03_01:1"):
+        prefix = "SNOMEDCT" if "SNOMED" in xref else "MSH"
+        concept = read_one(tmp_path, f"xref: {xref}", ids="xref", xref_prefix=prefix)
+        assert concept.cui == xref.partition(":")[2]

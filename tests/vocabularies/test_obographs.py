@@ -111,6 +111,21 @@ def test_read_obographs_synonyms_have_scopes_and_xrefs_may_be_ids(
     assert (concept.cui, concept.aliases) == ("C0000001", ["x", *kinds])
 
 
+def test_read_obographs_leaves_out_references_that_are_no_exact_matches(
+    tmp_path: Path,
+) -> None:
+    skos = "http://www.w3.org/2004/02/skos/core#"
+    values = [
+        {"pred": f"{skos}exactMatch", "val": "http://identifiers.org/mesh/D1"},
+        {"pred": f"{skos}broadMatch", "val": "ICD10CM:C34"},
+    ]
+    xrefs = [{"val": id} for id in ("MESH:D1", "MESH:D2", "ICD10CM:C34", "NCIT:C4")]
+    node = make_node("X_1", basicPropertyValues=values, xrefs=xrefs)
+    (concept,), report = read(write_graph(tmp_path, node))
+    assert concept.codes == {"X": ["1"], "MESH": ["D1"], "NCIT": ["C4"]}
+    assert report.dropped["cross references that are no exact matches"] == 2
+
+
 def test_read_obographs_obsolete_node_retires_to_the_new_one(tmp_path: Path) -> None:
     values = [{"pred": OBO + "IAO_0100001", "val": OBO + "X_2"}]
     old = make_node("X_1", deprecated=True, basicPropertyValues=values)

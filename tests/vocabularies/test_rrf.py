@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system import reading
-from spacy_sapbert.vocabularies import report, rrf_mrconso, rrf_tables
+from spacy_sapbert.vocabularies import report
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf_tables import COLUMNS
+from spacy_sapbert.vocabularies.rrf import mrconso, tables
+from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 HEART, FEVER, PAIN = "C0000001", "C0000002", "C0000003"
@@ -431,7 +432,7 @@ def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(
 def test_read_rrf_concept_of_too_many_rows_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rrf_mrconso, "VALUES", 20_000)
+    monkeypatch.setattr(mrconso, "VALUES", 20_000)
     write_conso(tmp_path, *(atom(HEART, f"heart {n}") for n in range(30_000)))
     assert fail(tmp_path).startswith("[E123] Expected a concept of at most 20,000 ")
 
@@ -439,7 +440,7 @@ def test_read_rrf_concept_of_too_many_rows_is_an_error(
 def test_read_rrf_rows_of_too_many_languages_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rrf_mrconso, "KEYS", 20)
+    monkeypatch.setattr(mrconso, "KEYS", 20)
     write_conso(tmp_path, *(atom(HEART, "heart", LAT=f"L{n}") for n in range(30)))
     assert fail(tmp_path).startswith("[E124] Expected rows of MRCONSO ")
 
@@ -447,7 +448,7 @@ def test_read_rrf_rows_of_too_many_languages_are_an_error(
 def test_read_rrf_concept_of_too_many_facts_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rrf_tables, "VALUES", 20)
+    monkeypatch.setattr(tables, "VALUES", 20)
     types = [make_row("MRSTY", CUI=HEART, TUI=f"T{n:03}") for n in range(30)]
     write_table(tmp_path, "MRSTY", *types)
     write_conso(tmp_path, atom(HEART, "heart"))

@@ -17,8 +17,8 @@ from spacy_sapbert.system import reading as files
 from spacy_sapbert.vocabularies.concepts import Concept, clean_name, has_letter_or_digit
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf import CUI_PATTERN
-from spacy_sapbert.vocabularies.rrf_tables import COLUMNS
+from spacy_sapbert.vocabularies.rrf.release import CUI_PATTERN
+from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
 
 COLUMN = {name: place for place, name in enumerate(COLUMNS["MRCONSO"])}
 FIELDS = "a wrong number of fields"

@@ -15,7 +15,7 @@ from spacy_sapbert.system.temporary_db import open_temporary_db
 from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.rrf_tables import COLUMNS, find_table, read_rows
+from spacy_sapbert.vocabularies.rrf.tables import COLUMNS, find_table, read_rows
 from training.data.pairs import NameTable, Pair, hash_text, write_lines
 from training.data.reporting import Concepts, Force, Quiet, print_counts
 from training.errors import Errors, SapbertError

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from ..system.forks import ProcessLock
+from .forks import ProcessLock
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
-from ..system.reading import read_line_blocks
-from .concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
-from .report import IdPattern, Report, check_known
-from .rrf_tables import COLUMNS, Row, display_path, skip_line
+from ...errors import Errors, SapbertError
+from ...system.reading import read_line_blocks
+from ..concepts import VALUES, Concept, clean_name, has_letter_or_digit, move_places
+from ..report import IdPattern, Report, check_known
+from .tables import COLUMNS, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 # the columns that decide about rows, and those that do with some options

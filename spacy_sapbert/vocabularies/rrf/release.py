@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
-from ..system.temporary_db import open_temporary_db
-from .concepts import PLACES, Concept, clean_name
-from .merge import unite_names
-from .report import IdPattern, Report, check_known
-from .rrf_mrconso import Filter, RowRules, read_mrconso
-from .rrf_tables import Fact, find_table, make_look_up, read_facts, write_facts
+from ...errors import Errors, SapbertError
+from ...system.temporary_db import open_temporary_db
+from ..concepts import PLACES, Concept, clean_name
+from ..merge import unite_names
+from ..report import IdPattern, Report, check_known
+from .mrconso import Filter, RowRules, read_mrconso
+from .tables import Fact, find_table, make_look_up, read_facts, write_facts
 
 CUI_PATTERN = r"C\d{7}"
 

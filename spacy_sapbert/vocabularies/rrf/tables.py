@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SapbertError
-from ..system.reading import decode_line, read_line_blocks
-from .concepts import VALUES
-from .report import Report
+from ...errors import Errors, SapbertError
+from ...system.reading import decode_line, read_line_blocks
+from ..concepts import VALUES
+from ..report import Report
 
 # fmt: off
 COLUMNS: dict[str, tuple[str, ...]] = {

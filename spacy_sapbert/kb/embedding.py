@@ -1,0 +1,56 @@
+"""Texts → vectors: those of the rows of an index, or of the encoder."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..encoder.name_encoder import Embeddings
+from ..linking.name_variants import choose_variant, list_variants
+from ..linking.surface_forms import name_form
+from .store import name_key
+
+if TYPE_CHECKING:
+    from .knowledge_base import KnowledgeBase
+
+
+def embed_texts(
+    kb: "KnowledgeBase", texts: Sequence[str], *, variants: bool = False
+) -> Embeddings:
+    """Embed texts; see `KnowledgeBase.embed`."""
+    from ..encoder.name_encoder import encode_token_ids, tokenize_names
+
+    token_ids, truncated = tokenize_names(kb.encoder, texts)
+    keys = [name_key(ids) for ids in token_ids]
+    rows = kb.store.rows_of_keys(keys)
+    if variants:
+        unknown = {
+            key: t for key, t in zip(keys, texts, strict=True) if key not in rows
+        }
+        rows |= find_variants(kb, unknown)
+    new = {
+        key: ids for key, ids in zip(keys, token_ids, strict=True) if key not in rows
+    }
+    place = {key: number for number, key in enumerate([*rows, *new])}
+    known = kb.vectors(np.fromiter(rows.values(), dtype=np.int64))
+    computed = encode_token_ids(kb.encoder, [*new.values()])
+    vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
+    return Embeddings(
+        vectors[[place[key] for key in keys]],
+        np.array(truncated, dtype=bool),
+        np.array([bool(ids) for ids in token_ids], dtype=bool),
+    )
+
+
+def find_variants(kb: "KnowledgeBase", texts: dict[bytes, str]) -> dict[bytes, int]:
+    """Find the row of an English name that is a variant of a text.
+
+    texts (dict[bytes, str]): Texts that are no names, by key.
+    RETURNS (dict[bytes, int]): The row of each text that has such a variant, by key.
+    """
+    variants = {key: list_variants(name_form(text)) for key, text in texts.items()}
+    forms = chain.from_iterable(variants.values())
+    names = kb.store.names(forms, without=kb.foreign_origins("en"))
+    rows = {key: choose_variant(each, names) for key, each in variants.items()}
+    return {key: row for key, row in rows.items() if row is not None}

@@ -1,0 +1,117 @@
+"""Ids of concepts as files write them, in one form, and the concepts that have them."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from .concepts import Concept, concept_to_json
+
+# Prefixes and UMLS names (SAB) of a vocabulary → the one used to compare ids
+PREFIXES = {
+    "MSH": "MESH",
+    "UMLS_CUI": "UMLS",
+    "MIM": "OMIM",
+    "NCI": "NCIT",
+    "HPO": "HP",
+    "DO": "DOID",
+    "ORDO": "ORPHA",
+    "ORPHANET": "ORPHA",
+    "SNOMEDCT_US": "SNOMEDCT",
+    "SNOMED_CT": "SNOMEDCT",
+    "SCTID": "SNOMEDCT",
+    "MDR": "MEDDRA",
+    "ICD-9": "ICD9",
+    "ICD-10": "ICD10",
+}
+# A release at the end of a prefix: SNOMEDCT_US_2018_03_01, NCI2004_11_17
+RELEASE = re.compile(r"_?\d{4}(?:_\d\d){0,2}$")
+# Ids that are often written without a prefix
+BARE = {
+    "UMLS": re.compile(r"C\d{7}"),
+    "MESH": re.compile(r"[CD](?:\d{6}|\d{9})"),
+}
+IRI = re.compile(r"\w+://(.+)[/#]([\w:]+)")
+
+
+def normalize_prefix(prefix: str) -> str:
+    """Return the prefix used to compare ids: "MSH" and "mesh" → "MESH"."""
+    prefix = RELEASE.sub("", prefix.upper())
+    return PREFIXES.get(prefix, prefix)
+
+
+def split_id(id: str) -> tuple[str, str]:
+    """Split an id into its prefix, as it is written, and the rest.
+
+    RETURNS (tuple[str, str]): The prefix is empty if there is none, and known from the
+        form of the id for UMLS and MeSH.
+    """
+    if match := IRI.fullmatch(id):
+        # …/obo/DOID_1816, …/mesh/D003924, …/umls/id/C0011849
+        path, id = match[1], match[2].replace("_", ":", 1)
+        if ":" not in id:
+            folder = path.removesuffix("/id").removesuffix("/entry").rpartition("/")[2]
+            id = f"{folder.removeprefix('www.').partition('.')[0]}:{id}"
+    prefix, colon, local = id.partition(":")
+    if colon and local:
+        return prefix, local
+    for vocabulary, form in BARE.items():
+        if form.fullmatch(id):
+            return vocabulary, id
+    return "", id
+
+
+def id_key(id: str, source: str = "") -> str:
+    """Return the form of an id that is equal for equal ids.
+
+    id (str): E.g. "MESH:D003924", "MSH:D003924", "D003924", or an IRI.
+    source (str): The vocabulary, if `id` is a code of it.
+    RETURNS (str): E.g. "MESH:D003924".
+    """
+    prefix, local = split_id(id)
+    if source and normalize_prefix(prefix) != normalize_prefix(source):
+        prefix, local = source, id
+    return f"{normalize_prefix(prefix)}:{local}" if prefix else local
+
+
+def rewrite_id(id: str, like: str) -> str:
+    """Return an id in the way in which another of the same vocabulary is written.
+
+    id (str), like (str): E.g. "C026098" and "MESH:D000077287" → "MESH:C026098".
+    """
+    (prefix, local), (other, rest) = split_id(id), split_id(like)
+    if normalize_prefix(prefix) == normalize_prefix(other) and like.endswith(rest):
+        return like[: len(like) - len(rest)] + local
+    return id
+
+
+def list_keys(concept: Concept) -> Iterator[tuple[str, bool]]:
+    """Yield the key of each id and code of a concept, and whether it is an id."""
+    for id in (concept.cui, *concept.retired):
+        yield id_key(id), True
+    for source, codes in concept.codes.items():
+        for code in codes:
+            yield id_key(code, source), False
+
+
+def store_concepts(database: sqlite3.Connection, concepts: Iterable[Concept]) -> None:
+    """Write concepts to the table `concepts`, and their keys to the table `ids`."""
+    database.execute("CREATE TABLE concepts (cui, data)")
+    database.execute("CREATE TABLE ids (key, cui, is_id)")
+    for concept in concepts:
+        data = json.dumps(concept_to_json(concept))
+        database.execute("INSERT INTO concepts VALUES (?, ?)", (concept.cui, data))
+        rows = ((key, concept.cui, is_id) for key, is_id in list_keys(concept))
+        database.executemany("INSERT INTO ids VALUES (?, ?, ?)", rows)
+    database.execute("CREATE INDEX ids_key ON ids (key, is_id, cui)")
+
+
+def find_concepts(database: sqlite3.Connection, key: str, *, codes: bool) -> set[str]:
+    """Find the stored concepts that have an id.
+
+    key (str): From `id_key`.
+    codes (bool): Find concepts that have it as a code too.
+    RETURNS (set[str]): The only one, or two of several.
+    """
+    sql = "SELECT DISTINCT cui FROM ids WHERE key = ? AND is_id >= ? LIMIT 2"
+    return {cui for (cui,) in database.execute(sql, (key, not codes))}

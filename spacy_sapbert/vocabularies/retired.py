@@ -1,0 +1,109 @@
+"""Ids that were replaced by others, from a file of two columns."""
+
+import csv
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ..errors import Errors, SapbertError
+from ..system.temporary_db import open_temporary_db
+from .concepts import VALUES, Concept
+from .ids import find_concepts, id_key, rewrite_id, store_concepts
+from .merge import load_concept
+from .report import Report, read_good_lines
+
+MOST = 20  # ids between a retired id and a concept; a hostile file has no end
+
+
+def read_pairs(path: Path, report: Report) -> Iterator[tuple[str, str]]:
+    """Read retired ids and the ids that replaced them.
+
+    path (Path): Lines of two ids, with a tab or a comma between them; plain or `.gz`.
+    YIELDS (tuple[str, str]): The retired id and the other.
+    RAISES (SapbertError): With file and line, at the first bad line.
+    """
+    for number, line in read_good_lines(path, report):
+        try:
+            delimiter = "\t" if "\t" in line else ","
+            (fields,) = csv.reader([line], delimiter=delimiter, strict=True)
+            old, new = (field.strip() for field in fields)
+        except (csv.Error, ValueError):
+            old = new = ""
+        if old and new:
+            yield old, new
+        else:
+            expected = "a retired id, a tab or comma, and the id that replaced it"
+            text = Errors.E117.format(path=path, line=number, expected=expected)
+            report.skip("bad lines", SapbertError(text))
+
+
+def add_retired_ids(
+    concepts: Iterable[Concept], paths: Sequence[Path], reports: Sequence[Report]
+) -> Iterator[Concept]:
+    """Add retired ids to the concepts that replaced them.
+
+    An id that was replaced several times is followed to the first concept of the
+    vocabulary. Ids that a concept has, and ids that lead to no concept or to several,
+    are counted and left out.
+
+    concepts (Iterable[Concept]): The vocabulary, sorted by id.
+    paths (Sequence[Path]): See `read_pairs`.
+    reports (Sequence[Report]): One for each path.
+    YIELDS (Concept): The concepts with their retired ids.
+    RAISES (SapbertError): See `read_pairs`.
+    """
+    with open_temporary_db() as database:
+        store_concepts(database, concepts)
+        database.execute("CREATE TABLE pairs (file, old, key, new)")
+        database.execute("CREATE TABLE retired (cui, id)")
+        for file, (path, report) in enumerate(zip(paths, reports, strict=True)):
+            rows = (
+                (file, old, id_key(old), id_key(new))
+                for old, new in read_pairs(path, report)
+            )
+            database.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?)", rows)
+        database.execute("CREATE INDEX pairs_key ON pairs (key, new)")
+        sql = "SELECT min(rowid), file, old, key FROM pairs GROUP BY key"
+        for _, file, old, key in database.execute(sql):
+            cui, rule = find_replacement(database, key)
+            if rule:
+                reports[file].dropped[rule] += 1
+                continue
+            reports[file].counts["retired ids added"] += 1
+            row = cui, rewrite_id(old, cui)
+            database.execute("INSERT INTO retired VALUES (?, ?)", row)
+        database.execute("CREATE INDEX retired_cui ON retired (cui)")
+        sql = "SELECT id FROM retired WHERE cui = ? ORDER BY id"
+        for (data,) in database.execute("SELECT data FROM concepts ORDER BY rowid"):
+            concept = load_concept(data)
+            for (id,) in database.execute(sql, (concept.cui,)):
+                concept.retired.append(id)
+                if len(concept.retired) > VALUES:
+                    cui = concept.cui[:40]
+                    raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui))
+            yield concept
+
+
+def find_replacement(database: sqlite3.Connection, key: str) -> tuple[str, str]:
+    """Find the concept that replaced an id.
+
+    RETURNS (tuple[str, str]): Its id, and the rule that leaves the retired id out, or
+        "".
+    """
+    if find_concepts(database, key, codes=False):
+        return "", "retired ids that a concept has"
+    found: set[str] = set()
+    visited, pending = {key}, [key]
+    while pending and len(found) < 2:
+        sql = "SELECT DISTINCT new FROM pairs WHERE key = ? LIMIT ?"
+        for (new,) in database.execute(sql, (pending.pop(), MOST)):
+            if concepts := find_concepts(database, new, codes=False):
+                found |= concepts
+            elif new not in visited and len(visited) <= MOST:
+                visited.add(new)
+                pending.append(new)
+    if not found:
+        return "", "retired ids that lead to no concept"
+    if len(found) > 1:
+        return "", "retired ids that lead to several concepts"
+    return found.pop(), ""

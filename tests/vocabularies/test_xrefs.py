@@ -1,0 +1,175 @@
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies import xrefs
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from spacy_sapbert.vocabularies.registry import read_vocabularies
+from spacy_sapbert.vocabularies.report import Report
+
+LUNG = Concept("MESH:D1", ["Lung Neoplasms"], sources={"MSH": [0]})
+SKIN = Concept("MESH:D2", ["Skin Neoplasms"], sources={"MSH": [0]})
+
+
+def make_term(id: str, *lines: str) -> str:
+    return "\n".join(["[Term]", f"id: {id}", *lines, ""])
+
+
+def term(id: str, name: str, *xrefs: str) -> str:
+    return make_term(id, f"name: {name}", *(f"xref: {xref}" for xref in xrefs))
+
+
+def write_obo(folder: Path, *terms: str) -> Path:
+    path = folder / "vocabulary.obo"
+    path.write_text("\n".join(terms), "utf8")
+    return path
+
+
+def add_names(
+    folder: Path, *terms: str, base: tuple[Concept, ...] = (LUNG, SKIN)
+) -> tuple[list[Concept], Report]:
+    """The concepts with the names of an ontology, and its report."""
+    write_concepts(folder / "base.jsonl", base)
+    reports = [Report(), Report()]
+    xrefs = [write_obo(folder, *terms)]
+    concepts = read_vocabularies([folder / "base.jsonl"], xrefs=xrefs, reports=reports)
+    return list(concepts), reports[1]
+
+
+@pytest.mark.parametrize("xref", ["MESH:D1", "MSH:D1"])
+def test_xrefs_add_names_with_their_source(tmp_path: Path, xref: str) -> None:
+    (lung, skin), report = add_names(tmp_path, term("DOID:1", "lung cancer", xref))
+    assert lung == Concept(
+        "MESH:D1",
+        ["Lung Neoplasms", "lung cancer"],
+        codes={"DOID": ["1"]},
+        sources={"MSH": [0], "DOID": [1]},
+    )
+    assert skin == SKIN
+    assert report.counts["concepts that are mapped"] == 1
+    assert report.counts["names added"] == 1
+
+
+def test_xrefs_of_the_vocabulary_to_the_other_count_too(tmp_path: Path) -> None:
+    base = Concept("X:1", ["Lung Neoplasms"], codes={"DOID": ["1"]})
+    (lung,), _ = add_names(tmp_path, term("DOID:1", "lung cancer"), base=(base,))
+    assert lung.aliases == ["Lung Neoplasms", "lung cancer"]
+    assert lung.codes == {"DOID": ["1"]}
+
+
+def test_codes_that_both_have_are_no_mapping(tmp_path: Path) -> None:
+    base = Concept("X:1", ["Lung Neoplasms"], codes={"ICD10CM": ["C34"]})
+    with pytest.raises(SapbertError, match=r"E130.*'X:1'"):
+        add_names(tmp_path, term("DOID:1", "lung cancer", "ICD10CM:C34"), base=(base,))
+
+
+def test_xrefs_to_retired_ids_count(tmp_path: Path) -> None:
+    base = Concept("MESH:D1", ["Lung Neoplasms"], retired=["MESH:C1"])
+    (lung,), _ = add_names(
+        tmp_path, term("DOID:1", "lung cancer", "MSH:C1"), base=(base,)
+    )
+    assert lung.aliases == ["Lung Neoplasms", "lung cancer"]
+
+
+def test_xrefs_to_several_concepts_are_left_out(tmp_path: Path) -> None:
+    concepts, report = add_names(
+        tmp_path,
+        term("DOID:1", "cancer of some organ", "MESH:D1", "MESH:D2"),
+        term("DOID:2", "lung cancer", "MESH:D1"),
+    )
+    assert [concept.aliases[1:] for concept in concepts] == [["lung cancer"], []]
+    assert report.dropped["concepts that are mapped to several"] == 1
+
+
+def test_xrefs_of_several_to_one_concept_add_all_names(tmp_path: Path) -> None:
+    terms = (
+        term("DOID:1", "lung cancer", "MESH:D1"),
+        term("HP:1", "tumor of lung", "MESH:D1"),
+    )
+    (lung, _), _ = add_names(tmp_path, *terms)
+    assert lung.aliases == ["Lung Neoplasms", "lung cancer", "tumor of lung"]
+    assert lung.sources == {"MSH": [0], "DOID": [1], "HP": [2]}
+
+
+def test_xrefs_leave_out_names_that_would_be_ambiguous(tmp_path: Path) -> None:
+    concepts, report = add_names(
+        tmp_path,
+        term("DOID:1", "skin neoplasms", "MESH:D1"),  # that of D2
+        term("DOID:2", "Tumour", "MESH:D1"),
+        term("DOID:3", "tumour", "MESH:D2"),
+        term("DOID:4", "NSCL", "MESH:D1"),
+        term("DOID:5", "lung neoplasms", "MESH:D1"),
+    )
+    assert [concept.aliases for concept in concepts] == [LUNG.aliases, SKIN.aliases]
+    dropped = {
+        "names of other concepts": 1,
+        "names of several concepts": 2,
+        "names of at most 4 characters": 1,
+        "repeated names": 1,
+    }
+    assert {rule: report.dropped[rule] for rule in dropped} == dropped
+
+
+def test_equal_name_of_both_vocabularies_gets_both_sources(tmp_path: Path) -> None:
+    (lung, _), report = add_names(tmp_path, term("DOID:1", "Lung Neoplasms", "MESH:D1"))
+    assert lung.aliases == ["Lung Neoplasms"]
+    assert lung.sources == {"MSH": [0], "DOID": [0]}
+    assert report.counts["names added"] == 0
+
+
+def test_names_without_a_source_get_the_name_of_the_file(tmp_path: Path) -> None:
+    write_concepts(tmp_path / "base.jsonl", [LUNG])
+    other = Concept(
+        "L1", ["lung cancer"], codes={"MSH": ["D1"]}, languages={"ENG": [0]}
+    )
+    write_concepts(tmp_path / "local.jsonl", [other])
+    (lung,) = read_vocabularies(
+        [tmp_path / "base.jsonl"], xrefs=[tmp_path / "local.jsonl"]
+    )
+    assert lung.sources == {"MSH": [0], "local": [1]}
+    assert lung.languages == {"ENG": [1]}
+    assert lung.codes == {}  # the id has no prefix, so that its source is unknown
+
+
+def test_concept_with_the_same_id_is_the_mapped_one(tmp_path: Path) -> None:
+    same = term("MESH:D1", "lung cancer", "MESH:D2")
+    (lung, skin), _ = add_names(tmp_path, same)
+    assert (lung.aliases[1:], skin.aliases[1:]) == (["lung cancer"], [])
+
+
+def test_retired_ids_are_added_before_the_names(tmp_path: Path) -> None:
+    write_concepts(tmp_path / "base.jsonl", [LUNG])
+    (tmp_path / "old.tsv").write_text("MESH:C1\tMESH:D1\n")
+    (lung,) = read_vocabularies(
+        [tmp_path / "base.jsonl"],
+        xrefs=[write_obo(tmp_path, term("DOID:1", "lung cancer", "MESH:C1"))],
+        retired=[tmp_path / "old.tsv"],
+    )
+    assert lung.aliases == ["Lung Neoplasms", "lung cancer"]
+
+
+def test_options_of_names_apply_to_the_other_vocabulary(tmp_path: Path) -> None:
+    write_concepts(tmp_path / "base.jsonl", [LUNG])
+    synonym = 'synonym: "lung tumour" RELATED []'
+    path = write_obo(
+        tmp_path, make_term("DOID:1", "name: lung cancer", "xref: MESH:D1", synonym)
+    )
+    names = []
+    (tmp_path / "base").mkdir()
+    for options in ({}, {"scopes": ["RELATED"]}):
+        base = write_obo(
+            tmp_path / "base", make_term("MESH:D1", "name: Lung Neoplasms")
+        )
+        (lung,) = read_vocabularies([base], xrefs=[path], **options)
+        names.append(lung.aliases[1:])
+    assert names == [["lung cancer"], ["lung cancer", "lung tumour"]]
+
+
+def test_concept_that_would_get_too_many_names_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xrefs, "VALUES", 3)
+    terms = [term(f"DOID:{n}", f"lung cancer {n}", "MESH:D1") for n in range(3)]
+    with pytest.raises(SapbertError, match="E123.*MESH:D1"):
+        add_names(tmp_path, *terms)
