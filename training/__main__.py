@@ -54,6 +54,10 @@ COMMANDS = {
         "data.hold_out:hold_out",
         "concepts.jsonl -> trained.jsonl + held_out.jsonl",
     ),
+    "hold-out-names": CommandInfo(
+        "data.hold_out:hold_out_names",
+        "concepts.jsonl -> trained.jsonl + mentions.tsv of names that it lacks",
+    ),
     "biosyn-names": CommandInfo(
         "corpora.biosyn:biosyn_names_command",
         "concepts.jsonl -> concepts.jsonl with BioSyn's preprocessing",
@@ -69,6 +73,10 @@ COMMANDS = {
     "train": CommandInfo(
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
+    ),
+    "average": CommandInfo(
+        "encoders.average:average_command",
+        "base encoder + trained encoder -> encoder folder with their mean weights",
     ),
     "evaluate-hierarchy": CommandInfo(
         "experiments.evaluate_hierarchy:evaluate_hierarchy_command",

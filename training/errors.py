@@ -105,6 +105,15 @@ class Errors(PackageErrors):
         "`--vars.batch_size`; if fewer languages or names need less, run the steps one "
         "by one."
     )
+    E668 = (
+        "Expected two encoders with weights that can be averaged, but the {problem} of "
+        "{trained} differs from that of {base}. Name an encoder and the base that it "
+        "was trained from."
+    )
+    E669 = (
+        "Expected concepts in {path} with a synonym to hold out, but got none with "
+        "`--share {share}`. Raise it, or name a vocabulary with synonyms."
+    )
     E731 = (
         "Expected at least one name with more than punctuation, but got none in "
         "{concepts} concepts. Name the concepts.jsonl of a vocabulary."

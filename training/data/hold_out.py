@@ -1,6 +1,7 @@
-"""concepts.jsonl → concepts to train on, and concepts held out for evaluation."""
+"""concepts.jsonl → concepts to train on, and concepts or names held out."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,15 +10,16 @@ from typing import Annotated
 
 import typer
 
+from spacy_sapbert.evaluation.gold_mentions import fold_text
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.system.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
     change_names,
     read_concepts,
     write_concepts,
 )
-from training.data.pairs import hash_text
+from training.data.pairs import distinct_names, hash_text
 from training.data.reporting import Concepts, Force, Quiet
 from training.errors import Errors, SapbertError
 
@@ -76,4 +78,79 @@ def hold_out(
         msg.good(f"Wrote {counts['held_out']:,} concepts to {held_out}")
         if counts["nameless"]:
             msg.info(f"{counts['nameless']:,} concepts have held-out names only.")
+    return counts
+
+
+def draw_synonym(concept: Concept, *, seed: int) -> str | None:
+    """Draw a name of a concept that no other of its names resembles.
+
+    Names that differ only in word order, punctuation or a plural *s* are alike.
+
+    RETURNS (str | None): Not the preferred name; None if there is no such name.
+    """
+    words: dict[str, tuple[str, ...]] = {
+        name: tuple(sorted(w.removesuffix("s") for w in re.findall(r"\w+", name)))
+        for name in map(fold_text, distinct_names(concept))
+    }
+    counts = Counter(words.values())
+    preferred = fold_text(concept.name)
+    found = [n for n in words if n != preferred and counts[words[n]] == 1 and words[n]]
+    # Seeded by a text, not by its hash, which depends on PYTHONHASHSEED.
+    return random.Random(f"{seed} name {concept.cui}").choice(found) if found else None
+
+
+def hold_out_names(
+    concepts: Concepts,
+    trained: Annotated[Path, typer.Argument(help="To write: concepts without them.")],
+    mentions: Annotated[Path, typer.Argument(help="To write: the names, as mentions.")],
+    share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of concepts that lose a name.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(help="Seed of the concepts and names.")] = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> Counter[str]:
+    """Take a synonym from some concepts, to evaluate an encoder without a corpus.
+
+    The name belongs to one concept only, is not its preferred name, and differs from
+    its other names in more than word order, punctuation or a plural.
+
+    Example: python -m training hold-out-names corpus/concepts.jsonl
+    corpus/trained.jsonl corpus/held_out.tsv --share 0.1, and then spacy sapbert
+    evaluate models/kb corpus/held_out.tsv, with models/kb of corpus/trained.jsonl
+    """
+    check_outputs(trained, mentions, force=force)
+    drawn: dict[int, str] = {}  # hash of the name → id of the concept
+    for concept in read_concepts(concepts):
+        if is_held_out(concept.cui, share=share, seed=seed):
+            name = draw_synonym(concept, seed=seed)
+            if name is not None:
+                drawn.setdefault(hash_text(name), concept.cui)
+    for concept in read_concepts(concepts):
+        for alias in concept.aliases:
+            key = hash_text(fold_text(alias))
+            if drawn.get(key, concept.cui) != concept.cui:
+                del drawn[key]  # a name of two concepts has no single answer
+    if not drawn:
+        raise SapbertError(Errors.E669.format(path=concepts, share=share))
+    counts = Counter(concepts=0, held_out=len(drawn))
+    lines = ["mention\tids\n"]
+
+    def iter_trained() -> Iterator[Concept]:
+        for concept in read_concepts(concepts):
+            held = [a for a in concept.aliases if hash_text(fold_text(a)) in drawn]
+            if held:
+                lines.append(f"{fold_text(held[0])}\t{concept.cui}\n")
+                kept = ["" if a in held else a for a in concept.aliases]
+                concept = replace(concept)
+                change_names(concept, kept)
+            counts["concepts"] += 1
+            yield concept
+
+    write_concepts(trained, iter_trained())
+    with write_atomically(mentions) as file:
+        file.write("".join(lines).encode("utf8"))
+    if not quiet:
+        msg.good(f"Wrote {counts['concepts']:,} concepts to {trained}")
+        msg.good(f"Wrote {counts['held_out']:,} of their names to {mentions}")
     return counts

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.hold_out import hold_out, is_held_out
+from training.data.hold_out import draw_synonym, hold_out, hold_out_names, is_held_out
 
 
 def test_hold_out_has_each_concept_once_in_order(tmp_path: Path) -> None:
@@ -64,3 +65,37 @@ def test_hold_out_with_an_empty_part_is_an_error(tmp_path: Path, share: float) -
     with pytest.raises(SapbertError, match="E761"):
         hold_out(*paths, share=share)
     assert not paths[1].exists()
+
+
+def test_draw_synonym_is_unlike_all_other_names() -> None:
+    names = ["Heart Attack", "attack, heart", "heart attacks", "infarction", "MI", "mi"]
+    drawn = {draw_synonym(Concept("C1", names), seed=seed) for seed in range(20)}
+    assert drawn == {"infarction", "mi"}
+    assert draw_synonym(Concept("C1", names[:3]), seed=0) is None
+    assert draw_synonym(Concept("C1", ["pain"]), seed=0) is None
+
+
+def test_hold_out_names_moves_a_name_of_one_concept_to_the_mentions(
+    tmp_path: Path,
+) -> None:
+    concepts = [
+        Concept("C1", ["fever", "Pyrexia", "pyrexia"], languages={"ENG": [0, 1]}),
+        Concept("C2", ["hot", "shared"]),
+        Concept("C3", ["cold", "Shared"]),
+        Concept("C4", ["lonely"]),
+    ]
+    whole, trained = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    write_concepts(whole, concepts)
+    counts = hold_out_names(whole, trained, tmp_path / "c.tsv", share=1.0)
+    assert counts == {"concepts": 4, "held_out": 1}
+    left = Concept("C1", ["fever"], languages={"ENG": [0]})
+    assert list(read_concepts(trained)) == [left, *concepts[1:]]
+    golds = list(read_mentions(tmp_path / "c.tsv"))
+    assert [(gold.mention, gold.parts) for gold in golds] == [("pyrexia", [["C1"]])]
+
+
+def test_hold_out_names_without_synonyms_is_an_error(tmp_path: Path) -> None:
+    write_concepts(tmp_path / "a.jsonl", [Concept("C1", ["a"]), Concept("C2", ["b"])])
+    with pytest.raises(SapbertError, match="E669"):
+        hold_out_names(tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "c.tsv")
+    assert not (tmp_path / "b.jsonl").exists()
