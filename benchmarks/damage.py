@@ -19,12 +19,12 @@ from tqdm import trange
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.folder.manifest import compute_digest
 from spacy_sapbert.kb.folder.records import FILE, FileRecord, encoder_fingerprint
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 
 GARBLED = 512  # bytes

@@ -18,17 +18,18 @@ PUBLIC = {
     "Linked": "linking.link",
     "SapbertError": "errors",
     "Report": "vocabularies.report",
-    "add_concepts": "kb.overlay",
+    "add_concepts": "kb.edits.change",
     "assemble_pipeline": "pipeline.assembly",
     "build_kb": "kb.build",
-    "discard_edits": "kb.overlay",
+    "discard_edits": "kb.edits.change",
     "load_kb": "kb.opening",
     "package_kb": "kb.folder.packaging",
     "read_concepts": "vocabularies.concepts",
     "read_corpus": "corpora.registry",
     "read_docs": "formats.registry",
     "read_vocabulary": "vocabularies.registry",
-    "remove_concepts": "kb.overlay",
+    "remove_concepts": "kb.edits.change",
+    "teach": "pipeline.teaching",
     "write_concepts": "vocabularies.concepts",
     "write_linked": "formats.registry",
 }
@@ -40,17 +41,18 @@ if TYPE_CHECKING:
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked
     from .kb.build import build_kb as build_kb
+    from .kb.edits.change import add_concepts as add_concepts
+    from .kb.edits.change import discard_edits as discard_edits
+    from .kb.edits.change import remove_concepts as remove_concepts
     from .kb.folder.packaging import package_kb as package_kb
     from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
     from .kb.opening import load_kb as load_kb
-    from .kb.overlay import add_concepts as add_concepts
-    from .kb.overlay import discard_edits as discard_edits
-    from .kb.overlay import remove_concepts as remove_concepts
     from .linking.candidates import Candidate as Candidate
     from .linking.filters import Filter as Filter
     from .linking.link import Linked as Linked
     from .linking.options import LinkOptions as LinkOptions
     from .pipeline.assembly import assemble_pipeline as assemble_pipeline
+    from .pipeline.teaching import teach as teach
     from .vocabularies.concepts import Concept as Concept
     from .vocabularies.concepts import read_concepts as read_concepts
     from .vocabularies.concepts import write_concepts as write_concepts

@@ -466,6 +466,28 @@ class Errors(metaclass=_WithCodes):
         "Expected a list of texts as mentions, and as many labels and documents, but "
         'got {got}. Write `kb.link(["heart attack"])`, and leave out missing values.'
     )
+    E360 = (
+        "Expected the learned order of candidates of this version in {path}, but got: "
+        "{reason}. Run `spacy sapbert teach` again."
+    )
+    E361 = (
+        "Expected an annotated document in {path}, line {line}, but got something "
+        "else. Run `spacy sapbert kb discard-edits`."
+    )
+    E362 = (
+        "Expected annotations with ids of the knowledge base, but {unknown:,} ids, for "
+        "example {example!r}, are not in it, which are nearly all. Use the vocabulary "
+        "of the annotations, or change the ids with `--prefix` or `--drop-prefix`."
+    )
+    E364 = (
+        "Expected a knowledge base without a learned order of candidates, but {path} "
+        "has one, whose probability has a threshold of its own. Teach it with these "
+        "mentions, or set `threshold`, a cosine, in the linker."
+    )
+    E363 = (
+        "Expected annotated mentions, but got none in {documents} documents. Pass "
+        "documents whose entities have ids."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."

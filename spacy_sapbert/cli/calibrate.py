@@ -98,6 +98,8 @@ def calibrate(
         mentions, bars_join_parts=bars_join_parts, limit=limit
     )
     opened = load_kb(folder)
+    if opened.ranker is not None:
+        raise SapbertError(Errors.E364.format(path=folder))
     known: Calibration | float | None = None
     if check:
         known = opened.manifest.calibration or opened.manifest.threshold

@@ -54,7 +54,7 @@ def add(
 
     Example: spacy sapbert kb add models/kb local.jsonl
     """
-    from ..kb.overlay import add_concepts, load_kb_to_edit
+    from ..kb.edits.change import add_concepts, load_kb_to_edit
 
     given = list_concepts(concepts, cui, alias, type)
     opened = add_concepts(load_kb_to_edit(check_folder(kb)), given)
@@ -77,11 +77,29 @@ def discard(
 
     Example: spacy sapbert kb discard-edits models/kb
     """
-    from ..kb.overlay import discard_edits
+    from ..kb.edits.change import discard_edits
 
     opened = discard_edits(check_folder(kb))
     if not quiet:
         msg.good(f"Removed all edits from {opened.folder}")
+
+
+@kb_app.command("discard-teaching")
+def discard_taught(
+    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ without what `spacy sapbert teach` has changed
+
+    What `kb add` and `kb remove` changed stays.
+
+    Example: spacy sapbert kb discard-teaching models/kb
+    """
+    from ..kb.edits.change import discard_teaching, load_kb_to_edit
+
+    opened = discard_teaching(load_kb_to_edit(check_folder(kb)))
+    if not quiet:
+        msg.good(f"Removed all that was taught from {opened.folder}")
 
 
 @kb_app.command("remove")
@@ -99,7 +117,7 @@ def remove(
 
     Example: spacy sapbert kb remove models/kb C0027051 --alias "MI"
     """
-    from ..kb.overlay import load_kb_to_edit, remove_concepts
+    from ..kb.edits.change import load_kb_to_edit, remove_concepts
 
     opened = remove_concepts(load_kb_to_edit(check_folder(kb)), cuis, alias=alias)
     if not quiet:

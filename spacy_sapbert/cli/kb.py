@@ -10,8 +10,9 @@ from ..encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..kb.folder.manifest import read_manifest
-from ..kb.folder.records import Manifest
+from ..kb.folder.records import Manifest, Teaching
 from ..kb.opening import load_kb
+from ..system.progress import format_count
 from ..system.terminal import format_json, msg
 from ..system.writing import check_outputs
 from .app import app, make_app
@@ -92,6 +93,8 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
                 f"score of the threshold, {estimate.probability:.0%} do",
             )
         )
+    if taught := manifest.taught:
+        rows += describe_teaching(taught)
     if found := manifest.calibration:
         files = ", ".join(each.file for each in found.files)
         rows.append(
@@ -108,6 +111,26 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Size", f"{size / 1e6:,.1f} MB"),
         ("Digest", manifest.digest),
         ("Made with", f"spacy-sapbert {manifest.package_version}"),
+    ]
+
+
+def describe_teaching(taught: Teaching) -> list[tuple[str, str]]:
+    """Return what a knowledge base has learned, for a table."""
+    sources = "; ".join(
+        f"{file.source or 'Docs'}: {format_count(file.documents, 'document')}, "
+        f"{format_count(file.mentions, 'mention')}"
+        for file in taught.files
+    )
+    order = (
+        "" if taught.after is None else f", with the learned order {taught.after:.3f}"
+    )
+    return [
+        ("Taught by", f"{sources} ({taught.date})"),
+        (
+            "Right first answers",
+            f"{taught.before:.3f} without, {taught.names:.3f} with the annotated "
+            f"mentions as names{order} (cross-validated)",
+        ),
     ]
 
 

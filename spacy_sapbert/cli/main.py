@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     kb_search,
     link,
     regress,
+    teach,
 )
 from .app import app
 

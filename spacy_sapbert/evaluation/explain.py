@@ -36,7 +36,8 @@ class Explanation:
     defined (str | None): The long form that the document defines.
     document (list[str]): Unambiguous concepts of the other mentions.
     candidates (list[Candidate]): As the linker writes them.
-    threshold (float | None): Of the options, or else of the knowledge base.
+    threshold (float | None): Cosine, of the options or else of the knowledge base; None
+        = none, or the knowledge base has a learned order with a probability.
     broader (str | None): Name of the broader concept that the mention is linked to.
     filtered (list[FilteredName]): Removed by the filter, with at least the first score.
     suggestions (list[str]): What may link the mention to the expected concept.
@@ -74,6 +75,8 @@ def explain_mention(
     broader = kb.concept(linked.cui or "") if linked.note == BROADER else None
     clear = [one.accepted[0] for one in others if one.accepted]
     threshold = options.threshold
+    if threshold is None and kb.ranker is None:  # else it is a probability
+        threshold = kb.manifest.threshold
     explanation = Explanation(
         mention=context.mention,
         label=context.label,
@@ -84,7 +87,7 @@ def explain_mention(
         cui=linked.cui,
         note=linked.note,
         candidates=linked.candidates,
-        threshold=kb.manifest.threshold if threshold is None else threshold,
+        threshold=threshold,
         broader=broader.name if broader else None,
         filtered=find_filtered(kb, context, options, linked),
     )

@@ -232,6 +232,8 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
 
     k (int): Concepts for each mention; more if they tie.
     """
+    if kb.ranker is not None:
+        return learned_ranker(kb, aliases, k=k)
     total = kb.rows
 
     def rank(mentions: Sequence[str]) -> list[list[Answer]]:
@@ -255,6 +257,27 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
             pending = [not is_complete(results[number], k) for number in numbers]
             numbers, vectors = numbers[pending], vectors[pending]
         return [trim_answers(answers, k) for answers in results]
+
+    return rank
+
+
+def learned_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:
+    """Return a ranker by the order that a knowledge base has learned.
+
+    The scores are reciprocal ranks: the linker has broken all ties.
+    """
+
+    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
+        links = kb.link(mentions, k=k, threshold=-1)
+        return [
+            [
+                Answer(
+                    place, aliases.get(found["cui"], found["cui"]), 1 / found["rank"]
+                )
+                for place, found in enumerate(linked.candidates)
+            ]
+            for linked in links
+        ]
 
     return rank
 

@@ -1,13 +1,18 @@
 """Rows found by vectors and rows found by 3-grams, united for each mention."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..linking.fusion import fuse_scores
+from ..linking.options import LinkOptions
 from .indexes.registry import Index
 from .ngrams.index import NgramIndex, NgramLayers
+
+if TYPE_CHECKING:
+    from .filtering import FilterResult
+    from .knowledge_base import KnowledgeBase
 
 
 class FusionInput(NamedTuple):
@@ -91,3 +96,25 @@ def fuse_searches(
             one.cosines, one.similarities, fusion=fusion, weight=weight
         )
     return rows, cosines, orders
+
+
+def fuse(
+    kb: "KnowledgeBase",
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    found: tuple[np.ndarray, np.ndarray],
+    filtered: "FilterResult | None",
+    options: LinkOptions,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Search by 3-grams too; see `fuse_searches`."""
+    allowed = None
+    if filtered is not None:
+        allowed = np.zeros(kb.rows, dtype=bool)
+        allowed[filtered.rows] = True
+    k = found[0].shape[1]
+    inputs = unite_searches(
+        texts, vectors, found, kb.index, kb.ngrams, k=k, allowed=allowed
+    )
+    return fuse_searches(
+        inputs, fusion=str(options.fusion), weight=options.ngram_weight
+    )

@@ -11,7 +11,7 @@ from ..encoder.name_encoder import Embeddings
 from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
-from ..linking.link import Linked
+from ..linking.link import Linked, check_mentions
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..system.cache import LruCache
 from ..system.forks import ProcessLock
@@ -27,11 +27,13 @@ from .loading import (
     load_all_ngrams,
     load_base_index,
     load_encoder,
+    load_ranker,
     open_store,
 )
-from .mention_search import check_mentions, link_mentions
+from .mention_search import link_mentions
 from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
+from .reranking import read_provenance
 
 if TYPE_CHECKING:
     from ..encoder.name_encoder import NameModel
@@ -67,6 +69,8 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
         self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.foreign_origins = lru_cache(partial(foreign_origins, self.store))
+        self.ranker = load_ranker(files, manifest)
+        self.provenance = read_provenance(self.store)
         self.lock = ProcessLock()  # while index or encoder are loaded
         self.loaded_encoder: NameModel | None = None
         self.loaded_base: Index | None = None
@@ -280,8 +284,5 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.store.cuis_of_code(source, code)
 
     def codes(self, cui: str, source: str) -> list[str]:
-        """Return the codes of a concept in a source.
-
-        RAISES (SapbertError): If there is no such concept.
-        """
+        """Return the codes of a concept, which must exist, in a source."""
         return list(self[cui].codes.get(source, ()))

@@ -4,8 +4,11 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError
+from ..linking.ranker import Ranker
 from .database import Database
 from .folder.files import KbFiles
 from .folder.records import (
@@ -13,6 +16,7 @@ from .folder.records import (
     NGRAM_FILES,
     NGRAMS,
     OVERLAY_FORMAT,
+    RANKER_FILE,
     STORE_FILE,
     Manifest,
 )
@@ -71,6 +75,23 @@ def load_encoder(
             Errors.E307.format(got=model.get_dim("nO"), width=record.width)
         )
     return model
+
+
+def load_ranker(files: KbFiles, manifest: Manifest) -> Ranker | None:
+    """Load the learned order of candidates; None if there is none.
+
+    RAISES (SapbertError): If the file is of another version of the package.
+    """
+    if manifest.overlay is None or not manifest.has_ranker:
+        return None
+    name = f"{manifest.overlay.folder}/{RANKER_FILE}"
+    try:
+        with files.open(name) as file:
+            return Ranker.model_validate_json(file.read())
+    except ValidationError as error:
+        reason = error.errors(include_input=False)[0]["msg"]
+        path = files.folder / name
+        raise SapbertError(Errors.E360.format(path=path, reason=reason)) from None
 
 
 def load_base_index(files: KbFiles, manifest: Manifest) -> Index:

@@ -1,14 +1,14 @@
 """Mentions → ranked concepts: embed, search, read entries, rank."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
 from ..linking.broader import rank_parents
 from ..linking.candidates import RankedEntry
+from ..linking.features import POOL_ROWS
 from ..linking.filters import Filter
 from ..linking.languages import may_be_english
 from ..linking.link import (
@@ -23,10 +23,10 @@ from ..linking.link import (
 )
 from ..linking.options import LinkOptions
 from ..linking.ranking import SCORE_DIGITS, has_text, order_entries, rank_concepts
-from .fused_search import fuse_searches, unite_searches
+from .fused_search import fuse
+from .reranking import read_counts, rerank
 
 if TYPE_CHECKING:
-    from .filtering import FilterResult
     from .knowledge_base import KnowledgeBase
 
 ROWS_PER_CONCEPT = 4  # rows searched for at first, for each of the k concepts
@@ -35,24 +35,6 @@ MAX_ROWS = 4096  # rows searched for at most, without a filter
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 
 Ranked = list[RankedEntry]
-
-
-def check_mentions(mentions: Any, *others: Sized | None) -> None:
-    """Raise an error if mentions are no list of texts, or the others are not as many.
-
-    A text is a sequence too, of characters.
-    """
-    texts = not isinstance(mentions, str) and isinstance(mentions, Sequence)
-    if isinstance(mentions, np.ndarray) and mentions.ndim == 1:
-        texts = True
-    wrong = () if not texts else [m for m in mentions if not isinstance(m, str)]
-    if not texts or wrong:
-        got = type(wrong[0] if wrong else mentions).__name__
-        raise SapbertError(Errors.E359.format(got=f"a {got}"))
-    for other in others:
-        if other is not None and len(other) != len(mentions):
-            got = f"{len(mentions):,} mentions and {len(other):,} labels or documents"
-            raise SapbertError(Errors.E359.format(got=got))
 
 
 def link_mentions(
@@ -132,20 +114,26 @@ def search_uncached(
             if usable[number]:
                 by_filter.setdefault(query.filter, []).append(number)
     threshold = options.threshold
-    if threshold is None:
+    if threshold is None and kb.ranker is None:
         threshold = kb.manifest.threshold
     for filter, all_numbers in by_filter.items():
         for start in range(0, len(all_numbers), MENTIONS_AT_ONCE):
             numbers = all_numbers[start : start + MENTIONS_AT_ONCE]
             some = [texts[number] for number in numbers]
-            ranked = rank_vectors(kb, some, vectors[numbers], options, filter)
+            searched = rank_mentions(kb, some, vectors[numbers], options, filter)
             below: list[int] = []
-            for number, text, found in zip(numbers, some, ranked, strict=True):
+            for number, text, result in zip(numbers, some, searched, strict=True):
                 note = TRUNCATED if truncated[number] else None
-                if is_below(found, threshold):
+                # The learned order is not that of the cosines.
+                nearest = result.ranked
+                if kb.ranker is not None:
+                    nearest = sorted(nearest, key=lambda found: -found.score)
+                if is_below(nearest, threshold):
                     note = "below_threshold"
                     below.append(number)
-                results[MentionQuery(text, filter)] = SearchResult(found, note)
+                elif is_improbable(kb, options, result):
+                    note = "below_threshold"
+                results[MentionQuery(text, filter)] = result._replace(note=note)
             # Would the mention have a concept without the filter? That it has none in
             # the language of the document is no reason.
             wider = Filter(document_language=filter.document_language)
@@ -167,12 +155,46 @@ def is_below(ranked: Ranked, threshold: float | None) -> bool:
     return threshold is not None and round(ranked[0].score, SCORE_DIGITS) < threshold
 
 
+def is_improbable(
+    kb: "KnowledgeBase", options: LinkOptions, found: SearchResult
+) -> bool:
+    """Return whether the first concept is improbable; the options may set a cosine."""
+    if kb.ranker is None or options.threshold is not None:
+        return False
+    return (found.probability or 0) < kb.ranker.threshold
+
+
+def rank_mentions(
+    kb: "KnowledgeBase",
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    options: LinkOptions,
+    filter: Filter,
+) -> list[SearchResult]:
+    """Find the best concepts of mentions, in the learned order if there is one."""
+    names: list[list[RankedEntry]] = [[] for _ in texts]
+    ranked = rank_vectors(kb, texts, vectors, options, filter, names=names)
+    if kb.manifest.taught is None:
+        return [SearchResult(found, None) for found in ranked]
+    counts = read_counts(kb.store, texts)
+    if kb.ranker is None:
+        pairs = zip(ranked, counts, strict=True)
+        return [SearchResult(found, None, own) for found, own in pairs]
+    ordered = rerank(kb, kb.ranker, texts, names, counts)
+    return [
+        SearchResult(rank_concepts(found, k=options.k), None, own, probability)
+        for (found, probability), own in zip(ordered, counts, strict=True)
+    ]
+
+
 def rank_vectors(
     kb: "KnowledgeBase",
     texts: Sequence[str],
     vectors: np.ndarray,
     options: LinkOptions,
     filter: Filter,
+    *,
+    names: list[list[RankedEntry]] | None = None,
 ) -> list[Ranked]:
     """Find the k best concepts of each vector that a filter leaves.
 
@@ -184,13 +206,16 @@ def rank_vectors(
     vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
     options (LinkOptions): `k` and the fusion.
     filter (Filter): The filter.
+    names (list[list[RankedEntry]] | None): Filled with all names that were found, if
+        the knowledge base has a ranker. Shape: (n,).
     RETURNS (list[Ranked]): See `rank_concepts`.
     """
     filtered = kb.resolve_filter(filter) if filter else None
     most = min(kb.rows, MAX_ROWS) if filtered is None else len(filtered.rows)
     results: list[Ranked] = [[] for _ in vectors]
     pending = np.arange(len(vectors))
-    count = min(max(MIN_ROWS, ROWS_PER_CONCEPT * options.k), most)
+    fewest = MIN_ROWS if kb.ranker is None or names is None else POOL_ROWS
+    count = min(max(fewest, ROWS_PER_CONCEPT * options.k), most)
     while len(pending) and most:
         allowed = None if filtered is None else filtered.rows
         rows, scores = kb.search(vectors[pending], count, rows=allowed)
@@ -206,40 +231,20 @@ def rank_vectors(
         if filtered is not None:
             entries = filtered.filter_entries(entries)
         for place, number in enumerate(pending):
-            ranked = order_entries(
+            ranked: Iterable[RankedEntry] = order_entries(
                 rows[place].tolist(),
                 scores[place].tolist(),
                 entries,
                 orders=orders[place].tolist(),
             )
+            if names is not None and kb.ranker is not None:
+                ranked = names[number] = list(ranked)
             results[number] = rank_concepts(ranked, k=options.k)
         if complete:
             break
         pending = np.array([i for i in pending if len(results[i]) < options.k], int)
         count = min(count * 4, most)
     return results
-
-
-def fuse(
-    kb: "KnowledgeBase",
-    texts: Sequence[str],
-    vectors: np.ndarray,
-    found: tuple[np.ndarray, np.ndarray],
-    filtered: "FilterResult | None",
-    options: LinkOptions,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Search by 3-grams too; see `fuse_searches`."""
-    allowed = None
-    if filtered is not None:
-        allowed = np.zeros(kb.rows, dtype=bool)
-        allowed[filtered.rows] = True
-    k = found[0].shape[1]
-    inputs = unite_searches(
-        texts, vectors, found, kb.index, kb.ngrams, k=k, allowed=allowed
-    )
-    return fuse_searches(
-        inputs, fusion=str(options.fusion), weight=options.ngram_weight
-    )
 
 
 def load_concept_info(

@@ -160,13 +160,16 @@ def change_kb(
         the place of an estimate or a calibration; None = no change.
     RETURNS (Manifest): The new meta.json.
     RAISES (SapbertError): If a setting is unknown, out of range or needs a new build,
-        or the knowledge base is damaged, read-only or locked.
+        the knowledge base has a learned order with a threshold of its own, or is
+        damaged, read-only or locked.
     """
     check_writable(folder)
     with lock_kb(folder):
         manifest = read_manifest(folder)
         if threshold is not None:
             check_range("threshold", threshold, -1, 1)
+            if manifest.has_ranker:
+                raise SapbertError(Errors.E364.format(path=folder))
             manifest.threshold = threshold
             manifest.estimate = manifest.calibration = None
         if index:

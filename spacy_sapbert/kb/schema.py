@@ -42,8 +42,16 @@ CREATE INDEX concepts_by_type ON types (type);
 CREATE INDEX concepts_by_code ON codes (source, code);
 CREATE INDEX concepts_by_parent ON parents (parent);
 """
-# Of an overlay: concepts of the knowledge base that are replaced or removed.
-REPLACED = "CREATE TABLE replaced (concept INTEGER PRIMARY KEY);"
+# Of an overlay: concepts of the knowledge base that are replaced or removed, and how
+# often a text was annotated with a concept ("" = with none).
+OVERLAY_TABLES = """
+CREATE TABLE replaced (concept INTEGER PRIMARY KEY);
+CREATE TABLE annotated (
+    form TEXT NOT NULL, cui TEXT NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (form, cui)
+) WITHOUT ROWID;
+CREATE INDEX annotated_by_cui ON annotated (cui);
+"""
 
 # The types of a column, by letter: text, number, bytes; a capital = may be missing.
 COLUMN_TYPES: dict[str, tuple[type, ...]] = {
@@ -68,7 +76,7 @@ def expected_schema(*, overlay: bool) -> frozenset[tuple[str, ...]]:
     """Return the schema of a concepts.db, or of that of an overlay."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA + INDICES + (REPLACED if overlay else ""))
+        connection.executescript(SCHEMA + INDICES + (OVERLAY_TABLES * overlay))
         return frozenset(read_schema(connection, "main"))
     finally:
         connection.close()

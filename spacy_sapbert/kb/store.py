@@ -47,6 +47,8 @@ class Store:
         if overlay is not None:
             rows = range(counts.rows, self.total_rows)
             self.total_concepts += overlay.concepts + overlay.removed
+            taught = overlay.taught
+            self.total_concepts += taught.concepts if taught else 0
             added = range(counts.concepts, self.total_concepts)
             self.check_numbers("overlay.concepts", "id", added)
             self.check_numbers("overlay.rows", "row", rows, whole=True)

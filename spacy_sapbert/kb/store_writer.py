@@ -1,14 +1,14 @@
 """Writes concepts.db, which is only read afterwards."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
 from ..linking.surface_forms import name_form
 from ..vocabularies.concepts import Concept
-from .schema import INDICES, KINDS, REPLACED, SCHEMA
+from .schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 
 
 class StoreWriter:
@@ -87,14 +87,29 @@ class StoreWriter:
             for languages, sources in found
         ]
 
-    def finish(
-        self, keys: Iterable[bytes], replaced: Iterable[int] | None = None
+    def add_overlay_tables(
+        self, replaced: Iterable[int], annotated: Mapping[tuple[str, str], int]
     ) -> None:
+        """Write the tables that only an overlay has.
+
+        replaced (Iterable[int]): Numbers of the concepts that it replaces or removes.
+        annotated (Mapping[tuple[str, str], int]): How often a form was annotated with a
+            concept.
+        """
+        for statement in OVERLAY_TABLES.split(";\n"):
+            self.connection.execute(statement)
+        self.connection.executemany(
+            "INSERT INTO replaced VALUES (?)", ((number,) for number in replaced)
+        )
+        self.connection.executemany(
+            "INSERT INTO annotated VALUES (?, ?, ?)",
+            ((*pair, count) for pair, count in sorted(annotated.items())),
+        )
+
+    def finish(self, keys: Iterable[bytes]) -> None:
         """Write the keys of the rows, the origins and the indices.
 
         keys (Iterable[bytes]): Keys of the rows, in order.
-        replaced (Iterable[int] | None): Of an overlay: numbers of the concepts that it
-            replaces or removes.
         """
         self.connection.executemany(
             "INSERT INTO origins VALUES (?, ?, ?)",
@@ -108,11 +123,6 @@ class StoreWriter:
         self.connection.executemany(
             "INSERT INTO rows VALUES (?, ?)", enumerate(keys, self.first_row)
         )
-        if replaced is not None:
-            self.connection.execute(REPLACED)
-            self.connection.executemany(
-                "INSERT INTO replaced VALUES (?)", ((number,) for number in replaced)
-            )
         for statement in INDICES.strip().splitlines():
             self.connection.execute(statement)
         self.connection.execute("COMMIT")

@@ -1,9 +1,13 @@
 """Search results → links: ties broken, reasons given. Pure functions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..errors import Errors, SapbertError
 from .candidates import Candidate, Entry, RankedEntry
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
@@ -31,10 +35,14 @@ class SearchResult(NamedTuple):
 
     ranked (list[RankedEntry]): The best first, with all that equal the last.
     note (str | None): Reason for no concept, or "truncated".
+    counts (Mapping[str, int]): How often the mention was annotated with each concept.
+    probability (float | None): Of the first concept, by the ranker.
     """
 
     ranked: list[RankedEntry]
     note: str | None
+    counts: Mapping[str, int] = MappingProxyType({})
+    probability: float | None = None
 
 
 class Linked(NamedTuple):
@@ -72,6 +80,24 @@ class ConceptInfo:
     codes: Mapping[str, dict[str, list[str]]]
     parents: Mapping[str, list[str]] = field(default_factory=dict)
     sources: Mapping[int, list[str]] = field(default_factory=dict)
+
+
+def check_mentions(mentions: Any, *others: Sized | None) -> None:
+    """Raise an error if mentions are no list of texts, or the others are not as many.
+
+    A text is a sequence too, of characters.
+    """
+    texts = not isinstance(mentions, str) and isinstance(mentions, Sequence)
+    if isinstance(mentions, np.ndarray) and mentions.ndim == 1:
+        texts = True
+    wrong = () if not texts else [m for m in mentions if not isinstance(m, str)]
+    if not texts or wrong:
+        got = type(wrong[0] if wrong else mentions).__name__
+        raise SapbertError(Errors.E359.format(got=f"a {got}"))
+    for other in others:
+        if other is not None and len(other) != len(mentions):
+            got = f"{len(mentions):,} mentions and {len(other):,} labels or documents"
+            raise SapbertError(Errors.E359.format(got=got))
 
 
 def make_queries(
@@ -118,7 +144,8 @@ def link_results(
     def rank(query: MentionQuery, label: str, linked: frozenset[str]) -> Ranking:
         key = (query, label, linked)
         if key not in known:
-            evidence = make_evidence(info, options, label, linked)
+            counts = results[query].counts
+            evidence = make_evidence(info, options, label, linked, counts)
             known[key] = break_ties(results[query].ranked, evidence)
         return known[key]
 
@@ -136,7 +163,7 @@ def link_results(
             )
         ]
     return [
-        make_link(ranking, results[query].note, info, options, logistic)
+        make_link(ranking, results[query], info, options, logistic)
         for query, ranking in zip(queries, rankings, strict=True)
     ]
 
@@ -161,12 +188,13 @@ def unambiguous_concepts(
 
 def make_link(
     ranking: Ranking,
-    note: str | None,
+    result: SearchResult,
     info: ConceptInfo,
     options: LinkOptions,
     logistic: Logistic | None,
 ) -> Linked:
     """Return the link of one mention."""
+    note = result.note
     candidates: list[Candidate] = [
         {
             "cui": found.entry.cui,
@@ -181,7 +209,9 @@ def make_link(
         }
         for rank, (found, tie) in enumerate(ranking[: options.k], 1)
     ]
-    if candidates and logistic is not None:
+    if candidates and result.probability is not None:
+        candidates[0]["probability"] = result.probability
+    elif candidates and logistic is not None:
         probability = score_probability(logistic, ranking[0][0].score)
         candidates[0]["probability"] = float(probability)
     if (
@@ -196,7 +226,11 @@ def make_link(
 
 
 def make_evidence(
-    info: ConceptInfo, options: LinkOptions, label: str, linked: frozenset[str]
+    info: ConceptInfo,
+    options: LinkOptions,
+    label: str,
+    linked: frozenset[str],
+    counts: Mapping[str, int],
 ) -> Evidence:
     """Return the evidence that breaks ties.
 
@@ -205,6 +239,7 @@ def make_evidence(
     label (str): Label of the entity.
     linked (frozenset[str]): Unambiguous concepts of the document; empty = coherence
         does not count.
+    counts (Mapping[str, int]): How often the mention was annotated with each concept.
     RETURNS (Evidence): For `break_ties`.
     """
     expected = expand_types(options.label_types.get(label, ()))
@@ -219,6 +254,8 @@ def make_evidence(
         values["label"] = lambda entry: expected.isdisjoint(
             info.types.get(entry.cui) or (UNTYPED,)
         )
+    if counts:
+        values["annotated"] = lambda entry: -counts.get(entry.cui, 0)
     values["preferred"] = lambda entry: not entry.preferred
     if ranks:
         values["source"] = rank_sources

@@ -8,7 +8,7 @@ from ..errors import Errors, SapbertError
 from .filters import Filter, check_texts, make_filter
 from .fusion import FUSIONS, WEIGHT
 
-EVIDENCE = ("label", "preferred", "source", "coherence")
+EVIDENCE = ("label", "annotated", "preferred", "source", "coherence")
 CHOICES: dict[str, tuple[Any, ...]] = {
     "broader": (False, True),
     "label_types_use": ("filter", "evidence"),
@@ -49,7 +49,7 @@ class LinkOptions:
     filter: Filter = Filter()
     label_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     label_types_use: str = "filter"
-    tie_evidence: tuple[str, ...] = ("label", "preferred", "source")
+    tie_evidence: tuple[str, ...] = ("label", "annotated", "preferred", "source")
     source_rank: tuple[str, ...] = ()
     ambiguous: str = "link"
     fusion: str | None = None

@@ -47,19 +47,34 @@ def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndar
 
 
 def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
+    """Fit the probability of a right link, from one score; see `fit_logistics`.
+
+    scores (np.ndarray): Finite. Shape: (n,).
+    right (np.ndarray): Bool. Shape: (n,).
+    """
+    slopes, intercept = fit_logistics(scores[:, None], right)
+    return Curve(float(slopes[0]), intercept)
+
+
+def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
     """Fit the probability of a right link by maximum likelihood.
 
     Platt's smoothed targets keep it finite if a score separates right from wrong.
 
-    scores (np.ndarray): Finite. Shape: (n,).
+    values (np.ndarray): Finite. Shape: (n, d).
     right (np.ndarray): Bool. Shape: (n,).
+    RETURNS (tuple[np.ndarray, float]): A slope for each value, and the intercept.
+        Shape: (d,).
     SOURCE: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
     """
     hits, misses = int(right.sum()), int((~right).sum())
     targets = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
-    centre = scores.mean()
-    inputs = np.stack([scores - centre, np.ones_like(scores)], axis=1)  # (n, 2)
-    weights = np.array([0.0, math.log((hits + 1) / (misses + 1))])
+    centre = values.mean(axis=0)
+    ones = np.ones((len(values), 1))
+    inputs = np.concatenate([values - centre, ones], axis=1)  # (n, d + 1)
+    size = inputs.shape[1]
+    weights = np.zeros(size)
+    weights[-1] = math.log((hits + 1) / (misses + 1))
 
     def loss(trial: np.ndarray) -> float:
         logits = inputs @ trial
@@ -68,12 +83,12 @@ def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
     for _ in range(MAX_STEPS):
         probabilities = 0.5 + 0.5 * np.tanh(inputs @ weights / 2)
         spread = probabilities * (1 - probabilities)
-        hessian = (inputs * spread[:, None]).T @ inputs + 1e-12 * np.eye(2)
+        hessian = (inputs * spread[:, None]).T @ inputs + 1e-12 * np.eye(size)
         step = np.linalg.solve(hessian, inputs.T @ (probabilities - targets))
         while loss(weights - step) > loss(weights) and np.abs(step).max() > 1e-10:
             step /= 2
         weights = weights - step
         if np.abs(step).max() <= 1e-10:
             break
-    slope, intercept = weights
-    return Curve(float(slope), float(intercept - slope * centre))
+    slopes, intercept = weights[:-1], weights[-1]
+    return slopes, float(intercept - slopes @ centre)

@@ -28,9 +28,10 @@ threshold = null
 broader = false
 # "nil" = a mention has no concept if only the order of the ids breaks the tie
 ambiguous = "link"
-# evidence that breaks ties, the most important first: "label", "preferred", "source"
-# and "coherence" (with the other concepts of the document)
-tie_evidence = ["label", "preferred", "source"]
+# evidence that breaks ties, the most important first: "label", "annotated" (mentions
+# that were taught), "preferred", "source" and "coherence" (with the other concepts of
+# the document)
+tie_evidence = ["label", "annotated", "preferred", "source"]
 # for the evidence "source": vocabularies, the best first
 source_rank = []
 # "filter" = only concepts with the types of the label; "evidence" = they break ties

@@ -159,12 +159,18 @@ class SapbertLinker(LinkerState):
         *,
         nlp: Language | None = None,
     ) -> None:
-        """Open the knowledge base, so that errors show before the first text.
+        """Open the knowledge base, and let a copy of it learn from examples.
 
-        RAISES (SapbertError): If there is none, it is damaged, or it has no such types,
-            sources or languages as the settings name.
+        get_examples (Callable[[], Iterable[Example]] | None): Examples whose entities
+            have a `kb_id_`; without such entities nothing is learned.
+        nlp (Language | None): Not used.
+        RAISES (SapbertError): If there is no knowledge base, it is damaged, or it has
+            no such types, sources or languages as the settings name, or ids as the
+            entities have.
         """
         self.kb.check_options(self.options)
+        if get_examples is not None:
+            self.teach(example.reference for example in get_examples())
 
     def spans(self, doc: Doc) -> list[Span]:
         """Return the spans to link."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import srsly
 from spacy.pipeline.pipe import Pipe
+from spacy.tokens import Doc
 from thinc.api import Model
 
 from ..errors import SapbertError, Warnings, check_range
@@ -39,6 +40,7 @@ class LinkerState(Pipe):
     """
 
     name: str
+    spans_key: str | None
 
     def start(
         self,
@@ -119,6 +121,26 @@ class LinkerState(Pipe):
                 self.reload()
             except SapbertError as error:  # a service goes on with what it has
                 warnings.warn(Warnings.W554.format(reason=error), stacklevel=2)
+
+    def teach(self, docs: Iterable[Doc]) -> None:
+        """Let a copy of the knowledge base learn from Docs, if that makes it better.
+
+        docs (Iterable[Doc]): See `teaching.teach`. The copy is saved with the pipeline.
+        """
+        from .teaching import annotate_docs
+
+        documents = [
+            d for d in annotate_docs(docs, spans_key=self.spans_key) if d.mentions
+        ]
+        if not documents:
+            return
+        from ..teaching.teach import teach_documents
+
+        temporary = TemporaryFolder(prefix="sapbert-kb-")
+        output = temporary.path.resolve() / "kb"
+        kb, report = teach_documents(self.kb, documents, output=output)
+        if report.changed:
+            self.kb, self.unpacked = kb, temporary
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component to a folder.

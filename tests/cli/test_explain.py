@@ -83,7 +83,7 @@ def test_explain_runs_the_pipeline_on_the_context(
     assert lines["long form"] == "heart attack, linked instead"
     assert lines["concept"] == "C0000001 Myocardial infarction"
     result = run("HA", "--context", context, "--kb", sample_kb)
-    assert facts(result.stdout)["long form"] == "heart attack, not used"
+    assert facts(result.stdout)["long form"] == "heart attack, linked instead"
 
 
 def test_explain_uses_label_and_settings(cold_kb: Path) -> None:

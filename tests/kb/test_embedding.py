@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.vocabularies.concepts import Concept
 

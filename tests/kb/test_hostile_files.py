@@ -11,6 +11,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.database import Database
+from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
 from spacy_sapbert.kb.folder.files import describe_files
 from spacy_sapbert.kb.folder.manifest import (
     compute_digest,
@@ -18,7 +19,6 @@ from spacy_sapbert.kb.folder.manifest import (
     write_manifest,
 )
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts, discard_edits
 from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 

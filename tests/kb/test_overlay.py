@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.kb import describe_manifest
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts, remove_concepts
 from spacy_sapbert.system.reading import RECORD_BYTES
 from spacy_sapbert.vocabularies.concepts import Concept
 

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.folder.files import describe_files
 from spacy_sapbert.kb.folder.packaging import package_kb
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 
 

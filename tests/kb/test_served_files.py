@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 
 needs_descriptors = pytest.mark.skipif(

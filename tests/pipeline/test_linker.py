@@ -14,9 +14,9 @@ from spacy.training import Example
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.manifest import compute_digest, read_manifest
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.overlay import add_concepts
 from spacy_sapbert.linking.options import change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links

@@ -19,8 +19,10 @@ from ..indexes.registry import check_settings, index_file
 
 FILE = "meta.json"
 FORMAT = 2
-OVERLAY_FORMAT = 2
+OVERLAY_FORMAT = 3
 STORE_FILE = "concepts.db"
+TAUGHT_FILE = "taught.jsonl"  # of an overlay
+RANKER_FILE = "ranker.json"
 ENCODER = "encoder"
 EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
@@ -91,6 +93,39 @@ class Counts(Record):
     unreadable: Count = 0
 
 
+class TaughtFile(Record):
+    """A source of annotated documents; "" = Docs."""
+
+    source: str
+    documents: Count
+    mentions: Count
+
+
+class Teaching(Record):
+    """What a knowledge base has learned from annotated mentions.
+
+    The accuracies are those of the first answer, by cross-validation.
+
+    files (list[TaughtFile]): Where the annotated documents are from.
+    concepts (int): Concepts with annotated mentions.
+    before (float), names (float): Without, and with the mentions as names.
+    after (float | None): With the learned order too; None if there is none.
+    """
+
+    files: list[TaughtFile]
+    concepts: Count
+    before: FiniteFloat
+    names: FiniteFloat
+    after: FiniteFloat | None
+    date: str
+    package_version: str
+
+    @property
+    def mentions(self) -> int:
+        """Number of annotated mentions."""
+        return sum(file.mentions for file in self.files)
+
+
 class OverlayRecord(Record):
     """The folder of the overlay, and its number of concepts, rows and removals."""
 
@@ -99,6 +134,7 @@ class OverlayRecord(Record):
     concepts: Count
     rows: Count
     removed: Count
+    taught: Teaching | None = None
 
 
 class Logistic(Record):
@@ -206,6 +242,16 @@ class Manifest(Record):
         exported = any(name.startswith(f"{EXPORTED}/") for name in self.files)
         return ["torch", *(["openvino"] if exported else [])]
 
+    @property
+    def taught(self) -> Teaching | None:
+        """What was learned from annotated mentions."""
+        return self.overlay.taught if self.overlay else None
+
+    @property
+    def has_ranker(self) -> bool:
+        """Whether the candidates have a learned order."""
+        return self.taught is not None and self.taught.after is not None
+
     @model_validator(mode="after")
     def check_files(self) -> "Manifest":
         """Check that the files are those of a knowledge base, and all of them."""
@@ -227,6 +273,8 @@ class Manifest(Record):
         if self.overlay is not None and self.overlay.format == OVERLAY_FORMAT:
             own = [STORE_FILE, "concepts.jsonl", "removed.json"]
             own += [index_file("exact"), *ngrams] * bool(self.overlay.rows)
+            if self.taught is not None:
+                own += [TAUGHT_FILE, *[RANKER_FILE] * self.has_ranker]
             needed |= {f"{self.overlay.folder}/{name}" for name in own}
         return needed
 

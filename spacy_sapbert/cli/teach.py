@@ -1,0 +1,166 @@
+"""`spacy sapbert teach`: a knowledge base that learns from annotated mentions."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
+from ..kb.folder.installed import find_kb
+from ..kb.opening import load_kb
+from ..system.progress import format_count, show_progress
+from ..system.terminal import format_json, msg
+from ..system.writing import check_outputs, write_json
+from .app import app
+from .convert import DROP_PREFIX, PREFIX
+from .edit_kb import check_folder
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+    from ..teaching.documents import AnnotatedDocument
+    from ..teaching.teach import Accuracy, TeachingReport
+
+MOST_LISTED = 10
+
+
+def format_share(share: float | None) -> str:
+    """Format a share with three digits."""
+    return "–" if share is None else f"{share:.3f}"
+
+
+def format_accuracy(name: str, accuracy: "Accuracy") -> tuple[str, ...]:
+    """Return a row of the table of accuracies."""
+    shares = (accuracy.all, accuracy.seen, accuracy.unseen)
+    return (name, *map(format_share, shares))
+
+
+@app.command("teach")
+def teach(
+    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
+    annotated: list[Path] = typer.Argument(
+        ..., metavar="ANNOTATED...", help="Annotated files or folders."
+    ),
+    format: str | None = typer.Option(
+        None, help=f"One of {', '.join(ANNOTATED_FORMATS)}. [detected]"
+    ),
+    output: Path | None = typer.Option(
+        None, help="Folder for the new version. [the knowledge base itself]"
+    ),
+    prefix: str = PREFIX,
+    drop_prefix: str = DROP_PREFIX,
+    report: Path | None = typer.Option(None, help="report.json to write."),
+    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+    force: bool = typer.Option(
+        False,
+        "--force",
+        help="Replace outputs; change the knowledge base also if nothing gets better.",
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """annotated documents + kb/ -> kb/ that has learned from them
+
+    Annotated mentions become names of their concepts, equal names are ordered by how
+    often each concept was meant, and an order of candidates is learned. All figures
+    are by cross-validation: of documents that were not learned from.
+
+    Example: spacy sapbert teach models/kb corpus/train.txt --prefix MESH:
+
+    Example: spacy sapbert teach models/kb reviewed.csv --output models/taught
+
+    `spacy sapbert kb discard-teaching` takes it out again.
+    """
+    from ..teaching.teach import teach_documents
+
+    check_outputs(report, output, force=force)
+    folder = find_kb(kb) if output is not None else check_folder(kb)
+
+    def read_all() -> "Iterator[AnnotatedDocument]":
+        for path in annotated:
+            yield from read_annotated(
+                path, format, prefix=prefix, drop_prefix=drop_prefix
+            )
+
+    documents = show_progress(
+        read_all(), unit="documents", desc="Read", quiet=quiet or as_json
+    )
+    opened = load_kb(folder)
+    new, found = teach_documents(
+        opened,
+        documents,
+        output=output,
+        force=force,
+        progress=not (quiet or as_json),
+    )
+    data = asdict(found)
+    data["sources"] = [source.model_dump() for source in found.sources]
+    if report is not None:
+        write_json(report, data)
+    if as_json:
+        typer.echo(format_json(data))
+    elif not quiet:
+        print_report(opened, found)
+        if report is not None:
+            msg.good(f"Wrote {report}")
+        if found.changed:
+            msg.good(f"Wrote {new.folder}")
+        else:
+            msg.warn(
+                f"{new.folder} was not changed: it does not get better. `--force` "
+                "changes it."
+            )
+
+
+def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
+    """Print what was learned, and what it changes."""
+    counts = found.counts
+    rows = [
+        ("Documents", f"{counts.documents:,}"),
+        ("Documents that were taught before", f"{counts.repeated:,}"),
+        ("Mentions", f"{counts.mentions:,}"),
+        ("Composites, not learned", f"{counts.composites:,}"),
+        ("Annotated with no concept", f"{counts.without_concept:,}"),
+        ("Without a letter or digit", f"{counts.without_text:,}"),
+        ("With an unknown id, not learned", f"{counts.unknown.total():,}"),
+        ("Mentions learned in all", f"{sum(s.mentions for s in found.sources):,}"),
+    ]
+    msg.table(rows, aligns=("l", "r"))
+    if counts.unknown:
+        listed = counts.unknown.most_common(MOST_LISTED)
+        ids = ", ".join(f"{cui} ({number})" for cui, number in listed)
+        msg.warn(f"Unknown ids: {ids}{' …' * (len(counts.unknown) > MOST_LISTED)}")
+    table = [
+        format_accuracy("Vocabulary alone", found.before),
+        format_accuracy("With annotated mentions as names", found.names),
+    ]
+    if found.after is not None:
+        table.append(format_accuracy("With the learned order too", found.after))
+    header = ("Right first answers", "all", "seen", "unseen")
+    msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
+    if found.after is None:
+        msg.info("No order was learned: it does not bring more right answers.")
+    else:
+        groups = [(name, f"{lost:+.3f}") for name, lost in found.groups.items()]
+        msg.table(
+            groups, header=("Brought by", "points"), divider=True, aligns=("l", "r")
+        )
+        links = [
+            ("Probability below which there is no concept", found.threshold),
+            ("Precision of links", found.precision),
+            ("Recall of links", found.recall),
+            ("Precision of no concept", found.nil_precision),
+            ("Recall of no concept", found.nil_recall),
+        ]
+        msg.table(
+            [(name, format_share(value)) for name, value in links], aligns=("l", "r")
+        )
+    total = sum(number for _, number in found.lost)
+    if total:
+        names = "; ".join(
+            f"{concept.name if (concept := kb.concept(cui)) else cui} ({number})"
+            for cui, number in found.lost[:MOST_LISTED]
+        )
+        msg.text(
+            f"Right before and wrong now: {format_count(total, 'mention')} of {names}"
+        )

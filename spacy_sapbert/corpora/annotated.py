@@ -1,0 +1,93 @@
+"""Annotated files of any format → annotated documents to learn from."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from ..errors import SapbertError
+from ..formats.docbin import iter_docbin
+from ..formats.gold import LONGEST, NO_ID
+from ..formats.inputs.csv_rows import read_csv_rows
+from ..formats.inputs.files import detect_format
+from ..formats.inputs.rows import Columns
+from ..pipeline.teaching import annotate, annotate_docs
+from ..teaching.documents import AnnotatedDocument
+from .registry import FORMATS, change_prefix, read_corpus
+
+TABLES = (".tsv", ".tsv.gz")
+DOCS, CSV = "spacy", "csv"
+ANNOTATED_FORMATS = (*FORMATS, DOCS, CSV)
+GOLD = "gold"  # span group of Docs that `convert` wrote
+
+
+def read_annotated(
+    path: Path, format: str | None = None, *, prefix: str = "", drop_prefix: str = ""
+) -> Iterator[AnnotatedDocument]:
+    """Read annotated documents.
+
+    path (Path): A file or a folder, as the format has it; files can be `.gz`.
+    format (str | None): One of `ANNOTATED_FORMATS`: a corpus format, `.spacy`, or the
+        CSV of `link` with corrected `cui`; None = by ending or content.
+    prefix (str), drop_prefix (str): See `read_corpus`.
+    YIELDS (AnnotatedDocument): Each document.
+    RAISES (SapbertError): If the format is not recognised; with file and line, at the
+        first bad line.
+    """
+    if format is None:
+        format = "tsv" if path.name.endswith(TABLES) else ""
+        format = format or ("brat" if path.is_dir() else detect_format(path))
+    if format == DOCS:
+        documents = read_docs(path)
+    elif format == CSV:
+        documents = read_links(path)
+    else:
+        documents = (
+            annotate(path.name, gold.text, [(s.mention, s.parts) for s in gold.spans])
+            for gold in read_corpus(path, format)
+        )
+    for document in documents:
+        mentions = [
+            mention._replace(
+                parts=[
+                    [
+                        change_prefix(cui, prefix=prefix, drop_prefix=drop_prefix)
+                        for cui in part
+                    ]
+                    for part in mention.parts
+                ]
+            )
+            for mention in document.mentions
+        ]
+        yield document._replace(mentions=mentions)
+
+
+def read_docs(path: Path) -> Iterator[AnnotatedDocument]:
+    """Read a `.spacy` file: the span group of `convert`, else the entities."""
+    from spacy.vocab import Vocab
+
+    for doc in iter_docbin(path, Vocab()):
+        key = GOLD if GOLD in doc.spans else None
+        yield from annotate_docs([doc], source=path.name, spans_key=key)
+
+
+def read_links(path: Path) -> Iterator[AnnotatedDocument]:
+    """Read the CSV of `link`: columns `id`, `text` and `cui`; an empty `cui` is none.
+
+    Rows of one document stand together.
+    """
+
+    def fail(error: SapbertError) -> None:
+        raise error
+
+    columns = Columns(text="text", id="id", keep=("cui",))
+    rows = read_csv_rows(path, columns, fail, longest=LONGEST)
+    for _, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
+        mentions = [
+            # A quote before what could be a formula is of the CSV.
+            (
+                row["text"].removeprefix("'"),
+                [] if row["cui"] in NO_ID else [[row["cui"]]],
+            )
+            for row in own
+        ]
+        yield annotate(path.name, "", mentions)

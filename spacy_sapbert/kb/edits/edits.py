@@ -1,0 +1,130 @@
+"""What was changed since a knowledge base was built; see `overlay` for the files."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from pydantic import TypeAdapter, ValidationError
+
+from ...errors import Errors, SapbertError
+from ...linking.ranker import Ranker
+from ...vocabularies.concepts import Concept, change_names, read_concepts
+from ...vocabularies.merge import unite_concepts
+from ..folder.records import TAUGHT_FILE, Teaching
+from ..knowledge_base import KnowledgeBase
+from ..store import Store
+from .taught import TaughtDocument, read_taught, taught_concepts
+
+CONCEPTS_FILE = "concepts.jsonl"
+REMOVED_FILE = "removed.json"
+VOCABULARY = "vocabulary"  # source of a name whose source is not known
+REMOVED = TypeAdapter(dict[str, set[str]])
+
+
+@dataclass
+class Edits:
+    """All edits since the knowledge base was built.
+
+    added (dict[str, Concept]): Concepts and names that were added, by id.
+    removed (dict[str, set[str]]): Names that were removed, by id; an empty set = the
+        whole concept.
+    taught (list[TaughtDocument]): Annotated documents.
+    teaching (Teaching | None): What was learned from them.
+    ranker (Ranker | None): The order of candidates that was learned from them.
+    """
+
+    added: dict[str, Concept] = field(default_factory=dict)
+    removed: dict[str, set[str]] = field(default_factory=dict)
+    taught: list[TaughtDocument] = field(default_factory=list)
+    teaching: Teaching | None = None
+    ranker: Ranker | None = None
+
+    @cached_property
+    def taught_concepts(self) -> dict[str, Concept]:
+        """The annotated mentions as names, by concept."""
+        return taught_concepts(self.taught)
+
+    def changed(self) -> list[str]:
+        """Return the ids of all concepts that were changed, sorted."""
+        return sorted({*self.added, *self.removed, *self.taught_concepts})
+
+    def apply(self, base: Concept | None, cui: str) -> Concept | None:
+        """Return a concept of the base after the edits; None if it is removed."""
+        removed = self.removed.get(cui)
+        if base is not None and removed is not None:
+            base = remove_aliases(base, removed) if removed else None
+        parts = [part for part in (base, self.added.get(cui)) if part is not None]
+        taught = self.taught_concepts.get(cui)
+        if parts and taught is not None and removed:
+            taught = remove_aliases(taught, removed)
+        known = unite_concepts([copy(part) for part in parts]) if parts else None
+        return add_taught_names(known, taught) if known and taught else known
+
+
+def copy(concept: Concept) -> Concept:
+    """Return a copy that `unite_concepts` may change."""
+    return replace(concept, codes={**concept.codes})
+
+
+def add_taught_names(known: Concept, taught: Concept) -> Concept:
+    """Add annotated mentions to the names of a concept.
+
+    A name without a source that is also an annotated mention gets the source
+    `VOCABULARY`, so that it differs from names that are annotated mentions only.
+    """
+    sourced = {place for places in known.sources.values() for place in places}
+    unnamed = [
+        alias
+        for place, alias in enumerate(known.aliases)
+        if place not in sourced and alias in {*taught.aliases}
+    ]
+    parts = [known, taught]
+    if unnamed:
+        parts.append(
+            Concept(known.cui, unnamed, sources={VOCABULARY: [*range(len(unnamed))]})
+        )
+    return unite_concepts([copy(part) for part in parts])
+
+
+def remove_aliases(concept: Concept, names: set[str]) -> Concept | None:
+    """Return a copy of a concept without some names; None if no name is left."""
+    left = replace(concept)
+    change_names(left, ["" if name in names else name for name in concept.aliases])
+    return left if left.aliases else None
+
+
+def find_concept(base: Store, edits: Edits, cui: str) -> Concept | None:
+    """Return the concept with an id, or with a retired id, after the edits."""
+    known = base.concept(cui)
+    if known is not None and known.cui != cui:
+        retired_for, known = known.cui, None
+    else:
+        added = edits.added.values()
+        retired_for = next((one.cui for one in added if cui in one.retired), cui)
+    if known is None and cui not in edits.added:
+        return None if retired_for == cui else find_concept(base, edits, retired_for)
+    return edits.apply(known, cui)
+
+
+def read_edits(kb: KnowledgeBase) -> Edits:
+    """Read the edits of the overlay; empty if there is none."""
+    overlay = kb.manifest.overlay
+    if overlay is None:
+        return Edits()
+    folder = overlay.folder
+    names = [f"{folder}/{CONCEPTS_FILE}", f"{folder}/{REMOVED_FILE}"]
+    if overlay.taught is not None:
+        names.append(f"{folder}/{TAUGHT_FILE}")
+    kb.files.check(names)
+    try:
+        with kb.files.open(names[1]) as file:
+            removed = REMOVED.validate_json(file.read())
+    except ValidationError:
+        path = kb.folder / names[1]
+        raise SapbertError(Errors.E354.format(path=path, kb=kb.folder)) from None
+    added = read_concepts(kb.folder / names[0])
+    edits = Edits({concept.cui: concept for concept in added}, removed)
+    if overlay.taught is not None:
+        edits.taught = list(read_taught(kb.folder / names[2]))
+        edits.teaching, edits.ranker = overlay.taught, kb.ranker
+    kb.files.check(names)
+    return edits

@@ -1,0 +1,80 @@
+"""Annotated mentions that a knowledge base has learned from: taught.jsonl."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import Errors, SapbertError
+from ...linking.ranking import has_text
+from ...linking.surface_forms import name_form
+from ...system.reading import read_lines
+from ...system.writing import write_atomically
+from ...vocabularies.concepts import Concept, clean_name
+from ..reranking import ANNOTATED
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class TaughtDocument(BaseModel):
+    """The mentions of one annotated document. Its text and their places are not kept.
+
+    digest (str): Of its text and annotations: a document counts once.
+    source (str): Name of the file, or "" for Docs.
+    mentions (list[tuple[str, str]]): Texts that the linker searches for (the long forms
+        of abbreviations), each with its concept; "" = it has none.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    source: str
+    mentions: list[tuple[Text, str]]
+
+
+def write_taught(path: Path, documents: Iterable[TaughtDocument]) -> None:
+    """Write taught.jsonl, one document a line."""
+    with write_atomically(path) as file:
+        for document in documents:
+            line = json.dumps(document.model_dump(), ensure_ascii=False)
+            file.write(line.encode("utf8", "replace") + b"\n")
+
+
+def read_taught(path: Path) -> Iterator[TaughtDocument]:
+    """Read taught.jsonl.
+
+    RAISES (SapbertError): At the first bad line, with its number.
+    """
+    for number, line in read_lines(path):
+        try:
+            yield TaughtDocument.model_validate_json(line)
+        except ValidationError:
+            raise SapbertError(Errors.E361.format(path=path, line=number)) from None
+
+
+def count_mentions(documents: Iterable[TaughtDocument]) -> Counter[tuple[str, str]]:
+    """Count how often each normalised text was annotated with each concept."""
+    return Counter(
+        (name_form(text), cui)
+        for document in documents
+        for text, cui in document.mentions
+    )
+
+
+def taught_concepts(documents: Iterable[TaughtDocument]) -> dict[str, Concept]:
+    """Return the annotated mentions as names of their concepts, by id.
+
+    Of mentions that differ in case or blanks only, the first is the name.
+    """
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for document in documents:
+        for text, cui in document.mentions:
+            if cui and has_text(text):
+                names[cui].setdefault(name_form(text), clean_name(text))
+    return {
+        cui: Concept(cui, [*forms.values()], sources={ANNOTATED: [*range(len(forms))]})
+        for cui, forms in names.items()
+    }

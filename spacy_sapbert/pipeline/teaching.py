@@ -1,0 +1,84 @@
+"""Docs whose entities have concepts → a knowledge base that has learned from them."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spacy.tokens import Doc
+
+from ..formats.gold import NO_ID
+from ..teaching.documents import AnnotatedDocument, AnnotatedMention
+from .long_forms import singular
+from .schwartz_hearst import find_long_forms
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+    from ..teaching.teach import TeachingReport
+
+Mention = tuple[str, list[list[str]]]  # text, ids of each part
+
+
+def annotate(source: str, text: str, mentions: Iterable[Mention]) -> AnnotatedDocument:
+    """Return an annotated document; abbreviations that it defines become long forms.
+
+    source (str): Name of the file.
+    text (str): The text; may be empty.
+    """
+    long_forms = find_long_forms(text) if text else {}
+    found: list[AnnotatedMention] = []
+    for mention, parts in mentions:
+        short = " ".join(mention.split())
+        long = long_forms.get(short) or long_forms.get(singular(short))
+        found.append(AnnotatedMention(long or short, parts))
+    return AnnotatedDocument(source, text, found)
+
+
+def read_annotations(doc: Doc, spans_key: str | None) -> list[Mention]:
+    """Return the spans of a Doc that have an id; `NIL` is no concept.
+
+    A group that `read_docs` or `convert` made has all ids of its spans in `attrs`.
+    """
+    group = doc.spans.get(spans_key) if spans_key is not None else None
+    spans = doc.ents if spans_key is None else group or ()
+    texts = [span.text for span in spans]
+    if group is not None and len(group.attrs.get("ids", ())) == len(texts):
+        return list(zip(texts, group.attrs["ids"], strict=True))
+    ids = [span.kb_id_ for span in spans]
+    return [
+        (text, [] if cui in NO_ID else [[cui]])
+        for text, cui in zip(texts, ids, strict=True)
+        if cui
+    ]
+
+
+def annotate_docs(
+    docs: Iterable[Doc], *, source: str = "", spans_key: str | None = None
+) -> Iterator[AnnotatedDocument]:
+    """Yield the annotated documents of Docs."""
+    for doc in docs:
+        yield annotate(source, doc.text, read_annotations(doc, spans_key))
+
+
+def teach(
+    kb: "KnowledgeBase",
+    docs: Iterable[Doc],
+    *,
+    spans_key: str | None = None,
+    output: Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> "tuple[KnowledgeBase, TeachingReport]":
+    """Let a knowledge base learn from Docs whose entities have concepts.
+
+    kb (KnowledgeBase): The knowledge base; the object itself does not change.
+    docs (Iterable[Doc]): Entities with a `kb_id_`: an id of the knowledge base, or
+        `NIL`. Others are not used. No text is kept but the mentions.
+    spans_key (str | None): A span group; None = the entities.
+    output (Path | None), force (bool), progress (bool): See `teach_documents`.
+    RETURNS (tuple[KnowledgeBase, TeachingReport]): See `teach_documents`.
+    RAISES (SapbertError): See `teach_documents`.
+    """
+    from ..teaching.teach import teach_documents
+
+    documents = annotate_docs(docs, spans_key=spans_key)
+    return teach_documents(kb, documents, output=output, force=force, progress=progress)

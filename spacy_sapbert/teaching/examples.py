@@ -1,0 +1,193 @@
+"""Annotated mentions → candidates and features, without what their own fold says."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kb.edits.taught import TaughtDocument
+from ..kb.knowledge_base import KnowledgeBase
+from ..kb.mention_search import MENTIONS_AT_ONCE
+from ..kb.reranking import VOCABULARY_NAME
+from ..linking.candidates import Entry, RankedEntry
+from ..linking.features import POOL_ROWS, Provenance, compute_features, pool_concepts
+from ..linking.ranking import order_entries
+from ..linking.surface_forms import name_form
+from ..system.progress import show_progress
+
+FOLDS = 5
+SEARCHED_ROWS = 2 * POOL_ROWS  # some of them are names of the own fold
+
+Pair = tuple[str, str]  # form, concept
+
+
+class Example(NamedTuple):
+    """The candidates of an annotated mention.
+
+    fold (int): Of its document.
+    right (int | None): Place of its concept among the candidates; None = it is not
+        among them, or the mention has no concept.
+    cuis (list[str]): The candidates by cosine. Shape: (n,).
+    features (np.ndarray): Shape: (n, len(FEATURES)).
+    plain (bool): Whether the vocabulary alone has the right answer.
+    named (bool): Whether the names and counts of the other folds have.
+    seen (bool): Whether another fold has the mention with its concept.
+    nil (bool): Whether the mention has no concept.
+    """
+
+    fold: int
+    right: int | None
+    cuis: list[str]
+    features: np.ndarray
+    plain: bool
+    named: bool
+    seen: bool
+    nil: bool
+
+
+class Memory:
+    """How often texts were annotated with concepts, by fold."""
+
+    def __init__(self, documents: Sequence[TaughtDocument], folds: Sequence[int]):
+        self.pairs: dict[str, Counter[tuple[str, int]]] = {}  # form → (cui, fold)
+        self.concepts: dict[str, Counter[int]] = {}
+        for document, fold in zip(documents, folds, strict=True):
+            for text, cui in document.mentions:
+                self.pairs.setdefault(name_form(text), Counter())[cui, fold] += 1
+                if cui:
+                    self.concepts.setdefault(cui, Counter())[fold] += 1
+
+    def counts(self, form: str, fold: int) -> Counter[str]:
+        """Return the counts of a form without those of a fold, by concept."""
+        found: Counter[str] = Counter()
+        for (cui, of), count in self.pairs.get(form, {}).items():
+            if of != fold:
+                found[cui] += count
+        return found
+
+    def concept_counts(self, cuis: Sequence[str], fold: int) -> dict[str, int]:
+        """Return the counts of concepts without those of a fold."""
+        return {
+            cui: self.concepts[cui].total() - self.concepts[cui][fold]
+            for cui in cuis
+            if cui in self.concepts
+        }
+
+
+def assign_folds(documents: Sequence[TaughtDocument]) -> list[int]:
+    """Return a fold for each document, by its digest: equal whenever it is taught."""
+    order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
+    folds = [0] * len(documents)
+    for rank, place in enumerate(order):
+        folds[place] = rank % FOLDS
+    return folds
+
+
+def make_examples(
+    kb: KnowledgeBase,
+    documents: Sequence[TaughtDocument],
+    *,
+    before: KnowledgeBase,
+    most: int,
+    progress: bool = False,
+) -> list[Example]:
+    """Find the candidates of annotated mentions, and compute their features.
+
+    Names and counts of the documents of its own fold do not count for a mention:
+    otherwise the ranker would learn to rely on them, and fail for new texts.
+
+    kb (KnowledgeBase): With the annotated mentions as names.
+    before (KnowledgeBase): Without them: it embeds a mention by a variant that is a
+        name, which in `kb` would be a name itself.
+    most (int): Maximum of mentions, which are those of the first documents by digest.
+    """
+    folds = assign_folds(documents)
+    memory = Memory(documents, folds)
+    order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
+    asked: dict[tuple[str, int], Counter[str]] = {}  # text, fold → concepts
+    total = 0
+    for place in order:
+        for text, cui in documents[place].mentions:
+            if total < most:
+                asked.setdefault((text, folds[place]), Counter())[cui] += 1
+                total += 1
+    texts = list(dict.fromkeys(text for text, _ in asked))
+    found = search_names(kb, before, texts, progress=progress)
+    by_text: dict[str, list[RankedEntry]] = dict(zip(texts, found, strict=True))
+    return [
+        example
+        for (text, fold), cuis in asked.items()
+        for example in list_examples(kb, memory, text, fold, cuis, by_text[text])
+    ]
+
+
+def search_names(
+    kb: KnowledgeBase, before: KnowledgeBase, texts: Sequence[str], *, progress: bool
+) -> Iterator[list[RankedEntry]]:
+    """Yield the nearest names of each text, the nearest first."""
+    starts = range(0, len(texts), MENTIONS_AT_ONCE)
+    for start in show_progress(
+        starts, unit="batches", desc="Search", quiet=not progress
+    ):
+        batch = texts[start : start + MENTIONS_AT_ONCE]
+        embedded = before.embed(batch, variants=True)
+        usable = np.isfinite(embedded.vectors).all(axis=1) & embedded.readable
+        vectors = np.where(usable[:, None], embedded.vectors, 0).astype(np.float32)
+        rows, scores = kb.search(vectors, min(SEARCHED_ROWS, kb.rows))
+        entries = kb.entries(np.unique(rows[rows >= 0]))
+        for place in range(len(batch)):
+            own = rows[place].tolist(), scores[place].tolist()
+            ranked = list(order_entries(*own, entries)) if usable[place] else []
+            yield ranked
+
+
+def list_examples(
+    kb: KnowledgeBase,
+    memory: Memory,
+    text: str,
+    fold: int,
+    cuis: Mapping[str, int],
+    ranked: Sequence[RankedEntry],
+) -> Iterator[Example]:
+    """Yield the examples of one text in one fold: one for each annotation."""
+    known: dict[Entry, Provenance] = {}
+
+    def find_provenance(entry: Entry) -> Provenance:
+        if entry not in known:
+            found = kb.provenance.get(entry.origin, VOCABULARY_NAME)
+            if found.annotated:
+                others = memory.counts(name_form(entry.alias), fold)
+                found = found._replace(annotated=others[entry.cui] > 0)
+            known[entry] = found
+        return known[entry]
+
+    counts = memory.counts(name_form(text), fold)
+    pool, near = pool_concepts(ranked, find_provenance)
+    names = [one.entry.cui for one in pool]
+    concept_counts = memory.concept_counts(names, fold)
+    features = compute_features(text, pool, near, counts, concept_counts)
+    first = best_named(pool, counts)
+    vocabulary = (one for one in ranked if find_provenance(one.entry).vocabulary)
+    alone = next(vocabulary, None)
+    for cui, number in cuis.items():
+        example = Example(
+            fold=fold,
+            right=names.index(cui) if cui in names else None,
+            cuis=names,
+            features=features,
+            plain=alone is not None and alone.entry.cui == cui,
+            named=first == cui,
+            seen=bool(cui) and counts.get(cui, 0) > 0,
+            nil=not cui,
+        )
+        yield from [example] * number
+
+
+def best_named(pool: Sequence[RankedEntry], counts: Mapping[str, int]) -> str | None:
+    """Return the first concept as the linker orders ties by the counts."""
+    if not pool:
+        return None
+    tied = [one.entry for one in pool if one.score == pool[0].score]
+    best = min(tied, key=lambda e: (-counts.get(e.cui, 0), not e.preferred, e.cui))
+    return best.cui

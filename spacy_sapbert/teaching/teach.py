@@ -1,0 +1,292 @@
+"""Annotated documents → a new version of a knowledge base, which learned from them."""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from .. import __version__
+from ..errors import Errors, SapbertError
+from ..kb.edits.edits import Edits, read_edits
+from ..kb.edits.overlay import (
+    lock_version,
+    overlay_files,
+    publish_overlay,
+    write_version,
+)
+from ..kb.edits.taught import TaughtDocument, taught_concepts
+from ..kb.folder.copying import copy_kb
+from ..kb.folder.records import RANKER_FILE, TaughtFile, Teaching
+from ..kb.knowledge_base import KnowledgeBase
+from ..kb.loading import open_store
+from ..kb.opening import open_kb
+from ..linking.ranker import Ranker
+from ..system.writing import check_outputs, write_json
+from .documents import (
+    AnnotatedDocument,
+    AnnotationCounts,
+    describe_sources,
+    resolve_documents,
+)
+from .examples import Example, make_examples
+from .learning import (
+    FEWEST,
+    calibrate_ranker,
+    fit_folds,
+    fit_ranker,
+    is_right,
+    measure_groups,
+    rank_unseen,
+)
+
+MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
+DIGITS = 4
+
+
+@dataclass
+class Accuracy:
+    """The share of right first answers; None without such mentions.
+
+    seen (float | None), unseen (float | None): Of mentions that other documents have,
+        and do not have, with the same concept.
+    """
+
+    all: float | None
+    seen: float | None
+    unseen: float | None
+
+
+@dataclass
+class TeachingReport:
+    """What was learned, and what it changes for documents that were not learned from.
+
+    All accuracies are by cross-validation: each document is linked with names, counts
+    and ranker of the others.
+
+    counts (AnnotationCounts): What was read.
+    sources (list[TaughtFile]): All sources that the knowledge base has learned from.
+    changed (bool): Whether the knowledge base was changed.
+    before (Accuracy), names (Accuracy), after (Accuracy | None): With the vocabulary
+        alone, with annotated mentions as names, and with the learned order too; None =
+        no order was learned.
+    groups (dict[str, float]): Accuracy that is lost without a group of features.
+    lost (list[tuple[str, int]]): Concepts of mentions that were right with the
+        vocabulary alone and are wrong now, with their number.
+    threshold (float | None): Probability below which a mention has no concept.
+    precision (float | None), recall (float | None): Of links at this threshold.
+    nil_precision (float | None), nil_recall (float | None): Of mentions without a
+        concept, if there are any.
+    """
+
+    counts: AnnotationCounts
+    sources: list[TaughtFile]
+    examples: int
+    changed: bool
+    before: Accuracy
+    names: Accuracy
+    after: Accuracy | None = None
+    groups: dict[str, float] = field(default_factory=dict)
+    lost: list[tuple[str, int]] = field(default_factory=list)
+    threshold: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+    nil_precision: float | None = None
+    nil_recall: float | None = None
+
+
+def teach_documents(
+    kb: KnowledgeBase,
+    documents: Iterable[AnnotatedDocument],
+    *,
+    output: Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> tuple[KnowledgeBase, TeachingReport]:
+    """Let a knowledge base learn from annotated documents.
+
+    kb (KnowledgeBase): The knowledge base; the object itself does not change.
+    documents (Iterable[AnnotatedDocument]): Documents that it has learned from before
+        do not count again.
+    output (Path | None): A folder for the new version; None = the folder of `kb`, which
+        is complete at each moment.
+    force (bool): Replace `output`, and change the knowledge base also if nothing gets
+        better.
+    progress (bool): Show progress bars.
+    RETURNS (tuple[KnowledgeBase, TeachingReport]): The new version, or `kb` if it was
+        not changed; and the report.
+    RAISES (SapbertError): If the documents have no mention or ids of another
+        vocabulary, or the folder has changed, is locked or cannot be written.
+    """
+    if output is not None:
+        check_outputs(output, force=force)
+    edits = read_edits(kb)
+    known: dict[str, str | None] = {}
+
+    def find(cui: str) -> str | None:
+        if cui not in known:
+            concept = kb.concept(cui)
+            known[cui] = None if concept is None else concept.cui
+        return known[cui]
+
+    added, counts = resolve_documents(documents, find, edits.taught)
+    taught = sorted([*edits.taught, *added], key=lambda document: document.digest)
+    if output is None:
+        with lock_version(kb):
+            return learn(kb, edits, taught, counts, force=force, progress=progress)
+    copy_kb(kb, output)
+    copy = open_kb(output, encoder=kb.given_encoder)
+    with lock_version(copy):
+        new, report = learn(copy, edits, taught, counts, force=force, progress=progress)
+    if not report.changed:
+        shutil.rmtree(output)
+        return kb, report
+    return new, report
+
+
+def learn(
+    kb: KnowledgeBase,
+    edits: Edits,
+    taught: Sequence[TaughtDocument],
+    counts: AnnotationCounts,
+    *,
+    force: bool,
+    progress: bool,
+) -> tuple[KnowledgeBase, TeachingReport]:
+    """Write a new overlay, learn an order with it, and publish it if it helps."""
+    sources = describe_sources(taught)
+    concepts = len(taught_concepts(taught))
+    teaching = Teaching(
+        files=sources,
+        concepts=concepts,
+        before=0.0,
+        names=0.0,
+        after=None,
+        date=datetime.now(UTC).date().isoformat(),
+        package_version=__version__,
+    )
+    edits = replace(edits, taught=list(taught), teaching=teaching, ranker=None)
+    staged = write_version(kb, open_store(kb.files, kb.manifest, base=True), edits)
+    assert staged.overlay is not None
+    folder = kb.folder / staged.overlay.folder
+    try:
+        # Its names are searched for before the knowledge base uses it.
+        opened = kb.open_version(staged)
+        examples = make_examples(
+            opened, taught, before=kb, most=MOST_EXAMPLES, progress=progress
+        )
+        ranker, report = evaluate(examples, counts, sources)
+        ours = report.after or report.names
+        better = (ours.all or 0) > (report.before.all or 0)
+        if not better and not force:
+            shutil.rmtree(folder, ignore_errors=True)
+            return kb, report
+        if ranker is not None:
+            write_json(folder / RANKER_FILE, ranker.model_dump())
+        described = teaching.model_copy(
+            update={
+                "before": report.before.all or 0.0,
+                "names": report.names.all or 0.0,
+                "after": report.after.all if report.after else None,
+            }
+        )
+        overlay = staged.overlay.model_copy(update={"taught": described})
+        manifest = staged.model_copy(
+            update={"overlay": overlay, "files": overlay_files(kb.manifest, folder)}
+        )
+        published = publish_overlay(kb, manifest)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    report.changed = True
+    return published, report
+
+
+def evaluate(
+    examples: Sequence[Example], counts: AnnotationCounts, sources: list[TaughtFile]
+) -> tuple[Ranker | None, TeachingReport]:
+    """Learn an order, and measure by cross-validation what it brings.
+
+    RETURNS (tuple[Ranker | None, TeachingReport]): None if it brings nothing.
+    """
+    if not examples:
+        raise SapbertError(Errors.E363.format(documents=counts.documents))
+    plain = np.array([one.plain for one in examples])
+    named = np.array([one.named for one in examples])
+    report = TeachingReport(
+        counts,
+        sources,
+        len(examples),
+        changed=False,
+        before=measure(examples, plain),
+        names=measure(examples, named),
+    )
+    usable = sum(one.right is not None for one in examples)
+    ranker: Ranker | None = None
+    best = named
+    if usable >= FEWEST:
+        rankers = fit_folds(examples)
+        scores = rank_unseen(examples, rankers)
+        right = check_right(examples, scores)
+        if right.sum() > named.sum() and 0 < right.sum() < len(right):
+            ranker = calibrate_ranker(fit_ranker(examples), examples, scores)
+            best = right
+            report.after = measure(examples, right)
+            report.groups = measure_groups(examples, rankers)
+            measure_links(report, ranker, examples, scores)
+    lost: dict[str, int] = {}
+    for one, was, now in zip(examples, plain, best, strict=True):
+        if was and not now and one.right is not None:
+            lost[one.cuis[one.right]] = lost.get(one.cuis[one.right], 0) + 1
+    report.lost = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    return ranker, report
+
+
+def measure(examples: Sequence[Example], right: np.ndarray) -> Accuracy:
+    """Compute the accuracy of answers, for mentions that have a concept."""
+    nil = np.array([one.nil for one in examples])
+    seen = np.array([one.seen for one in examples])
+
+    def share(chosen: np.ndarray) -> float | None:
+        return round(float(right[chosen].mean()), DIGITS) if chosen.any() else None
+
+    return Accuracy(share(~nil), share(seen & ~nil), share(~seen & ~nil))
+
+
+def measure_links(
+    report: TeachingReport,
+    ranker: Ranker,
+    examples: Sequence[Example],
+    scores: Sequence[np.ndarray],
+) -> None:
+    """Add to a report what the threshold of a ranker does."""
+    chances = np.array(
+        [
+            ranker.probability(e.features, s) if len(s) else 0.0
+            for e, s in zip(examples, scores, strict=True)
+        ]
+    )
+    right = check_right(examples, scores)
+    nil = np.array([one.nil for one in examples])
+    linked = chances >= ranker.threshold
+    report.threshold = ranker.threshold
+    report.precision = ratio(right & linked, linked)
+    report.recall = ratio(right & linked, ~nil)
+    if nil.any():
+        report.nil_precision = ratio(nil & ~linked, ~linked)
+        report.nil_recall = ratio(nil & ~linked, nil)
+
+
+def check_right(
+    examples: Sequence[Example], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return whether the first candidate of each example is right. Shape: (n,)."""
+    pairs = zip(examples, scores, strict=True)
+    return np.array([is_right(one, own) for one, own in pairs], dtype=bool)
+
+
+def ratio(part: np.ndarray, whole: np.ndarray) -> float | None:
+    """Return the share of a part, None of nothing."""
+    return round(float(part.sum() / whole.sum()), DIGITS) if whole.any() else None

@@ -1,0 +1,433 @@
+"""A knowledge base that learns from annotated documents."""
+
+import csv
+import hashlib
+import json
+import pickle
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from typer.testing import CliRunner, Result
+
+from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import discard_teaching
+from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
+from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.reranking import read_counts
+from spacy_sapbert.linking.features import FEATURES
+from spacy_sapbert.teaching.documents import AnnotatedDocument, AnnotatedMention
+from spacy_sapbert.teaching.teach import teach_documents
+from spacy_sapbert.vocabularies.concepts import Concept
+
+ROOT = Path(__file__).parents[2]
+NUMERALS = ["", "i", "ii", "iii", "iv"]
+SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
+
+
+def make_document(*mentions: tuple[str, str], source: str = "made up") -> Any:
+    """A document whose mentions have one id each, or none."""
+    found = [AnnotatedMention(text, [[cui]] if cui else []) for text, cui in mentions]
+    return AnnotatedDocument(source, " ".join(text for text, _ in mentions), found)
+
+
+def misspell(chance: random.Random, name: str) -> str:
+    """The name with one letter doubled or left out."""
+    place = chance.randrange(1, len(name) - 1)
+    return name[:place] + name[place] * chance.choice((0, 2)) + name[place + 1 :]
+
+
+@pytest.fixture(scope="module")
+def many_concepts() -> list[Concept]:
+    """Twelve diseases with four types each."""
+    chance = random.Random(0)
+    words = sorted({"".join(chance.choices(SYLLABLES, k=3)) for _ in range(100)})
+    chance.shuffle(words)
+    return [
+        Concept(f"X{place}{number}", [f"{word} type {number}"])
+        for place, word in enumerate(words[:12])
+        for number in range(1, 5)
+    ]
+
+
+@pytest.fixture(scope="module")
+def documents(many_concepts: list[Concept]) -> list[AnnotatedDocument]:
+    """Sixty documents, which write the names misspelt and in another order."""
+    chance = random.Random(1)
+
+    def write(name: str) -> str:
+        word, _, number = name.split()
+        return f"type {NUMERALS[int(number)]} {misspell(chance, word)}"
+
+    return [
+        make_document(
+            *((write(one.name), one.cui) for one in chance.sample(many_concepts, 5))
+        )
+        for _ in range(60)
+    ]
+
+
+@pytest.fixture(scope="module")
+def plain_kb(
+    make_kb: Callable[..., Path],
+    many_concepts: list[Concept],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    return make_kb(tmp_path_factory.mktemp("plain"), many_concepts, backend="exact")
+
+
+@pytest.fixture(scope="module")
+def taught_kb(
+    plain_kb: Path,
+    documents: list[AnnotatedDocument],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The knowledge base after these documents; not to be changed."""
+    folder = tmp_path_factory.mktemp("taught") / "kb"
+    teach_documents(load_kb(plain_kb), documents[:50], output=folder)
+    return folder
+
+
+def count_right(kb: KnowledgeBase, documents: list[AnnotatedDocument]) -> int:
+    """How many mentions have their concept as the first candidate."""
+    mentions = [mention for document in documents for mention in document.mentions]
+    links = kb.link([mention.text for mention in mentions], threshold=-1)
+    return sum(
+        linked.candidates[0]["cui"] == mention.parts[0][0]
+        for linked, mention in zip(links, mentions, strict=True)
+    )
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_teach_learns_an_order_that_is_right_for_other_documents(
+    plain_kb: Path, taught_kb: Path, documents: list[AnnotatedDocument]
+) -> None:
+    before = count_right(load_kb(plain_kb), documents[50:])
+    taught = load_kb(taught_kb)
+    after = count_right(taught, documents[50:])
+    assert taught.ranker is not None
+    assert before + 10 < after <= 50
+    links = taught.link([documents[50].mentions[0].text, "vvv 777 qqq"])
+    chances = [linked.candidates[0]["probability"] for linked in links]
+    assert chances[0] > chances[1]
+    # A mention that it is not sure of has no concept, unless one asks for all.
+    assert links[1].note == "below_threshold"
+    assert taught.link(["vvv 777 qqq"], threshold=-1)[0].cui is not None
+
+
+def test_teach_report_is_that_of_cross_validation(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    kb = load_kb(plain_kb)
+    new, report = teach_documents(kb, documents, output=tmp_path / "kb")
+    assert report.changed
+    assert report.examples == 300
+    assert report.before.all is not None
+    assert report.after is not None
+    assert report.after.all is not None
+    assert report.before.all < report.after.all < 1
+    assert report.groups["words"] > 0.1
+    assert new.manifest.taught is not None
+    assert new.manifest.taught.after == report.after.all
+    # Each document once says nothing about the others: names alone bring nothing.
+    cuis = [(n, f"X{n % 12}{n % 4 + 1}") for n in range(40)]
+    own = [make_document((f"{n} unlike anything {n}", cui)) for n, cui in cuis]
+    _, report = teach_documents(kb, own, output=tmp_path / "own")
+    assert report.after is None
+    assert not report.changed
+    assert not (tmp_path / "own").exists()
+
+
+def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    assert kb.link(["MI"])[0].candidates[0]["cui"] == "C0000001"
+    meant = [make_document(("MI", "C0000002"), ("fever", "C0000004")) for _ in range(2)]
+    meant[1] = make_document(("mi", "C0000002"), ("xz of q", "C0000005"))
+    kb, report = teach_documents(kb, meant, force=True)
+    assert kb.ranker is None  # too few mentions to learn from
+    first = kb.link(["MI"])[0].candidates[0]
+    assert (first["cui"], first["tie"]) == ("C0000002", "annotated")
+    assert kb.link(["MI"], tie_evidence=[])[0].candidates[0]["cui"] == "C0000001"
+    assert kb.link(["XZ of Q"])[0].candidates[0]["cui"] == "C0000005"
+    assert load_kb(own_kb).link(["MI"])[0].cui == "C0000002"
+    assert report.counts.mentions == 4
+
+
+def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb: Path) -> None:
+    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["Ward fever"])])
+    kb = remove_concepts(kb, ["C0000005"], alias="DM")
+    document = make_document(("sugar illness", "C0000005"), ("hot ward", "L1"))
+    kb, _ = teach_documents(kb, [document], force=True)
+    kb = add_concepts(kb, [Concept("L2", ["Other"])])
+    assert kb.link(["sugar illness"])[0].cui == "C0000005"
+    assert kb.link(["hot ward"])[0].cui == "L1"
+    assert "DM" not in kb["C0000005"].aliases
+    kb = remove_concepts(kb, ["C0000005"], alias="sugar illness")
+    assert "sugar illness" not in kb["C0000005"].aliases
+    kb = discard_teaching(kb)
+    assert kb["L1"].aliases == ["Ward fever"]
+    assert kb["L2"].aliases == ["Other"]
+    assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
+    assert kb.manifest.taught is None
+
+
+def test_teach_the_same_documents_twice_counts_once(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    pairs = [("sugar", "C0000005"), ("hot", "C0000004")]
+    documents = [make_document(pair) for pair in pairs]
+    kb, first = teach_documents(load_kb(own_kb), documents, force=True)
+    kb, second = teach_documents(kb, documents[:1], force=True)
+    assert (first.counts.repeated, second.counts.repeated) == (0, 1)
+    assert read_counts(kb.store, ["sugar"]) == [{"C0000005": 1}]
+    assert sum(file.mentions for file in second.sources) == 2
+
+
+def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
+    document = AnnotatedDocument(
+        "a",
+        "",
+        [
+            AnnotatedMention("fever", [["C0000004"]]),
+            AnnotatedMention("fever", [["C0000005"]]),  # another annotator
+            AnnotatedMention("ward", []),
+            AnnotatedMention("both", [["C0000004"], ["C0000005"]]),
+            AnnotatedMention("old id", [["C9999999"]]),
+            AnnotatedMention("unknown", [["C7777777"]]),
+            AnnotatedMention("--", [["C0000004"]]),
+        ],
+    )
+    kb, report = teach_documents(load_kb(own_kb), [document], force=True)
+    counts = report.counts
+    assert dict(counts.unknown) == {"C7777777": 1}
+    assert (counts.composites, counts.without_concept, counts.without_text) == (1, 1, 1)
+    assert read_counts(kb.store, ["fever", "ward", "old id"]) == [
+        {"C0000004": 1, "C0000005": 1},
+        {"": 1},
+        {"C0000001": 1},  # a retired id
+    ]
+
+
+def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
+    before = {path: path.read_bytes() for path in own_kb.rglob("*") if path.is_file()}
+    with pytest.raises(SapbertError, match=r"E362.*'MESH:1'"):
+        teach_documents(load_kb(own_kb), [make_document(("fever", "MESH:1"))])
+    with pytest.raises(SapbertError, match="E363"):
+        teach_documents(load_kb(own_kb), [])
+    after = {path: path.read_bytes() for path in own_kb.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_teach_a_killed_run_leaves_the_old_or_the_new_version(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    path = tmp_path / "gold.tsv"
+    rows = [
+        f"{number}\t{mention.text}\t{mention.parts[0][0]}"
+        for number, document in enumerate(documents)
+        for mention in document.mentions
+    ]
+    path.write_text("\n".join(["doc\tmention\tids", *rows]) + "\n", "utf8")
+    code = (
+        "import sys; from spacy_sapbert.cli.main import app;"
+        "sys.argv = ['x', 'teach', *sys.argv[1:]]; app()"
+    )
+    kb = Path(shutil.copytree(plain_kb, tmp_path / "kb"))
+    outcomes = set()
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", code, kb, path, "--quiet"], check=True)
+    whole = time.monotonic() - started
+    for share in (0.7, 0.9, 0.97):
+        shutil.rmtree(kb)
+        shutil.copytree(plain_kb, kb)
+        process = subprocess.Popen([sys.executable, "-c", code, kb, path, "--quiet"])
+        time.sleep(whole * share)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        opened = load_kb(kb)
+        taught = opened.manifest.taught is not None
+        assert (opened.ranker is not None) == taught
+        outcomes.add(taught)
+        # It can be taught afterwards.
+        opened, report = teach_documents(opened, documents[:10], force=True)
+        assert report.changed
+    assert outcomes
+
+
+def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
+    nlp = spacy.blank("en")
+    doc = nlp("Acute heart pain (AHP) came back. AHP and ward.")
+    doc.ents = [
+        Span(doc, 9, 10, label="D", kb_id="C0000001"),
+        Span(doc, 11, 12, label="D", kb_id="NIL"),
+        Span(doc, 0, 1, label="D"),
+    ]
+    assert [entity.text for entity in doc.ents] == ["Acute", "AHP", "ward"]
+    kb, report = teach(load_kb(own_kb), [doc], force=True)
+    counts = read_counts(kb.store, ["acute heart pain", "ahp", "acute"])
+    assert counts == [{"C0000001": 1}, {}, {}]
+    assert report.counts.mentions == 2
+    assert report.counts.without_concept == 1
+
+
+def test_initialize_with_linked_examples_teaches_a_copy(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    from spacy.training import Example
+
+    nlp = spacy.blank("en")
+    examples = []
+    for document in documents:
+        words, spans = [], []
+        for mention in document.mentions:
+            own = mention.text.split()
+            spans.append((len(words), len(words) + len(own), mention.parts[0][0]))
+            words += [*own, "."]
+        doc = Doc(nlp.vocab, words)
+        doc.ents = [Span(doc, *place, label="D", kb_id=cui) for *place, cui in spans]
+        examples.append(Example(nlp.make_doc(doc.text), doc))
+    linker: Any = nlp.add_pipe("sapbert_linker", config={"kb": str(plain_kb)})
+    nlp.initialize(lambda: examples)
+    assert linker.kb.manifest.taught is not None
+    assert load_kb(plain_kb).manifest.taught is None
+    nlp.to_disk(tmp_path / "pipeline")
+    other: Any = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker")
+    assert other.kb.ranker == linker.kb.ranker
+    # Examples without concepts change nothing.
+    plain: Any = spacy.blank("en")
+    linker = plain.add_pipe("sapbert_linker", config={"kb": str(plain_kb)})
+    bare = [Example(doc, doc) for doc in plain.pipe(["no entity here"])]
+    plain.initialize(lambda: bare)
+    assert linker.kb.manifest.taught is None
+
+
+def test_teach_command_reads_links_that_were_corrected(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "reviewed.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "start", "text", "cui", "name"])
+        writer.writerow(["1", 0, "sugar, high", "C0000005", "x"])
+        writer.writerow(["1", 9, "'=ward", "", ""])
+        writer.writerow(["2", 0, "hot", "C0000004", "y"])
+    result = run("teach", own_kb, path, "--force", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.output)
+    assert report["counts"]["documents"] == 2
+    assert report["counts"]["without_concept"] == 1
+    kb = load_kb(own_kb)
+    assert kb.link(["Sugar, high"])[0].cui == "C0000005"
+    assert read_counts(kb.store, ["=ward"]) == [{"": 1}]
+    info = run("kb", "info", own_kb)
+    assert "reviewed.csv: 2 documents, 3 mentions" in info.output
+    result = run("kb", "discard-teaching", own_kb)
+    assert result.exit_code == 0, result.output
+    assert load_kb(own_kb).manifest.taught is None
+
+
+def test_teach_command_that_brings_nothing_changes_nothing(
+    own_kb: Path, annotated_file: Path
+) -> None:
+    result = run("teach", own_kb, annotated_file, "--prefix", "x:")
+    assert result.exit_code == 1
+    assert "E362" in result.output
+    digest = load_kb(own_kb).manifest.digest
+    names = "doc\tmention\tids\n1\tfever\tC0000004\n2\taspirin\tC0000006\n"
+    path = annotated_file.with_name("names.tsv")
+    path.write_text(names)
+    result = run("teach", own_kb, path)
+    assert result.exit_code == 0, result.output
+    assert "was not changed" in result.output
+    assert load_kb(own_kb).manifest.digest == digest
+
+
+def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
+    taught_kb: Path, annotated_file: Path, tmp_path: Path
+) -> None:
+    kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
+    for arguments in (
+        ("kb", "set", kb, "threshold=0.5"),
+        ("calibrate", annotated_file, "--kb", kb),
+    ):
+        result = run(*arguments)
+        assert (result.exit_code, "E364" in result.output) == (1, True)
+
+
+def test_taught_kb_is_copied_pickled_and_evaluated_with_its_order(
+    taught_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    kb = load_kb(taught_kb)
+    other = pickle.loads(pickle.dumps(kb))  # noqa: S301
+    assert other.ranker == kb.ranker
+    path = tmp_path / "gold.tsv"
+    rows = [f"{m.text}\t{m.parts[0][0]}" for d in documents[50:] for m in d.mentions]
+    path.write_text("\n".join(["mention\tids", *rows]) + "\n", "utf8")
+    output = tmp_path / "evaluation.json"
+    assert run("evaluate", taught_kb, path, "--output", output).exit_code == 0
+    (file,) = json.loads(output.read_text())["files"]
+    accuracy = file["accuracy"]["all"]["concepts"]["acc@1"]
+    assert accuracy["strict"] == count_right(kb, documents[50:]) / 50
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weight": {}},
+        {"threshold": 2.0},
+        {"scale": dict.fromkeys(FEATURES, 0.0)},
+        {"weight": dict.fromkeys(FEATURES, 1e300)},
+        {"code": "import os"},
+    ],
+)
+def test_load_kb_with_a_crafted_order_is_an_error(
+    taught_kb: Path, change: dict[str, Any], tmp_path: Path
+) -> None:
+    kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
+    manifest = read_manifest(kb)
+    assert manifest.overlay is not None
+    name = f"{manifest.overlay.folder}/{RANKER_FILE}"
+    data = json.loads((kb / name).read_text())
+    content = json.dumps({**data, **change}).encode()
+    (kb / name).write_bytes(content)
+    with pytest.raises(SapbertError, match="E306"):
+        load_kb(kb)
+    sha256 = hashlib.sha256(content).hexdigest()
+    manifest.files[name] = FileRecord(size=len(content), sha256=sha256)
+    write_manifest(kb, manifest)
+    with pytest.raises(SapbertError, match="E360"):
+        load_kb(kb)
+
+
+def test_teaching_page_commands_run_on_the_sample(
+    demo_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(demo_folder)
+    page = (ROOT / "docs" / "teaching.md").read_text("utf8")
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    shutil.copytree(ROOT / "assets" / "sample", demo_folder / "assets" / "sample")
+    outputs = []
+    for line in block.splitlines():
+        result = run(*shlex.split(line)[2:])
+        assert result.exit_code == 0, result.output
+        outputs.append(result.output)
+    assert "Vocabulary alone" in outputs[0]
+    assert "corrections.csv: 50 documents, 216 mentions" in outputs[1]
+    assert "Diuretics" in outputs[2]
