@@ -28,20 +28,20 @@ XREF_OPTIONS = ("languages", "scopes", "suppressed")
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
     "rrf": ("rrf.release:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
-    "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
-    "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
-    "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
-    "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
-    "phecode": ("phecode:read_phecode", ("*phecode*_labels.csv*",)),
-    "maps": ("maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
-    "icd10cm": ("icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
+    "obo": ("ontologies.obo:read_obo", ("*.obo", "*.obo.gz")),
+    "obographs": ("ontologies.obographs:read_obographs", ("*.json", "*.json.gz")),
+    "biosyn": ("readers.biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
+    "jsonl": ("readers.jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
+    "phecode": ("readers.phecode:read_phecode", ("*phecode*_labels.csv*",)),
+    "maps": ("readers.maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
+    "icd10cm": ("readers.icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
     # any other XML
     "mesh": (
-        "mesh:read_mesh",
+        "readers.mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
     ),
     # its file names are those of jsonl, so the first line tells them apart
-    "scispacy": ("jsonl:read_scispacy", ()),
+    "scispacy": ("readers.jsonl:read_scispacy", ()),
 }
 
 

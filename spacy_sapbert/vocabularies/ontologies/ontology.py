@@ -11,12 +11,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
-from ..system.temporary_db import open_temporary_db
-from .concepts import Concept
-from .ids import id_key, normalize_prefix
-from .merge import sort_concepts
-from .report import IdPattern, Report, clean_names
+from ...errors import Errors, SapbertError
+from ...system.temporary_db import open_temporary_db
+from ..concepts import Concept
+from ..ids import id_key, normalize_prefix
+from ..merge import sort_concepts
+from ..report import IdPattern, Report, clean_names
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")
