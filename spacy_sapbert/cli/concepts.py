@@ -141,8 +141,19 @@ def main(
     ),
     type: str | None = typer.Option(
         None,
-        help="obo, obographs, biosyn, phecode, icd10cm, maps: semantic type of all "
+        help="All formats but rrf, mesh, jsonl, scispacy: semantic type of all "
         "concepts, e.g. T047.",
+    ),
+    columns: str | None = typer.Option(
+        None,
+        help="table: which column is what: id=Code,name=Preferred,synonyms=Synonyms,"
+        "codes.ICD10CM=icd. [by their names]",
+    ),
+    separator: str | None = typer.Option(
+        None, help="table: between several synonyms or codes in a cell. [| or ;]"
+    ),
+    encoding: str | None = typer.Option(
+        None, help="table: encoding of a text file, e.g. cp1252. [utf-8]"
     ),
     xrefs: list[Path] = typer.Option(
         [],
@@ -199,6 +210,9 @@ def main(
                 scopes=split_values(scopes),
                 obsolete=obsolete or None,
                 type=type,
+                columns=columns,
+                separator=separator,
+                encoding=encoding,
             ),
         )
     if report is not None:

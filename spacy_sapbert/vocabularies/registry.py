@@ -27,7 +27,10 @@ XREF_OPTIONS = ("languages", "scopes", "suppressed")
 
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
-    "rrf": ("rrf.release:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
+    "rrf": (
+        "rrf.release:read_rrf",
+        ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF", "*.RRF.gz"),
+    ),
     "obo": ("ontologies.obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("ontologies.obographs:read_obographs", ("*.json", "*.json.gz")),
     "biosyn": ("readers.biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
@@ -39,6 +42,11 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
     "mesh": (
         "readers.mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
+    ),
+    # any other table
+    "table": (
+        "tables.table:read_table",
+        ("*.csv", "*.csv.gz", "*.tsv", "*.tsv.gz", "*.xlsx", "*.xlsm"),
     ),
     # its file names are those of jsonl, so the first line tells them apart
     "scispacy": ("readers.jsonl:read_scispacy", ()),
@@ -53,12 +61,13 @@ def guess_format(path: Path) -> str:
     RAISES (SapbertError): If it does not exist, or no format has such names.
     """
     for name, (_, patterns) in READERS.items():
-        files = [path]
         if path.is_dir():
             # a release folder: the names of its files
-            files = [*path.iterdir(), *path.glob("META/*")]
-            patterns = [pattern for pattern in patterns if not pattern.startswith("*")]
-        if any(file.match(pattern) for file in files for pattern in patterns):
+            own = (pattern for pattern in patterns if not pattern.startswith("*"))
+            found = any(any(path.glob(pattern)) for pattern in own)
+        else:
+            found = any(path.match(pattern) for pattern in patterns)
+        if found:
             return "scispacy" if name == "jsonl" and is_scispacy(path) else name
     if not path.exists():
         raise SapbertError(Errors.E001.format(path=path))

@@ -122,6 +122,9 @@ EXAMPLES = {
         "",
         "<DescriptorRecordSet>{}</DescriptorRecordSet>",
     ),
+    "table": Example(
+        "own.csv", "X:1,pain\n", "X:2,fever,\n", "E117", "bad lines", text="id,name\n{}"
+    ),
 }
 every_format = pytest.mark.parametrize("format", READERS)
 every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])

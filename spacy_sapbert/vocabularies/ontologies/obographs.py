@@ -7,8 +7,8 @@ from typing import Any
 
 from ...errors import Errors, SapbertError
 from ...system.json_members import JSONError, read_members
-from .ontology import Parent, Term, read_ontology
 from ..report import Report
+from .ontology import Parent, Term, read_ontology
 
 SCOPE_OF = {
     "hasExactSynonym": "EXACT",
