@@ -20,6 +20,8 @@ PREFIXES = {
     "SNOMEDCT_US": "SNOMEDCT",
     "SNOMED_CT": "SNOMEDCT",
     "SCTID": "SNOMEDCT",
+    "SNOMED": "SNOMEDCT",
+    "LNC": "LOINC",
     "MDR": "MEDDRA",
     "ICD-9": "ICD9",
     "ICD-10": "ICD10",

@@ -27,9 +27,26 @@ XREF_OPTIONS = ("languages", "scopes", "suppressed")
 
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
+    "rxnorm": (
+        "readers.rxnorm:read_rxnorm",
+        ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
+    ),
     "rrf": (
         "rrf.release:read_rrf",
         ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF", "*.RRF.gz"),
+    ),
+    "omop": ("readers.omop:read_omop", ("CONCEPT.csv", "CONCEPT.csv.gz")),
+    "snomed": (
+        "readers.snomed:read_snomed",
+        [
+            f"{folder}sct2_Concept_Snapshot*.txt{ending}"
+            for folder in ("", "Terminology/", "Snapshot/Terminology/")
+            for ending in ("", ".gz")
+        ],
+    ),
+    "loinc": (
+        "readers.loinc:read_loinc",
+        ("Loinc.csv", "Loinc.csv.gz", "LoincTable/Loinc.csv"),
     ),
     "obo": ("ontologies.obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("ontologies.obographs:read_obographs", ("*.json", "*.json.gz")),

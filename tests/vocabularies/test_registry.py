@@ -2,6 +2,7 @@
 
 import gzip
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ class Example(NamedTuple):
     not_utf8 (str): How bytes that are not UTF-8 are counted; empty = always an error.
     text (str): The file; `{}` stands for its records.
     between (str): What separates records.
+    beside (dict[str, str]): Other files, by name.
     """
 
     name: str
@@ -50,9 +52,12 @@ class Example(NamedTuple):
     not_utf8: str = NOT_UTF8
     text: str = "{}"
     between: str = ""
+    beside: Mapping[str, str] = {}
 
     def write(self, folder: Path, *records: str) -> Path:
         path = folder / self.name
+        for name, text in self.beside.items():
+            (folder / name).write_text(text, "utf8")
         text = self.text.replace("{}", self.between.join(records))
         path.write_bytes(text.encode())
         return path
@@ -121,6 +126,43 @@ EXAMPLES = {
         "bad records",
         "",
         "<DescriptorRecordSet>{}</DescriptorRecordSet>",
+    ),
+    "rxnorm": Example(
+        "RXNCONSO.RRF",
+        "1|ENG||||||A1||||RXNORM|IN|1|pain||N||\n",
+        "2|ENG|fever|\n",
+        "E102",
+        "rows of RXNCONSO with a wrong number of fields",
+        "rows of RXNCONSO that are not UTF-8",
+    ),
+    "omop": Example(
+        "CONCEPT.csv",
+        "1\tpain\tCondition\tSNOMED\tS\t2\t\n",
+        "1\tfever\n",
+        "E117",
+        "bad lines",
+        text="concept_id\tconcept_name\tdomain_id\tvocabulary_id\t"
+        "standard_concept\tconcept_code\tinvalid_reason\n{}",
+    ),
+    "snomed": Example(
+        "sct2_Concept_Snapshot_X.txt",
+        "1\t1\tpain\n",
+        "\t1\tfever\n",
+        "E117",
+        "bad lines",
+        text="id\tactive\tx\n{}",
+        beside={
+            "sct2_Description_Snapshot_X.txt": "id\tactive\tconceptId\tlanguageCode\t"
+            "typeId\tterm\n5\t1\t1\ten\t900000000000013009\tpain\n"
+        },
+    ),
+    "loinc": Example(
+        "Loinc.csv",
+        '"1-1","pain",ACTIVE\n',
+        '"1-2",fever\n',
+        "E117",
+        "bad lines",
+        text='"LOINC_NUM","LONG_COMMON_NAME","STATUS"\n{}',
     ),
     "table": Example(
         "own.csv", "X:1,pain\n", "X:2,fever,\n", "E117", "bad lines", text="id,name\n{}"
@@ -205,7 +247,7 @@ def test_read_vocabulary_without_a_concept_is_an_error_with_the_counts(
     example = EXAMPLES[format]
     error = fail(example.write(tmp_path), format)
     assert error.startswith("[E105]" if format == "rrf" else "[E106]")
-    if format != "icd10cm":  # where such a name is an invalid record
+    if format not in ("icd10cm", "snomed"):  # an invalid record; in another file
         path = example.write(tmp_path, example.good.replace("pain", "--"))
         assert NO_WORD in fail(path, format)
 
