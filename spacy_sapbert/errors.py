@@ -241,6 +241,19 @@ class Errors(metaclass=_WithCodes):
         "{path}: Expected a workbook of Excel, but got: {reason}. Save it as CSV in "
         "UTF-8 and pass that file."
     )
+    E420 = (
+        "{path}:{line}: Expected a classification in ClaML, whose root element is "
+        "`ClaML`, but got {got!r}. Pass another `--format`."
+    )
+    E421 = (
+        "{path}: Expected an ontology as RDF/XML, Turtle or N-Triples, but it is "
+        "damaged or hostile ({reason}). Download it again, or pass it as OBO or OBO Graphs."
+    )
+    E422 = (
+        "{path}: Expected Turtle of at most {limit} MiB, which is read at once, but "
+        "got more. Convert it to N-Triples, which is streamed, e.g. with `rapper -i "
+        "turtle -o ntriples`."
+    )
     E419 = (
         "{path}:{line}: Expected at most {limit:,} columns, but got more. Check that "
         "the file is a table."

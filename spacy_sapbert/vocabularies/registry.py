@@ -4,6 +4,7 @@ To add a format, write a module with a reader and add it to `READERS`.
 """
 
 import inspect
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -12,7 +13,7 @@ from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.json_lines import load_line
-from ..system.reading import read_lines
+from ..system.reading import read_blocks, read_lines
 from .concepts import Concept
 from .merge import unite_vocabularies
 from .report import Report, count_concepts
@@ -48,6 +49,18 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
         "readers.loinc:read_loinc",
         ("Loinc.csv", "Loinc.csv.gz", "LoincTable/Loinc.csv"),
     ),
+    "icd11": (
+        "readers.icd11:read_icd11",
+        ("SimpleTabulation*.txt", "SimpleTabulation*.txt.gz", "SimpleTabulation*.xlsx"),
+    ),
+    "rdf": (
+        "ontologies.rdf:read_rdf",
+        [
+            f"*.{name}{end}"
+            for name in ("owl", "rdf", "ttl", "nt")
+            for end in ("", ".gz")
+        ],
+    ),
     "obo": ("ontologies.obo:read_obo", ("*.obo", "*.obo.gz")),
     "obographs": ("ontologies.obographs:read_obographs", ("*.json", "*.json.gz")),
     "biosyn": ("readers.biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
@@ -55,6 +68,11 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
     "phecode": ("readers.phecode:read_phecode", ("*phecode*_labels.csv*",)),
     "maps": ("readers.maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
     "icd10cm": ("readers.icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
+    # XML with another root element than MeSH
+    "claml": (
+        "readers.claml:read_claml",
+        ("*[Cc]la[Mm][Ll]*.xml", "*[Cc]la[Mm][Ll]*.xml.gz"),
+    ),
     # any other XML
     "mesh": (
         "readers.mesh:read_mesh",
@@ -73,7 +91,7 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
 def guess_format(path: Path) -> str:
     """Return the format of a file or release folder by its name.
 
-    For `.jsonl` the first line decides.
+    For `.jsonl` the first line decides, and for XML the first element.
 
     RAISES (SapbertError): If it does not exist, or no format has such names.
     """
@@ -85,7 +103,9 @@ def guess_format(path: Path) -> str:
         else:
             found = any(path.match(pattern) for pattern in patterns)
         if found:
-            return "scispacy" if name == "jsonl" and is_scispacy(path) else name
+            if name == "jsonl" and is_scispacy(path):
+                return "scispacy"
+            return "claml" if name == "mesh" and is_claml(path) else name
     if not path.exists():
         raise SapbertError(Errors.E001.format(path=path))
     raise SapbertError(Errors.E110.format(path=path, formats=", ".join(READERS)))
@@ -101,6 +121,13 @@ def is_scispacy(path: Path) -> bool:
                 data = load_line(line)
                 return isinstance(data, dict) and "concept_id" in data
             return False
+    return False
+
+
+def is_claml(path: Path) -> bool:
+    """Return whether an XML file begins with the root element of ClaML."""
+    with suppress(EOFError, SapbertError, zlib.error):
+        return b"<ClaML" in next(read_blocks([path]), b"")
     return False
 
 

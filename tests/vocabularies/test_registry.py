@@ -31,6 +31,11 @@ MESH_RECORD = (
     "<DescriptorName><String>pain</String></DescriptorName></DescriptorRecord>"
 )
 
+CLAML_CLASS = (
+    '<Class code="A0" kind="category"><Rubric kind="preferred"><Label>pain</Label>'
+    "</Rubric></Class>"
+)
+
 
 class Example(NamedTuple):
     """A file of one concept, whose only name is "pain", with lines to break it.
@@ -164,11 +169,29 @@ EXAMPLES = {
         "bad lines",
         text='"LOINC_NUM","LONG_COMMON_NAME","STATUS"\n{}',
     ),
+    "icd11": Example(
+        "SimpleTabulation-ICD-11-MMS-en.txt",
+        '\t1A0\t\t"- pain"\tcategory\t\n',
+        "\t\t\tfever\tcategory\t\n",
+        "E117",
+        "bad lines",
+        text="Foundation URI\tCode\tBlockId\tTitle\tClassKind\tChapterNo\n{}",
+    ),
+    "claml": Example(
+        "icd10.xml",
+        CLAML_CLASS,
+        CLAML_CLASS.replace("pain", "fever").replace("A0", " "),
+        "E117",
+        "bad nodes",
+        "",
+        "<ClaML>{}</ClaML>",
+    ),
     "table": Example(
         "own.csv", "X:1,pain\n", "X:2,fever,\n", "E117", "bad lines", text="id,name\n{}"
     ),
 }
-every_format = pytest.mark.parametrize("format", READERS)
+# a file of RDF has no records of which one could be invalid: see `test_rdf.py`
+every_format = pytest.mark.parametrize("format", [*EXAMPLES])
 every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])
 
 
@@ -338,7 +361,7 @@ def test_read_vocabularies_one_invalid_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "options", "error"),
     [
-        ("owl", {}, "E111.*'owl'"),
+        ("word", {}, "E111.*'word'"),
         (None, {"on_error": "ignore"}, "E112.*'ignore'"),
         (None, {"multi_xref": "all"}, "E113.*rrf.*--multi-xref"),
     ],
@@ -387,6 +410,10 @@ def test_guess_format_of_a_folder_uses_its_files(tmp_path: Path) -> None:
 def test_guess_format_unknown_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E110.*--format"):
         guess_format(tmp_path)
+
+
+def test_examples_have_all_formats_but_rdf() -> None:
+    assert {*READERS} - {*EXAMPLES} == {"rdf"}
 
 
 def test_registry_has_a_file_name_for_all_formats_but_one() -> None:

@@ -74,9 +74,9 @@ def find_facts(
             continue
         yield from find_kept(code, kind, definition)
         yield from find_names(code, (name, *others) if english else (), "ENG")
-    columns = ("PartNumber", "PartTypeName", "PartName", "PartDisplayName", "Status")
+    parts = ("PartNumber", "PartTypeName", "PartName", "PartDisplayName", "Status")
     for code, kind, name, display, status in release.read(
-        "Part.csv", columns, "no parts"
+        "Part.csv", parts, "no parts"
     ):
         if status == OBSOLETE and not obsolete:
             report.dropped["deprecated parts"] += 1
@@ -84,9 +84,9 @@ def find_facts(
         yield from find_kept(code, kind, "")
         yield from find_names(code, (name, display) if english else (), "ENG")
     if english:
-        columns = ("LoincNumber", "ConsumerName")
+        consumer = ("LoincNumber", "ConsumerName")
         for code, name in release.read(
-            "ConsumerName.csv", columns, "no consumer names"
+            "ConsumerName.csv", consumer, "no consumer names"
         ):
             yield from find_names(code, (name,), "ENG", 1)
     tables = [table for table in HIERARCHIES if release.find(table)] or [*HIERARCHIES]

@@ -127,12 +127,28 @@ def read_columns(
     quoted (bool): See `read_rows`.
     optional (Sequence[str]): Names of more columns, which may be absent and then are
         empty.
-    YIELDS (Row): Number of the line, and the stripped values of `columns` and
-        `optional`.
+    RETURNS (Iterator[Row]): Number of the line, and the stripped values of `columns`
+        and `optional`.
     RAISES (SapbertError): With file and line, at the first invalid row; if a column
         does not exist.
     """
     rows = read_rows(path, separator, report, quoted=quoted)
+    return select_columns(rows, path, columns, report, optional=optional)
+
+
+def select_columns(
+    rows: Iterator[Row],
+    path: Path,
+    columns: Sequence[str],
+    report: Report,
+    *,
+    optional: Sequence[str] = (),
+    pad: bool = False,
+) -> Iterator[Row]:
+    """Yield columns of rows, of which the first has the names; see `read_columns`.
+
+    pad (bool): Empty fields at the end of a row may be absent.
+    """
     number, header = next(rows, (1, []))
     keys = [column_key(name) for name in header]
     missing = [name for name in columns if column_key(name) not in keys]
@@ -153,6 +169,8 @@ def read_columns(
     width, first = len(header), places[0]
     complete = len(known) == len(optional)
     for number, fields in rows:
+        if pad:
+            fields += [""] * (width - len(fields))
         if len(fields) != width or not fields[first].strip():
             expected = f"{width} fields, and something as `{columns[0]}`"
             values = {"path": path, "line": number, "expected": expected}
