@@ -180,8 +180,8 @@ class Errors(metaclass=_WithCodes):
 
     E130 = (
         "Expected concepts in {path} that are mapped to ids like {example}, but got "
-        "none. Pass a vocabulary whose cross references or codes have such ids, or "
-        "remove `--xrefs`."
+        "none. Pass a vocabulary whose cross references or codes have such ids, or a "
+        "file of SSSOM that maps its ids, or remove `--xrefs`."
     )
 
     E150 = (
@@ -247,7 +247,8 @@ class Errors(metaclass=_WithCodes):
     )
     E421 = (
         "{path}: Expected an ontology as RDF/XML, Turtle or N-Triples, but it is "
-        "damaged or hostile ({reason}). Download it again, or pass it as OBO or OBO Graphs."
+        "damaged or hostile ({reason}). Download it again, or pass it as OBO or OBO "
+        "Graphs."
     )
     E422 = (
         "{path}: Expected Turtle of at most {limit} MiB, which is read at once, but "

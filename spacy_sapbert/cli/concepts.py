@@ -9,7 +9,7 @@ import typer
 
 from ..system.progress import show_progress
 from ..system.terminal import msg, printable
-from ..system.writing import check_outputs, write_json
+from ..system.writing import check_outputs, write_atomically, write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
@@ -17,6 +17,8 @@ from .app import app
 
 ALL = "all"
 Progress = Callable[[str, int], None]
+Conflict = Callable[[str, str, str, str], None]
+CONFLICTS = ("rule", "id", "concepts", "name")  # columns of the list
 
 
 def split_values(text: str | None) -> list[str] | None:
@@ -57,8 +59,10 @@ def convert(
     *,
     on_error: str,
     xrefs: list[Path],
+    add_unmapped: bool,
     retired: list[Path],
     progress: Progress | None,
+    conflict: Conflict | None,
     **options: Any,
 ) -> tuple[int, list[Report]]:
     """Read vocabularies and write them as one concepts.jsonl.
@@ -66,17 +70,40 @@ def convert(
     RETURNS (tuple[int, list[Report]]): Number of concepts, and a report of each file.
     RAISES (SapbertError): As the readers; then nothing is written.
     """
-    reports = [Report(progress=progress) for _ in (*inputs, *xrefs, *retired)]
+    reports = [
+        Report(progress=progress, conflict=conflict)
+        for _ in (*inputs, *xrefs, *retired)
+    ]
     concepts = read_vocabularies(
         inputs,
         format,
         on_error=on_error,
         xrefs=xrefs,
+        add_unmapped=add_unmapped,
         retired=retired,
         reports=reports,
         **options,
     )
     return write_concepts(output, concepts), reports
+
+
+@contextmanager
+def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
+    """Write conflicts to a table with tabs, when they are complete.
+
+    YIELDS (Conflict | None): See `Report.conflict`; None without a path.
+    """
+    if path is None:
+        yield None
+        return
+    with write_atomically(path) as file:
+
+        def write(*fields: str) -> None:
+            line = "\t".join(" ".join(field.split()) for field in fields)
+            file.write(line.encode("utf8") + b"\n")
+
+        write(*CONFLICTS)
+        yield write
 
 
 def write_report(path: Path, count: int, reports: list[Report]) -> None:
@@ -118,7 +145,10 @@ def main(
         None, "--suppressed", help="rrf: keep suppressed rows."
     ),
     trade_names: bool | None = typer.Option(
-        None, "--trade-names", help="rrf: add the names of brands to drugs."
+        None, "--trade-names", help="rrf, rxnorm: add the names of brands to drugs."
+    ),
+    mapped_names: bool | None = typer.Option(
+        None, "--mapped-names", help="omop: add the names of concepts mapped to one."
     ),
     cui_pattern: str | None = typer.Option(
         None,
@@ -160,6 +190,14 @@ def main(
         help="Another vocabulary: its names for the concepts that it is mapped to; may "
         "be repeated.",
     ),
+    add_unmapped: bool = typer.Option(
+        False,
+        "--add-unmapped",
+        help="Concepts of --xrefs that are mapped to none or several are concepts too.",
+    ),
+    conflicts: Path | None = typer.Option(
+        None, help="TSV file for the mappings and names of --xrefs that conflict."
+    ),
     retired: list[Path] = typer.Option(
         [],
         help="Lines: a retired id, a tab or comma, the id that replaced it; may be "
@@ -184,16 +222,18 @@ def main(
     Example: spacy sapbert concepts desc2024.gz --xrefs mondo.json --xrefs hp.obo
     --retired replaced.tsv -o concepts.jsonl
     """
-    check_outputs(output, report, force=force)
-    with count_rows(not quiet) as progress:
+    check_outputs(output, report, conflicts, force=force)
+    with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
         count, reports = convert(
             inputs,
             output,
             format,
             on_error=on_error,
             xrefs=xrefs,
+            add_unmapped=add_unmapped,
             retired=retired,
             progress=progress,
+            conflict=conflict,
             **choose_options(
                 languages=split_values(languages),
                 sources=split_values(sources),
@@ -203,6 +243,7 @@ def main(
                 exclude_term_types=split_values(exclude_term_types),
                 suppressed=suppressed or None,
                 trade_names=trade_names or None,
+                mapped_names=mapped_names or None,
                 cui_pattern=cui_pattern,
                 ids=ids,
                 xref_prefix=xref_prefix,

@@ -16,6 +16,7 @@ from ..system.json_lines import load_line
 from ..system.reading import read_blocks, read_lines
 from .concepts import Concept
 from .merge import unite_vocabularies
+from .readers.sssom import read_mappings, read_sssom
 from .report import Report, count_concepts
 from .retired import add_retired_ids
 from .xrefs import Other, add_mapped_names
@@ -25,6 +26,8 @@ Reader = Callable[..., Iterator[Concept]]
 
 # options that choose names, so they apply to the vocabularies of `--xrefs` too
 XREF_OPTIONS = ("languages", "scopes", "suppressed")
+
+MAPPINGS = "sssom"  # a format of mappings, whose ids need no names
 
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
@@ -77,6 +80,10 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
     "mesh": (
         "readers.mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
+    ),
+    "sssom": (
+        "readers.sssom:read_sssom",
+        [f"*[._-]sssom.{end}" for end in ("tsv", "tsv.gz", "csv", "csv.gz")],
     ),
     # any other table
     "table": (
@@ -175,6 +182,7 @@ def read_vocabularies(
     *,
     on_error: str = "fail",
     xrefs: Sequence[Path] = (),
+    add_unmapped: bool = False,
     retired: Sequence[Path] = (),
     reports: Sequence[Report] | None = None,
     **options: Any,
@@ -187,6 +195,8 @@ def read_vocabularies(
     on_error (str): "fail", or "skip" to count invalid rows and continue.
     xrefs (Sequence[Path]): Vocabularies whose names are added to the concepts that
         they are mapped to; see `add_mapped_names`.
+    add_unmapped (bool): The concepts of `xrefs` that are mapped to no concept, or to
+        several, are concepts too.
     retired (Sequence[Path]): Files of retired ids; see `add_retired_ids`.
     reports (Sequence[Report] | None): One for each of `paths`, `xrefs` and `retired`,
         filled while reading.
@@ -222,11 +232,18 @@ def read_vocabularies(
     if xrefs:
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
         xref_options = {**chosen, "cui_pattern": ".+"}  # ids of any vocabulary
-        others = [
-            Other(path, open_vocabulary(path, report, xref_options), report)
-            for path, report in zip(xrefs, reports[len(paths) :], strict=False)
-        ]
-        concepts = add_mapped_names(concepts, others)
+        others = []
+        for path, report in zip(xrefs, reports[len(paths) :], strict=False):
+            if report.format == MAPPINGS:  # maybe without a name
+                uncounted = Report(on_error=on_error)
+                named = read_sssom(path, report)
+                others.append(
+                    Other(path, named, report, read_mappings(path, uncounted))
+                )
+            else:
+                named = open_vocabulary(path, report, xref_options)
+                others.append(Other(path, named, report))
+        concepts = add_mapped_names(concepts, others, add_unmapped=add_unmapped)
     return concepts
 
 

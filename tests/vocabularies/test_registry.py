@@ -186,6 +186,15 @@ EXAMPLES = {
         "",
         "<ClaML>{}</ClaML>",
     ),
+    "sssom": Example(
+        "map.sssom.tsv",
+        "A:1\tskos:exactMatch\tB:1\tpain\n",
+        "\tskos:exactMatch\tfever\t\n",
+        "E117",
+        "bad lines",
+        text="#curie_map:\n#  A: https://a\nsubject_id\tpredicate_id\tobject_id\t"
+        "subject_label\n{}",
+    ),
     "table": Example(
         "own.csv", "X:1,pain\n", "X:2,fever,\n", "E117", "bad lines", text="id,name\n{}"
     ),
