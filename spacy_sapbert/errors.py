@@ -255,6 +255,10 @@ class Errors(metaclass=_WithCodes):
         "got more. Convert it to N-Triples, which is streamed, e.g. with `rapper -i "
         "turtle -o ntriples`."
     )
+    E423 = (
+        "Expected either `--output` with the file to write or `--describe`, which "
+        "writes nothing, no report and no conflicts. Pass one of them."
+    )
     E419 = (
         "{path}:{line}: Expected at most {limit:,} columns, but got more. Check that "
         "the file is a table."

@@ -7,10 +7,17 @@ from typing import Any
 
 import typer
 
+from ..errors import Errors, SapbertError
 from ..system.progress import show_progress
 from ..system.terminal import msg, printable
 from ..system.writing import check_outputs, write_atomically, write_json
 from ..vocabularies.concepts import write_concepts
+from ..vocabularies.describe import (
+    Description,
+    describe_concepts,
+    describe_rows,
+    example_row,
+)
 from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
 from .app import app
@@ -54,7 +61,7 @@ def count_rows(enabled: bool) -> Iterator[Progress | None]:
 
 def convert(
     inputs: list[Path],
-    output: Path,
+    output: Path | None,
     format: str | None,
     *,
     on_error: str,
@@ -65,9 +72,11 @@ def convert(
     conflict: Conflict | None,
     **options: Any,
 ) -> tuple[int, list[Report]]:
-    """Read vocabularies and write them as one concepts.jsonl.
+    """Read vocabularies and write them as one concepts.jsonl, or print what they have.
 
-    RETURNS (tuple[int, list[Report]]): Number of concepts, and a report of each file.
+    output (Path | None): None = print.
+    RETURNS (tuple[int, list[Report]]): Number of concepts, 0 if they are printed, and a
+        report of each file.
     RAISES (SapbertError): As the readers; then nothing is written.
     """
     reports = [
@@ -84,7 +93,20 @@ def convert(
         reports=reports,
         **options,
     )
-    return write_concepts(output, concepts), reports
+    if output is not None:
+        return write_concepts(output, concepts), reports
+    print_description(describe_concepts(concepts))
+    return 0, reports
+
+
+def print_description(found: Description) -> None:
+    """Print what is in a vocabulary."""
+    # the names may have control characters
+    rows = [tuple(map(printable, row)) for row in describe_rows(found)]
+    msg.table(rows)
+    header = ("Id", "Name", "Other names", "Types", "Codes")
+    examples = [tuple(map(printable, example_row(each))) for each in found.examples]
+    msg.table(examples, header=header, divider=True, max_col=50)
 
 
 @contextmanager
@@ -117,8 +139,13 @@ def main(
     inputs: list[Path] = typer.Argument(
         ..., help="Files or release folders; concepts with the same id are merged."
     ),
-    output: Path = typer.Option(
-        ..., "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
+    ),
+    describe: bool = typer.Option(
+        False,
+        "--describe",
+        help="Print what the inputs have, with ten concepts; write nothing.",
     ),
     format: str | None = typer.Option(
         None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
@@ -219,9 +246,14 @@ def main(
 
     Example: spacy sapbert concepts mondo.json.gz hp.obo --ids xref -o concepts.jsonl
 
+    Example: spacy sapbert concepts diagnoses.xlsx --columns id=Code,name=Text
+    --describe
+
     Example: spacy sapbert concepts desc2024.gz --xrefs mondo.json --xrefs hp.obo
     --retired replaced.tsv -o concepts.jsonl
     """
+    if (output is None) != describe or (describe and (report or conflicts)):
+        raise SapbertError(Errors.E423)
     check_outputs(output, report, conflicts, force=force)
     with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
         count, reports = convert(
@@ -261,4 +293,5 @@ def main(
     if not quiet:
         for each in reports:
             print_report(each)
-        msg.good(f"Wrote {count:,} concepts to {output}")
+        if output is not None:
+            msg.good(f"Wrote {count:,} concepts to {output}")

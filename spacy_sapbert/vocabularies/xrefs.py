@@ -22,8 +22,8 @@ class Other(NamedTuple):
     path (Path): Its file or folder.
     concepts (Iterable[Concept]): Its concepts; their codes are cross references.
     report (Report): Counts what is added.
-    mappings (Iterable[tuple[str, str]] | None): Ids of equal concepts of any vocabularies, if
-        it is a file of mappings.
+    mappings (Iterable[tuple[str, str]] | None): Ids of equal concepts of any
+        vocabularies, if it is a file of mappings.
     """
 
     path: Path

@@ -230,3 +230,26 @@ def test_concepts_lists_conflicts_of_mapped_vocabularies(
         "names of other concepts\tX:1\tC0015967|C1\tpyrexia",
     ]
     assert "E003" in run(base, *options).output
+
+
+def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    result = run(obo, "--describe")
+    assert result.exit_code == 0
+    for text in ("(obo)", "UMLS 1", "fever", "pyrexia", "UMLS:C0015967", "X-ray burn"):
+        assert text in result.output
+    assert sorted(tmp_path.iterdir()) == before
+    result = run(SAMPLE, "--describe", "--languages", "all")
+    assert {"ENG", "SPA"} <= {*result.output.split()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--describe", "-o", "x.jsonl"), ("--describe", "--report", "x.json")],
+)
+def test_concepts_needs_an_output_or_describe(
+    obo: Path, options: tuple[str, ...]
+) -> None:
+    result = run(obo, *options)
+    assert result.exit_code == 1
+    assert "E423" in result.output
