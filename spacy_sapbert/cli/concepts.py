@@ -151,25 +151,26 @@ def main(
         None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
     ),
     languages: str | None = typer.Option(
-        None, help="rrf: languages kept, preferred first: ENG,SPA; or all. [ENG]"
+        None,
+        help="rrf [ENG], omop, snomed, loinc, rdf: languages kept: ENG,SPA. [all]",
     ),
     sources: str | None = typer.Option(
-        None, help="rrf: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
+        None, help="rrf, rxnorm, omop: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
     ),
     source_rank: str | None = typer.Option(
         None, help="rrf: sources whose names and definitions are preferred, best first."
     ),
     types: str | None = typer.Option(
-        None, help="rrf: semantic types kept, e.g. T047,T191. [all]"
+        None, help="rrf, omop: semantic types kept, e.g. T047,T191; Condition. [all]"
     ),
     term_types: str | None = typer.Option(
-        None, help="rrf: term types kept, e.g. PT,SY. [all]"
+        None, help="rrf, rxnorm: term types kept, e.g. PT,SY. [all]"
     ),
     exclude_term_types: str | None = typer.Option(
-        None, help="rrf: term types left out, e.g. OAP,OP."
+        None, help="rrf, rxnorm: term types left out, e.g. OAP,OP."
     ),
     suppressed: bool | None = typer.Option(
-        None, "--suppressed", help="rrf: keep suppressed rows."
+        None, "--suppressed", help="rrf, rxnorm: keep suppressed rows."
     ),
     trade_names: bool | None = typer.Option(
         None, "--trade-names", help="rrf, rxnorm: add the names of brands to drugs."
@@ -179,10 +180,11 @@ def main(
     ),
     cui_pattern: str | None = typer.Option(
         None,
-        help=r"rrf, obo, obographs: regular expression of the ids. [C\d{7}; own: any]",
+        help=r"rrf, obo, obographs, rdf: pattern of the ids. [C\d{7}; own: any]",
     ),
     ids: str | None = typer.Option(
-        None, help="obo, obographs: own, or xref for ids of another vocabulary. [own]"
+        None,
+        help="obo, obographs, rdf: own, or xref for ids of another vocabulary. [own]",
     ),
     xref_prefix: str | None = typer.Option(
         None, help="obo, obographs: prefix of the ids that xref uses. [UMLS]"
@@ -191,15 +193,15 @@ def main(
         None, help="obo, obographs: terms with several such ids: drop, or all. [drop]"
     ),
     scopes: str | None = typer.Option(
-        None, help="obo, obographs: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
+        None, help="obo, obographs, rdf: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
     ),
     obsolete: bool | None = typer.Option(
-        None, "--obsolete", help="obo, obographs: keep obsolete terms."
+        None, "--obsolete", help="obo, obographs, rdf, loinc: keep obsolete terms."
     ),
     type: str | None = typer.Option(
         None,
-        help="All formats but rrf, mesh, jsonl, scispacy: semantic type of all "
-        "concepts, e.g. T047.",
+        help="obo, obographs, rdf, biosyn, phecode, icd10cm, icd11, claml, maps, "
+        "table: semantic type of all concepts, e.g. T047.",
     ),
     columns: str | None = typer.Option(
         None,

@@ -161,6 +161,19 @@ def test_read_table_quote_that_never_ends_costs_one_line(tmp_path: Path) -> None
     assert report.dropped["bad lines"] == 1
 
 
+def test_read_table_quotes_in_a_table_with_tabs_may_be_characters(
+    tmp_path: Path,
+) -> None:
+    text = 'id\tname\nX\t"Blue" fever\nY\t5" nail\nZ\t"open\nW\t"quo\tted"\n'
+    concepts, report = read(write(tmp_path, text, "codes.tsv"))
+    assert {each.cui: each.name for each in concepts} == {
+        "X": '"Blue" fever',
+        "Y": '5" nail',
+        "Z": '"open',
+        "W": "quo\tted".replace("\t", " "),
+    }
+
+
 def test_read_table_of_excel(tmp_path: Path) -> None:
     path = write_book(
         tmp_path,
@@ -168,7 +181,7 @@ def test_read_table_of_excel(tmp_path: Path) -> None:
         [401.0, "Fever", "hot; warm"],
         [],
         [402, "=1+1", None],
-        [403, "Cough"],
+        [403, "Cough", "#N/A"],
         [None, "without id"],
     )
     assert guess_format(path) == "table"

@@ -50,7 +50,8 @@ def read_rows(
 
     separator (str): One character.
     quoted (bool): A field in double quotes may have separators and line feeds, and two
-        quotes are one. Else quotes are characters like others.
+        quotes are one. Else, and in tables with tabs where they do not fit, quotes are
+        characters like others.
     encoding (str): Other than UTF-8.
     YIELDS (Row): Number of the first line, from 1, and the fields; no field if quotes
         are wrong.
@@ -93,9 +94,9 @@ def read_rows(
         try:
             fields = next(csv.reader(feed(), delimiter=separator, strict=True), [])
         except csv.Error:
-            # the quote may be wrong in this line alone
+            # the quote may be wrong in this line alone; with tabs it may be a character
             ahead.extendleft(reversed(taken))
-            fields = []
+            fields = line.split(separator) if separator == "\t" else []
         yield number, fields
 
 

@@ -15,6 +15,7 @@ ROWS = 1 << 20  # of a sheet: the limit of Excel
 SHARED_BYTES = 2 * RECORD_BYTES  # of the texts that cells share, which are in memory
 MEMBERS = 10_000  # files of a workbook
 REFUSED = (b"<!DOCTYPE", b"<!ENTITY")
+ERRORS = ("#N/A", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!")
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -102,7 +103,7 @@ def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]
 
 def text_of(cell: Any) -> str:
     """Return the value of a cell as text, without lone surrogates."""
-    if cell is None:
+    if cell is None or cell in ERRORS:
         return ""
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
