@@ -163,7 +163,7 @@ def find_retired(
 
     An id that was replaced by several is counted and left out.
 
-    YIELDS (tuple[str, str]): The concept and the retired id, sorted.
+    RETURNS (Iterator[tuple[str, str]]): The concept and the retired id, sorted.
     """
     database.execute("CREATE TABLE replaced (old PRIMARY KEY, new) WITHOUT ROWID")
     database.execute(
@@ -175,7 +175,7 @@ def find_retired(
     ((several,),) = database.execute(f"{count} FROM replaced", (REPLACED_BY,))
     report.dropped[RULE.format("several concepts")] += several
     # each id has one successor, so that a step adds at most as many rows
-    yield from database.execute(
+    return database.execute(
         "WITH RECURSIVE chain (old, new, steps) AS ("
         "SELECT old, new, 1 FROM replaced UNION ALL "
         "SELECT chain.old, replaced.new, steps + 1 FROM chain "
