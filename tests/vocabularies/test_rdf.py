@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.ontologies import rdf_stream
+from spacy_sapbert.vocabularies.ontologies.rdf import id_of
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
@@ -112,6 +113,19 @@ def test_read_rdf_owl_has_the_options_of_other_ontologies(tmp_path: Path) -> Non
     assert report.dropped["obsolete terms"] == 1
     concepts, _ = read(path, ids="xref", scopes=["RELATED"])
     assert concepts["C0000001"].aliases == ["blue fever", "blueness"]
+
+
+@pytest.mark.parametrize(
+    ("iri", "id"),
+    [
+        ("http://purl.obolibrary.org/obo/DOID_8718", "DOID:8718"),
+        ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
+        ("http://aims.fao.org/aos/agrovoc/c_12", "http://aims.fao.org/aos/agrovoc/c_12"),
+        ("http://voc.example/c/1", "http://voc.example/c/1"),
+    ],
+)
+def test_id_of_shortens_iris_of_ontologies(iri: str, id: str) -> None:
+    assert id_of(iri) == id
 
 
 def fail(path: Path) -> str:

@@ -64,7 +64,8 @@ PREDICATES = {
 }
 IDS = ("parent", "child", "replaced by")
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
-PREFIXED = re.compile(r"\w+:\S+")
+# not `c:12` for `…/agrovoc/c_12`
+PREFIXED = re.compile(r"(?:[A-Z]|[A-Za-z]\w+):\S+")
 
 
 def read_rdf(
