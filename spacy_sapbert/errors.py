@@ -57,7 +57,8 @@ class Errors(metaclass=_WithCodes):
     )
     E009 = (
         "{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of the "
-        "line. Convert the file with `iconv -t utf-8`, or correct the line."
+        "line. Convert the file with `iconv -t utf-8`, or correct the line; for a "
+        "table of your own pass its `--encoding`."
     )
     E010 = "Expected to read {path}, but the system refused: {reason}."
     E011 = (
@@ -179,8 +180,8 @@ class Errors(metaclass=_WithCodes):
 
     E130 = (
         "Expected concepts in {path} that are mapped to ids like {example}, but got "
-        "none. Pass a vocabulary whose cross references or codes have such ids, or "
-        "remove `--xrefs`."
+        "none. Pass a vocabulary whose cross references or codes have such ids, or a "
+        "file of SSSOM that maps its ids, or remove `--xrefs`."
     )
 
     E150 = (
@@ -199,6 +200,68 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected {expected}, but got something else in the record that "
         "begins here. Correct it, or pass `--on-error skip` to count such records and "
         "continue."
+    )
+
+    E410 = (
+        "{path}:{line}: Expected a table with the columns {columns}, but got: {got}. "
+        "Pass the file as its publisher released it, or another `--format`."
+    )
+    E411 = (
+        "Expected `--encoding` to be a text encoding that Python has, but got "
+        "{encoding!r}. Pass e.g. `cp1252`, `latin-1` or `utf-16`."
+    )
+    E412 = (
+        "{path}: Expected text in {encoding}, as `--encoding` says, but got other "
+        "bytes after offset {offset}. Pass the encoding in which the file was saved."
+    )
+    E413 = (
+        "Expected `--columns` like `id=Code,name=Preferred`, with the roles {roles} "
+        "and with an id and a name or synonyms, but got: {part}. Write "
+        "`codes.ICD10CM=icd` for codes of a vocabulary."
+    )
+    E414 = (
+        "Expected one column as `{role}`, but `--columns` has several. Only `synonyms` "
+        "and `codes` may be repeated."
+    )
+    E415 = (
+        "{path}:{line}: Expected names of columns in the first row that say which has "
+        "the ids and which the names, but got: {got}. Name them, e.g. `--columns "
+        "id=Code,name=Preferred`; in a table without names `--columns id=1,name=2`."
+    )
+    E416 = (
+        "{path}:{line}: Expected a column {name!r}, as `--columns` says, but the "
+        "columns are: {got}. Correct the option."
+    )
+    E417 = (
+        "{path}:{line}: Expected one column {name!r}, but several have that name: "
+        "{got}. Rename them, or pass the places of the columns, e.g. `--columns "
+        "id=1,name=2`, without the first row."
+    )
+    E418 = (
+        "{path}: Expected a workbook of Excel, but got: {reason}. Save it as CSV in "
+        "UTF-8 and pass that file."
+    )
+    E420 = (
+        "{path}:{line}: Expected a classification in ClaML, whose root element is "
+        "`ClaML`, but got {got!r}. Pass another `--format`."
+    )
+    E421 = (
+        "{path}: Expected an ontology as RDF/XML, Turtle or N-Triples, but it is "
+        "damaged or hostile ({reason}). Download it again, or pass it as OBO or OBO "
+        "Graphs."
+    )
+    E422 = (
+        "{path}: Expected Turtle of at most {limit} MiB, which is read at once, but "
+        "got more. Convert it to N-Triples, which is streamed, e.g. with `rapper -i "
+        "turtle -o ntriples`."
+    )
+    E423 = (
+        "Expected either `--output` with the file to write or `--describe`, which "
+        "writes nothing, no report and no conflicts. Pass one of them."
+    )
+    E419 = (
+        "{path}:{line}: Expected at most {limit:,} columns, but got more. Check that "
+        "the file is a table."
     )
 
     # --- encoder ---

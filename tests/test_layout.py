@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "system": ("errors",),
     "linking": ("errors",),
     "encoder": ("system",),
-    "vocabularies": ("system",),
+    "vocabularies": ("linking", "system"),
     "formats": ("linking", "system"),
     "kb": ("encoder", "linking", "vocabularies"),
     "teaching": ("kb",),

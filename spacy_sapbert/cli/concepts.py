@@ -7,16 +7,25 @@ from typing import Any
 
 import typer
 
+from ..errors import Errors, SapbertError
 from ..system.progress import show_progress
 from ..system.terminal import msg, printable
-from ..system.writing import check_outputs, write_json
+from ..system.writing import check_outputs, write_atomically, write_json
 from ..vocabularies.concepts import write_concepts
+from ..vocabularies.describe import (
+    Description,
+    describe_concepts,
+    describe_rows,
+    example_row,
+)
 from ..vocabularies.registry import READERS, read_vocabularies
 from ..vocabularies.report import Report, print_report
 from .app import app
 
 ALL = "all"
 Progress = Callable[[str, int], None]
+Conflict = Callable[[str, str, str, str], None]
+CONFLICTS = ("rule", "id", "concepts", "name")  # columns of the list
 
 
 def split_values(text: str | None) -> list[str] | None:
@@ -52,31 +61,71 @@ def count_rows(enabled: bool) -> Iterator[Progress | None]:
 
 def convert(
     inputs: list[Path],
-    output: Path,
+    output: Path | None,
     format: str | None,
     *,
     on_error: str,
     xrefs: list[Path],
+    add_unmapped: bool,
     retired: list[Path],
     progress: Progress | None,
+    conflict: Conflict | None,
     **options: Any,
 ) -> tuple[int, list[Report]]:
-    """Read vocabularies and write them as one concepts.jsonl.
+    """Read vocabularies and write them as one concepts.jsonl, or print what they have.
 
-    RETURNS (tuple[int, list[Report]]): Number of concepts, and a report of each file.
+    output (Path | None): None = print.
+    RETURNS (tuple[int, list[Report]]): Number of concepts, 0 if they are printed, and a
+        report of each file.
     RAISES (SapbertError): As the readers; then nothing is written.
     """
-    reports = [Report(progress=progress) for _ in (*inputs, *xrefs, *retired)]
+    reports = [
+        Report(progress=progress, conflict=conflict)
+        for _ in (*inputs, *xrefs, *retired)
+    ]
     concepts = read_vocabularies(
         inputs,
         format,
         on_error=on_error,
         xrefs=xrefs,
+        add_unmapped=add_unmapped,
         retired=retired,
         reports=reports,
         **options,
     )
-    return write_concepts(output, concepts), reports
+    if output is not None:
+        return write_concepts(output, concepts), reports
+    print_description(describe_concepts(concepts))
+    return 0, reports
+
+
+def print_description(found: Description) -> None:
+    """Print what is in a vocabulary."""
+    # the names may have control characters
+    rows = [tuple(map(printable, row)) for row in describe_rows(found)]
+    msg.table(rows)
+    header = ("Id", "Name", "Other names", "Types", "Codes")
+    examples = [tuple(map(printable, example_row(each))) for each in found.examples]
+    msg.table(examples, header=header, divider=True, max_col=50)
+
+
+@contextmanager
+def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
+    """Write conflicts to a table with tabs, when they are complete.
+
+    YIELDS (Conflict | None): See `Report.conflict`; None without a path.
+    """
+    if path is None:
+        yield None
+        return
+    with write_atomically(path) as file:
+
+        def write(*fields: str) -> None:
+            line = "\t".join(" ".join(field.split()) for field in fields)
+            file.write(line.encode("utf8") + b"\n")
+
+        write(*CONFLICTS)
+        yield write
 
 
 def write_report(path: Path, count: int, reports: list[Report]) -> None:
@@ -90,42 +139,52 @@ def main(
     inputs: list[Path] = typer.Argument(
         ..., help="Files or release folders; concepts with the same id are merged."
     ),
-    output: Path = typer.Option(
-        ..., "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="concepts.jsonl to write; .gz compresses it."
+    ),
+    describe: bool = typer.Option(
+        False,
+        "--describe",
+        help="Print what the inputs have, with ten concepts; write nothing.",
     ),
     format: str | None = typer.Option(
         None, "--format", help=f"{', '.join(READERS)}. [by the file name]"
     ),
     languages: str | None = typer.Option(
-        None, help="rrf: languages kept, preferred first: ENG,SPA; or all. [ENG]"
+        None,
+        help="rrf [ENG], omop, snomed, loinc, rdf: languages kept: ENG,SPA. [all]",
     ),
     sources: str | None = typer.Option(
-        None, help="rrf: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
+        None, help="rrf, rxnorm, omop: sources kept, e.g. MSH,SNOMEDCT_US. [all]"
     ),
     source_rank: str | None = typer.Option(
         None, help="rrf: sources whose names and definitions are preferred, best first."
     ),
     types: str | None = typer.Option(
-        None, help="rrf: semantic types kept, e.g. T047,T191. [all]"
+        None, help="rrf, omop: semantic types kept, e.g. T047,T191; Condition. [all]"
     ),
     term_types: str | None = typer.Option(
-        None, help="rrf: term types kept, e.g. PT,SY. [all]"
+        None, help="rrf, rxnorm: term types kept, e.g. PT,SY. [all]"
     ),
     exclude_term_types: str | None = typer.Option(
-        None, help="rrf: term types left out, e.g. OAP,OP."
+        None, help="rrf, rxnorm: term types left out, e.g. OAP,OP."
     ),
     suppressed: bool | None = typer.Option(
-        None, "--suppressed", help="rrf: keep suppressed rows."
+        None, "--suppressed", help="rrf, rxnorm: keep suppressed rows."
     ),
     trade_names: bool | None = typer.Option(
-        None, "--trade-names", help="rrf: add the names of brands to drugs."
+        None, "--trade-names", help="rrf, rxnorm: add the names of brands to drugs."
+    ),
+    mapped_names: bool | None = typer.Option(
+        None, "--mapped-names", help="omop: add the names of concepts mapped to one."
     ),
     cui_pattern: str | None = typer.Option(
         None,
-        help=r"rrf, obo, obographs: regular expression of the ids. [C\d{7}; own: any]",
+        help=r"rrf, obo, obographs, rdf: pattern of the ids. [C\d{7}; own: any]",
     ),
     ids: str | None = typer.Option(
-        None, help="obo, obographs: own, or xref for ids of another vocabulary. [own]"
+        None,
+        help="obo, obographs, rdf: own, or xref for ids of another vocabulary. [own]",
     ),
     xref_prefix: str | None = typer.Option(
         None, help="obo, obographs: prefix of the ids that xref uses. [UMLS]"
@@ -134,20 +193,39 @@ def main(
         None, help="obo, obographs: terms with several such ids: drop, or all. [drop]"
     ),
     scopes: str | None = typer.Option(
-        None, help="obo, obographs: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
+        None, help="obo, obographs, rdf: synonyms kept, e.g. EXACT,RELATED. [EXACT]"
     ),
     obsolete: bool | None = typer.Option(
-        None, "--obsolete", help="obo, obographs: keep obsolete terms."
+        None, "--obsolete", help="obo, obographs, rdf, loinc: keep obsolete terms."
     ),
     type: str | None = typer.Option(
         None,
-        help="obo, obographs, biosyn, phecode, icd10cm, maps: semantic type of all "
-        "concepts, e.g. T047.",
+        help="obo, obographs, rdf, biosyn, phecode, icd10cm, icd11, claml, maps, "
+        "table: semantic type of all concepts, e.g. T047.",
+    ),
+    columns: str | None = typer.Option(
+        None,
+        help="table: which column is what: id=Code,name=Preferred,synonyms=Synonyms,"
+        "codes.ICD10CM=icd. [by their names]",
+    ),
+    separator: str | None = typer.Option(
+        None, help="table: between several synonyms or codes in a cell. [| or ;]"
+    ),
+    encoding: str | None = typer.Option(
+        None, help="table: encoding of a text file, e.g. cp1252. [utf-8]"
     ),
     xrefs: list[Path] = typer.Option(
         [],
         help="Another vocabulary: its names for the concepts that it is mapped to; may "
         "be repeated.",
+    ),
+    add_unmapped: bool = typer.Option(
+        False,
+        "--add-unmapped",
+        help="Concepts of --xrefs that are mapped to none or several are concepts too.",
+    ),
+    conflicts: Path | None = typer.Option(
+        None, help="TSV file for the mappings and names of --xrefs that conflict."
     ),
     retired: list[Path] = typer.Option(
         [],
@@ -170,19 +248,26 @@ def main(
 
     Example: spacy sapbert concepts mondo.json.gz hp.obo --ids xref -o concepts.jsonl
 
+    Example: spacy sapbert concepts diagnoses.xlsx --columns id=Code,name=Text
+    --describe
+
     Example: spacy sapbert concepts desc2024.gz --xrefs mondo.json --xrefs hp.obo
     --retired replaced.tsv -o concepts.jsonl
     """
-    check_outputs(output, report, force=force)
-    with count_rows(not quiet) as progress:
+    if (output is None) != describe or (describe and (report or conflicts)):
+        raise SapbertError(Errors.E423)
+    check_outputs(output, report, conflicts, force=force)
+    with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
         count, reports = convert(
             inputs,
             output,
             format,
             on_error=on_error,
             xrefs=xrefs,
+            add_unmapped=add_unmapped,
             retired=retired,
             progress=progress,
+            conflict=conflict,
             **choose_options(
                 languages=split_values(languages),
                 sources=split_values(sources),
@@ -192,6 +277,7 @@ def main(
                 exclude_term_types=split_values(exclude_term_types),
                 suppressed=suppressed or None,
                 trade_names=trade_names or None,
+                mapped_names=mapped_names or None,
                 cui_pattern=cui_pattern,
                 ids=ids,
                 xref_prefix=xref_prefix,
@@ -199,6 +285,9 @@ def main(
                 scopes=split_values(scopes),
                 obsolete=obsolete or None,
                 type=type,
+                columns=columns,
+                separator=separator,
+                encoding=encoding,
             ),
         )
     if report is not None:
@@ -206,4 +295,5 @@ def main(
     if not quiet:
         for each in reports:
             print_report(each)
-        msg.good(f"Wrote {count:,} concepts to {output}")
+        if output is not None:
+            msg.good(f"Wrote {count:,} concepts to {output}")

@@ -20,7 +20,15 @@ from ..pipeline.workers import Workers
 from ..system.progress import show_progress
 from ..system.terminal import printable
 from .app import app
-from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from .filter_options import (
+    ALLOW,
+    DENY,
+    LANGUAGES,
+    SOURCES,
+    TYPES,
+    gather_filter,
+    split_values,
+)
 from .linking.checks import check_keep, check_output, choose_format
 from .linking.output import make_part_writer, write_folder, write_whole
 from .linking.resume import digest_inputs, digest_json, digest_pipeline
@@ -98,6 +106,9 @@ def link(
     one_text: bool = typer.Option(
         False, "--one-text", hidden=True, help="The same as --input-format text."
     ),
+    codes: str | None = typer.Option(
+        None, help="Vocabularies whose codes are written: SNOMEDCT_US,ICD10CM. [all]"
+    ),
     batch_size: int = typer.Option(
         64, min=1, help="Documents in memory at once, in each process."
     ),
@@ -165,6 +176,7 @@ def link(
         "k": k,
         "threshold": threshold,
         "filter": filter and digest_json(filter),
+        "codes": codes,
         "engine": engine,
         "precision": precision,
         "format": format,
@@ -177,6 +189,7 @@ def link(
         "k": k,
         "threshold": threshold,
         "filter": filter,
+        "codes": split_values(codes),
         "engine": engine,
         "precision": precision,
         # other files may have mentions in all documents

@@ -1,6 +1,7 @@
 """Filter → the rows, concepts and names that it leaves."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from ..linking.candidates import Entry
 from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
 from ..linking.options import LinkOptions
+from ..vocabularies.ids import normalize_prefix
 from .folder.records import Manifest
 from .store import Store
 
@@ -144,8 +146,37 @@ def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> Non
     types = {kind for kinds in options.label_types.values() for kind in kinds}
     check_values(store, replace(options.filter, label_types=tuple(sorted(types))))
     check_values(store, Filter(sources=options.source_rank), field="source_rank")
+    if options.codes:
+        check_sources_of_codes(store, options.codes)
     if options.fusion is not None and not manifest.ngrams:
         raise SapbertError(Errors.E340)
+
+
+def list_sources_of_codes(store: Store) -> list[str]:
+    """Return the vocabularies of which there are codes, sorted."""
+    # from one to the next in the index, without reading all codes
+    sql = "SELECT min(source) FROM codes WHERE source > ?"
+    found: list[str] = []
+    while source := store.query(sql, [found[-1] if found else ""], columns="T")[0][0]:
+        found.append(source)
+    return found
+
+
+def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
+    """Check that a store has codes of vocabularies.
+
+    RAISES (SapbertError): If not; with the vocabularies that it has codes of.
+    """
+    known = list_sources_of_codes(store)
+    normal = {*map(normalize_prefix, known)}
+    for source in sources:
+        if normalize_prefix(source) not in normal:
+            shown = [*known[:20], *(["…"] if len(known) > 20 else [])]
+            raise SapbertError(
+                Errors.E332.format(
+                    field="codes", got=repr(source), known=", ".join(shown) or "none"
+                )
+            )
 
 
 def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
@@ -176,3 +207,24 @@ def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
                         known=", ".join(listed) or "none",
                     )
                 )
+
+
+def choose_codes(
+    codes: dict[str, list[str]], sources: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the codes of vocabularies, in their order.
+
+    codes (dict[str, list[str]]): By source.
+    sources (Sequence[str]): Vocabularies; "SNOMEDCT_US" is also what other files call
+        `SNOMEDCT`. Empty = all.
+    RETURNS (dict[str, list[str]]): By vocabulary as it is named in `sources`; those
+        without a code are left out.
+    """
+    if not sources:
+        return codes
+    own: dict[str, list[str]] = {}
+    for source, found in codes.items():
+        known = own.setdefault(normalize_prefix(source), [])
+        known += [code for code in found if code not in known]
+    chosen = {source: own.get(normalize_prefix(source), []) for source in sources}
+    return {source: [*found] for source, found in chosen.items() if found}

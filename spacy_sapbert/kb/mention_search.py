@@ -23,6 +23,7 @@ from ..linking.link import (
 )
 from ..linking.options import LinkOptions
 from ..linking.ranking import SCORE_DIGITS, has_text, order_entries, rank_concepts
+from .filtering import choose_codes
 from .fused_search import fuse
 from .reranking import read_counts, rerank
 
@@ -263,7 +264,7 @@ def load_concept_info(
     with_parents = options.broader or "coherence" in options.tie_evidence
     return ConceptInfo(
         types={cui: types for cui, (types, _) in data.items()},
-        codes={cui: codes for cui, (_, codes) in data.items()},
+        codes={cui: choose_codes(own, options.codes) for cui, (_, own) in data.items()},
         parents=kb.store.parents(cuis) if with_parents else {},
         sources=kb.store.origins("source") if options.source_rank else {},
     )

@@ -64,13 +64,19 @@ class Linked(NamedTuple):
         """The candidates, if the mention is linked to the first of them."""
         return self.candidates if self.cui and self.note != BROADER else []
 
+    @property
+    def codes(self) -> dict[str, list[str]]:
+        """The codes of the concept by source; none of a broader concept."""
+        return self.accepted[0]["codes"] if self.accepted else {}
+
 
 @dataclass(frozen=True)
 class ConceptInfo:
     """Data of the concepts found, by concept id.
 
     types (Mapping[str, list[str]]): Semantic types.
-    codes (Mapping[str, dict[str, list[str]]]): Codes by source.
+    codes (Mapping[str, dict[str, list[str]]]): Codes by source, as an option chooses
+        them.
     parents (Mapping[str, list[str]]): Ids of the parents, if an option needs them.
     sources (Mapping[int, list[str]]): Sources by `Entry.origin`, if an option needs
         them.

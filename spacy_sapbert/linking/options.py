@@ -16,7 +16,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "fusion": (None, *FUSIONS),
 }
 RANGES = {"k": (1, 1000), "threshold": (-1, 1), "ngram_weight": (0, 1)}
-ORDERED = ("tie_evidence", "source_rank")
+ORDERED = ("tie_evidence", "source_rank", "codes")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class LinkOptions:
     fusion (str | None): "weighted" or "rrf": cosine and similarity of characters; None
         = the cosine alone.
     ngram_weight (float): Weight of the characters for the fusion "weighted".
+    codes (tuple[str, ...]): Vocabularies whose codes candidates have, in this order;
+        empty = all.
     """
 
     k: int = 10
@@ -54,6 +56,7 @@ class LinkOptions:
     ambiguous: str = "link"
     fusion: str | None = None
     ngram_weight: float = WEIGHT
+    codes: tuple[str, ...] = ()
 
 
 OPTION_NAMES = [option.name for option in fields(LinkOptions)]

@@ -14,16 +14,21 @@ NIL = "NIL"  # the same text as in spaCy's own entity linker
 Attrs = tuple[str, str, str]  # names of the attributes for CUI, candidates and note
 
 
-def set_extensions(attrs: Attrs, kb_ents_attr: str | None = None) -> None:
+def set_extensions(
+    attrs: Attrs, kb_ents_attr: str | None = None, codes_attr: str | None = None
+) -> None:
     """Register the attributes of spans that a linker sets.
 
     attrs (Attrs): Their names.
     kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score.
+    codes_attr (str | None): Name of the attribute for codes.
     RAISES (SapbertError): If two names are equal, or an attribute has a getter.
     """
-    names = [name for name in (*attrs, kb_ents_attr) if name is not None]
-    defaults: tuple[Any, ...] = (None, [], None, [])
-    for attr, default in zip(names, defaults, strict=False):
+    defaults: tuple[Any, ...] = (None, [], None, [], {})
+    given = zip((*attrs, kb_ents_attr, codes_attr), defaults, strict=True)
+    wanted = [(name, default) for name, default in given if name is not None]
+    names = [name for name, _ in wanted]
+    for attr, default in wanted:
         if names.count(attr) > 1:
             raise SapbertError(Errors.E552.format(attr=attr, reason="named twice"))
         if not Span.has_extension(attr):
@@ -41,6 +46,7 @@ def write_links(
     attrs: Attrs,
     spans_key: str | None,
     kb_ents_attr: str | None = None,
+    codes_attr: str | None = None,
 ) -> None:
     """Write the links of the spans of one Doc.
 
@@ -51,6 +57,8 @@ def write_links(
     spans_key (str | None): Key of the span group; None = the entities.
     kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score, which
         are set for mentions linked to their first candidate.
+    codes_attr (str | None): Name of the attribute for the codes of the concept by
+        vocabulary.
     """
     cui_attr, candidates_attr, note_attr = attrs
     for span, result in zip(spans, results, strict=True):
@@ -60,6 +68,8 @@ def write_links(
         if kb_ents_attr is not None:
             pairs = [(c["cui"], c["score"]) for c in result.accepted]
             span._.set(kb_ents_attr, pairs)
+        if codes_attr is not None:
+            span._.set(codes_attr, result.codes)
         if spans_key is None:
             # `ent.kb_id_ = …` would be lost: `doc.ents` creates new spans.
             for token in span:
@@ -76,3 +86,5 @@ def write_links(
         group.attrs[cui_attr] = [result.cui for result in results]
         group.attrs[candidates_attr] = [result.candidates for result in results]
         group.attrs[note_attr] = [result.note for result in results]
+        if codes_attr is not None:
+            group.attrs[codes_attr] = [result.codes for result in results]

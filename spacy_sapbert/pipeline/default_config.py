@@ -36,6 +36,8 @@ tie_evidence = ["label", "annotated", "preferred", "source"]
 source_rank = []
 # "filter" = only concepts with the types of the label; "evidence" = they break ties
 label_types_use = "filter"
+# vocabularies whose codes are set, e.g. ["SNOMEDCT_US", "ICD10CM"]; empty = all
+codes = []
 # null = cosine alone; "weighted" or "rrf" = fused with the similarity of characters
 fusion = null
 ngram_weight = 0.1
@@ -47,6 +49,8 @@ spans_key = null
 cui_attr = "cui"
 candidates_attr = "candidates"
 note_attr = "link_note"
+# the codes by vocabulary: span._.codes; null = none
+codes_attr = "codes"
 # a list of (cui, score) as scispaCy sets it, for example "kb_ents"; null = none
 kb_ents_attr = null
 # attribute with the long form of an abbreviation, which is linked in its place;

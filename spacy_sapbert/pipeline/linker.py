@@ -31,7 +31,13 @@ MAX_BATCH = 1_000_000
 
 @Language.factory(
     "sapbert_linker",
-    assigns=["span._.cui", "span._.candidates", "span._.link_note", "token.ent_kb_id"],
+    assigns=[
+        "span._.cui",
+        "span._.candidates",
+        "span._.link_note",
+        "span._.codes",
+        "token.ent_kb_id",
+    ],
     requires=["doc.ents"],
     default_config={key: val for key, val in DEFAULTS.items() if key != "factory"},
     default_score_weights={
@@ -56,6 +62,7 @@ def make_sapbert_linker(
     tie_evidence: list[str],
     source_rank: list[str],
     label_types_use: str,
+    codes: list[str],
     fusion: str | None,
     ngram_weight: float,
     batch_size: int,
@@ -63,6 +70,7 @@ def make_sapbert_linker(
     cui_attr: str,
     candidates_attr: str,
     note_attr: str,
+    codes_attr: str | None,
     kb_ents_attr: str | None,
     long_form_attr: str | None,
     filter: dict[str, list[str] | bool],
@@ -82,6 +90,7 @@ def make_sapbert_linker(
         batch_size=batch_size,
         spans_key=spans_key,
         attrs=(cui_attr, candidates_attr, note_attr),
+        codes_attr=codes_attr,
         kb_ents_attr=kb_ents_attr,
         long_form_attr=long_form_attr,
         encoder=encoder,
@@ -131,6 +140,7 @@ class SapbertLinker(LinkerState):
         batch_size: int,
         spans_key: str | None,
         attrs: Attrs,
+        codes_attr: str | None,
         kb_ents_attr: str | None,
         long_form_attr: str | None,
         encoder: Model,
@@ -141,6 +151,7 @@ class SapbertLinker(LinkerState):
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = attrs
+        self.codes_attr = codes_attr
         self.kb_ents_attr = kb_ents_attr
         self.long_form_attr = long_form_attr
         self.scorer = scorer
@@ -151,7 +162,7 @@ class SapbertLinker(LinkerState):
             encoder=encoder,
             reload_seconds=reload_seconds,
         )
-        set_extensions(self.attrs, self.kb_ents_attr)
+        set_extensions(self.attrs, self.kb_ents_attr, self.codes_attr)
 
     def initialize(
         self,
@@ -250,6 +261,7 @@ class SapbertLinker(LinkerState):
                 [next(results) for _ in of_doc],
                 attrs=self.attrs,
                 kb_ents_attr=self.kb_ents_attr,
+                codes_attr=self.codes_attr,
                 spans_key=self.spans_key,
             )
 

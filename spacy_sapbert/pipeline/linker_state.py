@@ -257,5 +257,5 @@ def restore_linker(name: str, state: dict[str, Any], run: tuple[str, int, str]) 
     linker.__dict__.update(state)
     linker.name = name
     linker.encoder = create_encoder(*run)
-    set_extensions(linker.attrs, linker.kb_ents_attr)
+    set_extensions(linker.attrs, linker.kb_ents_attr, linker.codes_attr)
     return linker

@@ -85,6 +85,7 @@ def complete_pipeline(
     k: int | None = None,
     threshold: float | None = None,
     filter: dict[str, list[str]] | None = None,
+    codes: list[str] | None = None,
     engine: str | None = None,
     precision: str | None = None,
     detection: bool = True,
@@ -93,8 +94,8 @@ def complete_pipeline(
 
     With the linker a detector of abbreviations is added, if there is none.
 
-    For `k`, `threshold`, `filter`, `engine` and `precision`, None keeps the setting of
-    the linker.
+    For `k`, `threshold`, `filter`, `codes`, `engine` and `precision`, None keeps the
+    setting of the linker.
 
     nlp (Language): Changed in place.
     kb (str | None): Folder or name of a knowledge base, for a pipeline without a
@@ -104,6 +105,7 @@ def complete_pipeline(
     k (int | None): Candidates for a mention.
     threshold (float | None): Cosine below which a mention has no concept.
     filter (dict[str, list[str]] | None): Limits the concepts.
+    codes (list[str] | None): Vocabularies whose codes are written.
     engine (str | None): Engine of the encoder; see `create_encoder`.
     precision (str | None): Precision of the encoder.
     detection (bool): Require a detector; False = all documents have entities.
@@ -123,7 +125,7 @@ def complete_pipeline(
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
     linker.kb_digest = kb_digest or linker.kb_digest
-    given = {"k": k, "threshold": threshold, "filter": filter}
+    given = {"k": k, "threshold": threshold, "filter": filter, "codes": codes}
     changes = {name: value for name, value in given.items() if value is not None}
     linker.options = change_options(linker.options, changes)
     if engine is not None or precision is not None:

@@ -20,6 +20,8 @@ PREFIXES = {
     "SNOMEDCT_US": "SNOMEDCT",
     "SNOMED_CT": "SNOMEDCT",
     "SCTID": "SNOMEDCT",
+    "SNOMED": "SNOMEDCT",
+    "LNC": "LOINC",
     "MDR": "MEDDRA",
     "ICD-9": "ICD9",
     "ICD-10": "ICD10",
@@ -96,14 +98,14 @@ def list_keys(concept: Concept) -> Iterator[tuple[str, bool]]:
 
 def store_concepts(database: sqlite3.Connection, concepts: Iterable[Concept]) -> None:
     """Write concepts to the table `concepts`, and their keys to the table `ids`."""
-    database.execute("CREATE TABLE concepts (cui, data)")
-    database.execute("CREATE TABLE ids (key, cui, is_id)")
+    database.execute("CREATE TABLE IF NOT EXISTS concepts (cui, data)")
+    database.execute("CREATE TABLE IF NOT EXISTS ids (key, cui, is_id)")
     for concept in concepts:
         data = json.dumps(concept_to_json(concept))
         database.execute("INSERT INTO concepts VALUES (?, ?)", (concept.cui, data))
         rows = ((key, concept.cui, is_id) for key, is_id in list_keys(concept))
         database.executemany("INSERT INTO ids VALUES (?, ?, ?)", rows)
-    database.execute("CREATE INDEX ids_key ON ids (key, is_id, cui)")
+    database.execute("CREATE INDEX IF NOT EXISTS ids_key ON ids (key, is_id, cui)")
 
 
 def find_concepts(database: sqlite3.Connection, key: str, *, codes: bool) -> set[str]:

@@ -4,6 +4,7 @@ To add a format, write a module with a reader and add it to `READERS`.
 """
 
 import inspect
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -12,9 +13,10 @@ from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.json_lines import load_line
-from ..system.reading import read_lines
+from ..system.reading import read_blocks, read_lines
 from .concepts import Concept
 from .merge import unite_vocabularies
+from .readers.sssom import read_mappings, read_sssom
 from .report import Report, count_concepts
 from .retired import add_retired_ids
 from .xrefs import Other, add_mapped_names
@@ -25,41 +27,92 @@ Reader = Callable[..., Iterator[Concept]]
 # options that choose names, so they apply to the vocabularies of `--xrefs` too
 XREF_OPTIONS = ("languages", "scopes", "suppressed")
 
+MAPPINGS = "sssom"  # a format of mappings, whose ids need no names
+
 # format: module and function, and patterns of file names
 READERS: dict[str, tuple[str, Sequence[str]]] = {
-    "rrf": ("rrf.release:read_rrf", ("MRCONSO.RRF*", "*.RRF", "*.RRF.gz")),
-    "obo": ("obo:read_obo", ("*.obo", "*.obo.gz")),
-    "obographs": ("obographs:read_obographs", ("*.json", "*.json.gz")),
-    "biosyn": ("biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
-    "jsonl": ("jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
-    "phecode": ("phecode:read_phecode", ("*phecode*_labels.csv*",)),
-    "maps": ("maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
-    "icd10cm": ("icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
+    "rxnorm": (
+        "readers.rxnorm:read_rxnorm",
+        ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
+    ),
+    "rrf": (
+        "rrf.release:read_rrf",
+        ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF", "*.RRF.gz"),
+    ),
+    "omop": ("readers.omop:read_omop", ("CONCEPT.csv", "CONCEPT.csv.gz")),
+    "snomed": (
+        "readers.snomed:read_snomed",
+        [
+            f"{folder}sct2_Concept_Snapshot*.txt{ending}"
+            for folder in ("", "Terminology/", "Snapshot/Terminology/")
+            for ending in ("", ".gz")
+        ],
+    ),
+    "loinc": (
+        "readers.loinc:read_loinc",
+        ("Loinc.csv", "Loinc.csv.gz", "LoincTable/Loinc.csv"),
+    ),
+    "icd11": (
+        "readers.icd11:read_icd11",
+        ("SimpleTabulation*.txt", "SimpleTabulation*.txt.gz", "SimpleTabulation*.xlsx"),
+    ),
+    "rdf": (
+        "ontologies.rdf:read_rdf",
+        [
+            f"*.{name}{end}"
+            for name in ("owl", "rdf", "ttl", "nt")
+            for end in ("", ".gz")
+        ],
+    ),
+    "obo": ("ontologies.obo:read_obo", ("*.obo", "*.obo.gz")),
+    "obographs": ("ontologies.obographs:read_obographs", ("*.json", "*.json.gz")),
+    "biosyn": ("readers.biosyn:read_biosyn", ("*.txt", "*.txt.gz")),
+    "jsonl": ("readers.jsonl:read_jsonl", ("*.jsonl", "*.jsonl.gz")),
+    "phecode": ("readers.phecode:read_phecode", ("*phecode*_labels.csv*",)),
+    "maps": ("readers.maps:read_maps", ("*_names.tsv", "*_names.tsv.gz")),
+    "icd10cm": ("readers.icd10cm:read_icd10cm", ("*icd10cm*.xml", "*icd10cm*.xml.gz")),
+    # XML with another root element than MeSH
+    "claml": (
+        "readers.claml:read_claml",
+        ("*[Cc]la[Mm][Ll]*.xml", "*[Cc]la[Mm][Ll]*.xml.gz"),
+    ),
     # any other XML
     "mesh": (
-        "mesh:read_mesh",
+        "readers.mesh:read_mesh",
         ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml", "*.xml.gz"),
     ),
+    "sssom": (
+        "readers.sssom:read_sssom",
+        [f"*[._-]sssom.{end}" for end in ("tsv", "tsv.gz", "csv", "csv.gz")],
+    ),
+    # any other table
+    "table": (
+        "tables.table:read_table",
+        ("*.csv", "*.csv.gz", "*.tsv", "*.tsv.gz", "*.xlsx", "*.xlsm"),
+    ),
     # its file names are those of jsonl, so the first line tells them apart
-    "scispacy": ("jsonl:read_scispacy", ()),
+    "scispacy": ("readers.jsonl:read_scispacy", ()),
 }
 
 
 def guess_format(path: Path) -> str:
     """Return the format of a file or release folder by its name.
 
-    For `.jsonl` the first line decides.
+    For `.jsonl` the first line decides, and for XML the first element.
 
     RAISES (SapbertError): If it does not exist, or no format has such names.
     """
     for name, (_, patterns) in READERS.items():
-        files = [path]
         if path.is_dir():
             # a release folder: the names of its files
-            files = [*path.iterdir(), *path.glob("META/*")]
-            patterns = [pattern for pattern in patterns if not pattern.startswith("*")]
-        if any(file.match(pattern) for file in files for pattern in patterns):
-            return "scispacy" if name == "jsonl" and is_scispacy(path) else name
+            own = (pattern for pattern in patterns if not pattern.startswith("*"))
+            found = any(any(path.glob(pattern)) for pattern in own)
+        else:
+            found = any(path.match(pattern) for pattern in patterns)
+        if found:
+            if name == "jsonl" and is_scispacy(path):
+                return "scispacy"
+            return "claml" if name == "mesh" and is_claml(path) else name
     if not path.exists():
         raise SapbertError(Errors.E001.format(path=path))
     raise SapbertError(Errors.E110.format(path=path, formats=", ".join(READERS)))
@@ -75,6 +128,13 @@ def is_scispacy(path: Path) -> bool:
                 data = load_line(line)
                 return isinstance(data, dict) and "concept_id" in data
             return False
+    return False
+
+
+def is_claml(path: Path) -> bool:
+    """Return whether an XML file begins with the root element of ClaML."""
+    with suppress(EOFError, SapbertError, zlib.error):
+        return b"<ClaML" in next(read_blocks([path]), b"")
     return False
 
 
@@ -122,6 +182,7 @@ def read_vocabularies(
     *,
     on_error: str = "fail",
     xrefs: Sequence[Path] = (),
+    add_unmapped: bool = False,
     retired: Sequence[Path] = (),
     reports: Sequence[Report] | None = None,
     **options: Any,
@@ -134,6 +195,8 @@ def read_vocabularies(
     on_error (str): "fail", or "skip" to count invalid rows and continue.
     xrefs (Sequence[Path]): Vocabularies whose names are added to the concepts that
         they are mapped to; see `add_mapped_names`.
+    add_unmapped (bool): The concepts of `xrefs` that are mapped to no concept, or to
+        several, are concepts too.
     retired (Sequence[Path]): Files of retired ids; see `add_retired_ids`.
     reports (Sequence[Report] | None): One for each of `paths`, `xrefs` and `retired`,
         filled while reading.
@@ -169,11 +232,18 @@ def read_vocabularies(
     if xrefs:
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
         xref_options = {**chosen, "cui_pattern": ".+"}  # ids of any vocabulary
-        others = [
-            Other(path, open_vocabulary(path, report, xref_options), report)
-            for path, report in zip(xrefs, reports[len(paths) :], strict=False)
-        ]
-        concepts = add_mapped_names(concepts, others)
+        others = []
+        for path, report in zip(xrefs, reports[len(paths) :], strict=False):
+            if report.format == MAPPINGS:  # maybe without a name
+                uncounted = Report(on_error=on_error)
+                named = read_sssom(path, report)
+                others.append(
+                    Other(path, named, report, read_mappings(path, uncounted))
+                )
+            else:
+                named = open_vocabulary(path, report, xref_options)
+                others.append(Other(path, named, report))
+        concepts = add_mapped_names(concepts, others, add_unmapped=add_unmapped)
     return concepts
 
 

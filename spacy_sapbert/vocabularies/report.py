@@ -38,6 +38,9 @@ class Report:
     progress (Callable[[str, int], None] | None): Called with the name of a file and how
         many more of its rows were read.
     on_error (str): "fail", or "skip" to count invalid records and continue.
+    conflict (Callable[[str, str, str, str], None] | None): Called with a rule, the id
+        of a concept of this file, the ids of the concepts that it conflicts with, with
+        a bar between them, and the name, if it is a name that does.
     """
 
     path: str = ""
@@ -51,6 +54,13 @@ class Report:
     notes: list[str] = field(default_factory=list)
     progress: Callable[[str, int], None] | None = None
     on_error: str = "fail"
+    conflict: Callable[[str, str, str, str], None] | None = None
+
+    def drop(self, rule: str, id: str, others: Iterable[str], name: str = "") -> None:
+        """Count what conflicts with other concepts under a rule, and list it."""
+        self.dropped[rule] += 1
+        if self.conflict is not None:
+            self.conflict(rule, id, "|".join(sorted(others)), name)
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""

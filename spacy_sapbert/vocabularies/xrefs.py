@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..errors import Errors, SapbertError
 from ..system.temporary_db import open_temporary_db
 from .concepts import PLACES, VALUES, Concept
-from .ids import find_concepts, list_keys, split_id, store_concepts
+from .ids import find_concepts, id_key, list_keys, split_id, store_concepts
 from .merge import load_concept
 from .report import Report
 
@@ -22,15 +22,18 @@ class Other(NamedTuple):
     path (Path): Its file or folder.
     concepts (Iterable[Concept]): Its concepts; their codes are cross references.
     report (Report): Counts what is added.
+    mappings (Iterable[tuple[str, str]] | None): Ids of equal concepts of any
+        vocabularies, if it is a file of mappings.
     """
 
     path: Path
     concepts: Iterable[Concept]
     report: Report
+    mappings: Iterable[tuple[str, str]] | None = None
 
 
 def add_mapped_names(
-    concepts: Iterable[Concept], others: Sequence[Other]
+    concepts: Iterable[Concept], others: Sequence[Other], *, add_unmapped: bool = False
 ) -> Iterator[Concept]:
     """Add the names of concepts of other vocabularies that are mapped to a concept.
 
@@ -40,24 +43,32 @@ def add_mapped_names(
     names that another concept has or would get.
 
     concepts (Iterable[Concept]): The vocabulary, sorted by id.
-    others (Sequence[Other]): Other vocabularies.
+    others (Sequence[Other]): Other vocabularies. Mappings are read first, whatever
+        their place.
+    add_unmapped (bool): Concepts that are mapped to none or to several are concepts
+        too, to which those of the vocabularies after them may be mapped.
     YIELDS (Concept): The concepts with the names, which have their sources, and with
-        the ids of the mapped concepts as codes.
-    RAISES (SapbertError): If no concept of another vocabulary is mapped.
+        the ids of the mapped concepts as codes; sorted by id.
+    RAISES (SapbertError): If no concept of another vocabulary is mapped, and unmapped
+        ones are not added.
     """
     with open_temporary_db() as database:
         database.execute("CREATE TABLE names (form, cui)")
         store_concepts(database, store_names(database, concepts))
         database.execute("CREATE INDEX names_form ON names (form, cui)")
-        database.execute("CREATE TABLE added (cui, file, alias, form, places)")
+        database.execute("CREATE TABLE added (cui, file, alias, form, places, id)")
         database.execute("CREATE TABLE codes (cui, source, code)")
+        for other in others:
+            store_mappings(database, other)
         for file, other in enumerate(others):
-            store_mapped(database, file, other)
+            store_mapped(database, file, other, add_unmapped=add_unmapped)
         database.execute("CREATE INDEX added_cui ON added (cui)")
         database.execute("CREATE INDEX added_form ON added (form, cui)")
         database.execute("CREATE INDEX codes_cui ON codes (cui)")
         reports = [other.report for other in others]
-        for (data,) in database.execute("SELECT data FROM concepts ORDER BY rowid"):
+        order = "cui" if add_unmapped else "rowid"  # the first ones are sorted
+        sql = f"SELECT data FROM concepts ORDER BY {order}"
+        for (data,) in database.execute(sql):
             concept = load_concept(data)
             add_names(database, concept, reports)
             yield concept
@@ -86,7 +97,30 @@ def find_mapped(database: sqlite3.Connection, concept: Concept) -> set[str]:
     return found
 
 
-def store_mapped(database: sqlite3.Connection, file: int, other: Other) -> None:
+def store_mappings(database: sqlite3.Connection, other: Other) -> None:
+    """Write the ids to which the ids of concepts are mapped as codes of these."""
+    report = other.report
+    for pair in other.mappings or ():
+        keys = [id_key(id) for id in pair]
+        found = [find_concepts(database, key, codes=False) for key in keys]
+        if all(found):
+            rule = "mappings between concepts of one vocabulary"
+            report.drop(rule, pair[0], found[0] | found[1])
+            continue
+        for cuis, id, key in (
+            (found[0], pair[1], keys[1]),
+            (found[1], pair[0], keys[0]),
+        ):
+            for cui in cuis:
+                report.counts["mappings that are used"] += 1
+                database.execute("INSERT INTO ids VALUES (?, ?, ?)", (key, cui, False))
+                row = cui, *split_id(id)
+                database.execute("INSERT INTO codes VALUES (?, ?, ?)", row)
+
+
+def store_mapped(
+    database: sqlite3.Connection, file: int, other: Other, *, add_unmapped: bool
+) -> None:
     """Write the names and ids of the concepts of another vocabulary that are mapped.
 
     RAISES (SapbertError): If none is.
@@ -96,8 +130,14 @@ def store_mapped(database: sqlite3.Connection, file: int, other: Other) -> None:
     for concept in other.concepts:
         mapped = find_mapped(database, concept)
         if len(mapped) > 1:
-            report.dropped["concepts that are mapped to several"] += 1
+            report.drop("concepts that are mapped to several", concept.cui, mapped)
         if len(mapped) != 1:
+            if add_unmapped and other.mappings is None:
+                report.counts["concepts added"] += 1
+                concept.sources = concept.sources or {
+                    stem: [*range(len(concept.aliases))]
+                }
+                store_concepts(database, store_names(database, [concept]))
             continue
         report.counts["concepts that are mapped"] += 1
         (cui,) = mapped
@@ -110,15 +150,22 @@ def store_mapped(database: sqlite3.Connection, file: int, other: Other) -> None:
                 for place in found:
                     places[place].setdefault(field, []).append(key)
         rows = (
-            (cui, file, alias, alias.casefold(), json.dumps({"sources": [stem], **at}))
+            (
+                *(cui, file, alias, alias.casefold()),
+                *(json.dumps({"sources": [stem], **at}), concept.cui),
+            )
             for alias, at, kept in zip(concept.aliases, places, long, strict=True)
             if kept
         )
-        database.executemany("INSERT INTO added VALUES (?, ?, ?, ?, ?)", rows)
+        database.executemany("INSERT INTO added VALUES (?, ?, ?, ?, ?, ?)", rows)
         code = cui, *split_id(concept.cui)
         if code[1] and concept.cui != cui:
             database.execute("INSERT INTO codes VALUES (?, ?, ?)", code)
-    if not report.counts["concepts that are mapped"]:
+    if not (
+        report.counts["concepts that are mapped"]
+        or report.counts["mappings that are used"]
+        or add_unmapped
+    ):
         ids = database.execute("SELECT cui FROM concepts LIMIT 1").fetchone()
         example = ids[0][:40] if ids else "nothing"
         raise SapbertError(Errors.E130.format(path=other.path, example=repr(example)))
@@ -135,18 +182,19 @@ def add_names(
         field: {key: set(found) for key, found in getattr(concept, field).items()}
         for field in PLACES
     }
-    sql = "SELECT file, alias, form, places FROM added WHERE cui = ? ORDER BY rowid"
-    for file, alias, form, data in database.execute(sql, (cui,)):
+    columns = "file, alias, form, places, id"
+    sql = f"SELECT {columns} FROM added WHERE cui = ? ORDER BY rowid"
+    for file, alias, form, data, id in database.execute(sql, (cui,)):
         report = reports[file]
         if alias not in where:
             if form in own:
                 report.dropped["repeated names"] += 1
                 continue
-            if is_of_another(database, "names", form, cui):
-                report.dropped["names of other concepts"] += 1
+            if others := find_others(database, "names", form, cui):
+                report.drop("names of other concepts", id, {cui, *others}, alias)
                 continue
-            if is_of_another(database, "added", form, cui):
-                report.dropped["names of several concepts"] += 1
+            if others := find_others(database, "added", form, cui):
+                report.drop("names of several concepts", id, {cui, *others}, alias)
                 continue
             report.counts["names added"] += 1
             where[alias] = len(where)
@@ -166,10 +214,13 @@ def add_names(
             known.append(code)
 
 
-def is_of_another(
+def find_others(
     database: sqlite3.Connection, table: str, form: str, cui: str
-) -> bool:
-    """Return whether a concept with another id has a name, in a table of names."""
+) -> set[str]:
+    """Find concepts with another id that have a name, in a table of names.
+
+    RETURNS (set[str]): None, one or two of them.
+    """
     sql = f"SELECT min(cui), max(cui) FROM {table} WHERE form = ?"
-    ((first, last),) = database.execute(sql, (form,))
-    return first is not None and (first != cui or last != cui)
+    found = database.execute(sql, (form,)).fetchone()
+    return {*found} - {cui, None}

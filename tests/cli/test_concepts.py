@@ -212,3 +212,44 @@ def test_concepts_without_a_mapped_concept_is_an_error(
     assert result.exit_code == 1
     assert "E130" in result.output
     assert not (tmp_path / "concepts.jsonl").exists()
+
+
+def test_concepts_lists_conflicts_of_mapped_vocabularies(
+    obo: Path, tmp_path: Path
+) -> None:
+    base, conflicts = tmp_path / "base.jsonl", tmp_path / "conflicts.tsv"
+    base.write_text(
+        '{"cui": "C0015967", "name": "Febris"}\n{"cui": "C1", "name": "pyrexia"}\n'
+    )
+    output = tmp_path / "c.jsonl"
+    options = ("--xrefs", obo, "--conflicts", conflicts, "--add-unmapped", "-o", output)
+    assert run(base, *options).exit_code == 0
+    assert names_in(output) == [["Febris", "fever"], ["pyrexia"], ["X-ray burn"]]
+    assert conflicts.read_text().splitlines() == [
+        "rule\tid\tconcepts\tname",
+        "names of other concepts\tX:1\tC0015967|C1\tpyrexia",
+    ]
+    assert "E003" in run(base, *options).output
+
+
+def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    result = run(obo, "--describe")
+    assert result.exit_code == 0
+    for text in ("(obo)", "UMLS 1", "fever", "pyrexia", "UMLS:C0015967", "X-ray burn"):
+        assert text in result.output
+    assert sorted(tmp_path.iterdir()) == before
+    result = run(SAMPLE, "--describe", "--languages", "all")
+    assert {"ENG", "SPA"} <= {*result.output.split()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--describe", "-o", "x.jsonl"), ("--describe", "--report", "x.json")],
+)
+def test_concepts_needs_an_output_or_describe(
+    obo: Path, options: tuple[str, ...]
+) -> None:
+    result = run(obo, *options)
+    assert result.exit_code == 1
+    assert "E423" in result.output

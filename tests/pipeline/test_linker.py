@@ -332,6 +332,8 @@ OTHER_SETTINGS = {
     "candidates_attr": "other_candidates",
     "note_attr": "other_note",
     "kb_ents_attr": "other_kb_ents",
+    "codes": ["ICD10CM", "MSH"],
+    "codes_attr": "other_codes",
     "long_form_attr": None,
     "reload_seconds": 60.0,
     "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},

@@ -2,6 +2,7 @@
 
 import gzip
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,11 @@ MESH_RECORD = (
     "<DescriptorName><String>pain</String></DescriptorName></DescriptorRecord>"
 )
 
+CLAML_CLASS = (
+    '<Class code="A0" kind="category"><Rubric kind="preferred"><Label>pain</Label>'
+    "</Rubric></Class>"
+)
+
 
 class Example(NamedTuple):
     """A file of one concept, whose only name is "pain", with lines to break it.
@@ -40,6 +46,7 @@ class Example(NamedTuple):
     not_utf8 (str): How bytes that are not UTF-8 are counted; empty = always an error.
     text (str): The file; `{}` stands for its records.
     between (str): What separates records.
+    beside (dict[str, str]): Other files, by name.
     """
 
     name: str
@@ -50,9 +57,12 @@ class Example(NamedTuple):
     not_utf8: str = NOT_UTF8
     text: str = "{}"
     between: str = ""
+    beside: Mapping[str, str] = {}
 
     def write(self, folder: Path, *records: str) -> Path:
         path = folder / self.name
+        for name, text in self.beside.items():
+            (folder / name).write_text(text, "utf8")
         text = self.text.replace("{}", self.between.join(records))
         path.write_bytes(text.encode())
         return path
@@ -122,8 +132,75 @@ EXAMPLES = {
         "",
         "<DescriptorRecordSet>{}</DescriptorRecordSet>",
     ),
+    "rxnorm": Example(
+        "RXNCONSO.RRF",
+        "1|ENG||||||A1||||RXNORM|IN|1|pain||N||\n",
+        "2|ENG|fever|\n",
+        "E102",
+        "rows of RXNCONSO with a wrong number of fields",
+        "rows of RXNCONSO that are not UTF-8",
+    ),
+    "omop": Example(
+        "CONCEPT.csv",
+        "1\tpain\tCondition\tSNOMED\tS\t2\t\n",
+        "1\tfever\n",
+        "E117",
+        "bad lines",
+        text="concept_id\tconcept_name\tdomain_id\tvocabulary_id\t"
+        "standard_concept\tconcept_code\tinvalid_reason\n{}",
+    ),
+    "snomed": Example(
+        "sct2_Concept_Snapshot_X.txt",
+        "1\t1\tpain\n",
+        "\t1\tfever\n",
+        "E117",
+        "bad lines",
+        text="id\tactive\tx\n{}",
+        beside={
+            "sct2_Description_Snapshot_X.txt": "id\tactive\tconceptId\tlanguageCode\t"
+            "typeId\tterm\n5\t1\t1\ten\t900000000000013009\tpain\n"
+        },
+    ),
+    "loinc": Example(
+        "Loinc.csv",
+        '"1-1","pain",ACTIVE\n',
+        '"1-2",fever\n',
+        "E117",
+        "bad lines",
+        text='"LOINC_NUM","LONG_COMMON_NAME","STATUS"\n{}',
+    ),
+    "icd11": Example(
+        "SimpleTabulation-ICD-11-MMS-en.txt",
+        '\t1A0\t\t"- pain"\tcategory\t\n',
+        "\t\t\tfever\tcategory\t\n",
+        "E117",
+        "bad lines",
+        text="Foundation URI\tCode\tBlockId\tTitle\tClassKind\tChapterNo\n{}",
+    ),
+    "claml": Example(
+        "icd10.xml",
+        CLAML_CLASS,
+        CLAML_CLASS.replace("pain", "fever").replace("A0", " "),
+        "E117",
+        "bad nodes",
+        "",
+        "<ClaML>{}</ClaML>",
+    ),
+    "sssom": Example(
+        "map.sssom.tsv",
+        "A:1\tskos:exactMatch\tB:1\tpain\n",
+        "\tskos:exactMatch\tfever\t\n",
+        "E117",
+        "bad lines",
+        text="#curie_map:\n#  A: https://a\nsubject_id\tpredicate_id\tobject_id\t"
+        "subject_label\n{}",
+    ),
+    "table": Example(
+        "own.csv", "X:1,pain\n", "X:2,fever,\n", "E117", "bad lines", text="id,name\n{}"
+    ),
 }
-every_format = pytest.mark.parametrize("format", READERS)
+# a file of RDF has no records of which one could be invalid: see `test_rdf.py`
+every_format = pytest.mark.parametrize("format", [*EXAMPLES])
 every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])
 
 
@@ -202,7 +279,7 @@ def test_read_vocabulary_without_a_concept_is_an_error_with_the_counts(
     example = EXAMPLES[format]
     error = fail(example.write(tmp_path), format)
     assert error.startswith("[E105]" if format == "rrf" else "[E106]")
-    if format != "icd10cm":  # where such a name is an invalid record
+    if format not in ("icd10cm", "snomed"):  # an invalid record; in another file
         path = example.write(tmp_path, example.good.replace("pain", "--"))
         assert NO_WORD in fail(path, format)
 
@@ -293,7 +370,7 @@ def test_read_vocabularies_one_invalid_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "options", "error"),
     [
-        ("owl", {}, "E111.*'owl'"),
+        ("word", {}, "E111.*'word'"),
         (None, {"on_error": "ignore"}, "E112.*'ignore'"),
         (None, {"multi_xref": "all"}, "E113.*rrf.*--multi-xref"),
     ],
@@ -342,6 +419,10 @@ def test_guess_format_of_a_folder_uses_its_files(tmp_path: Path) -> None:
 def test_guess_format_unknown_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="E110.*--format"):
         guess_format(tmp_path)
+
+
+def test_examples_have_all_formats_but_rdf() -> None:
+    assert {*READERS} - {*EXAMPLES} == {"rdf"}
 
 
 def test_registry_has_a_file_name_for_all_formats_but_one() -> None:

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,3 +174,115 @@ def test_concept_that_would_get_too_many_names_is_an_error(
     terms = [term(f"DOID:{n}", f"lung cancer {n}", "MESH:D1") for n in range(3)]
     with pytest.raises(SapbertError, match="E123.*MESH:D1"):
         add_names(tmp_path, *terms)
+
+
+# --- mappings in SSSOM, and unions ---
+
+DOID = term("DOID:1", "lung cancer"), term("DOID:2", "blue fever")
+SSSOM = """#mapping_set_id: https://w3id.org/x
+#curie_map:
+#  DOID: http://purl.obolibrary.org/obo/DOID_
+subject_id\tpredicate_id\tobject_id\tmapping_justification\tpredicate_modifier
+"""
+
+
+def unite(
+    folder: Path, *mappings: str, labels: str = "", **options: Any
+) -> tuple[list[Concept], list[Report]]:
+    """The concepts with those of an ontology that a file of SSSOM maps to them."""
+    write_concepts(folder / "base.jsonl", (LUNG, SKIN))
+    path = folder / "map.sssom.tsv"
+    rows = "".join("\t".join([*row.split(), "", ""][:5]) + "\n" for row in mappings)
+    path.write_text(labels or SSSOM + rows)
+    reports = [Report(), Report(), Report()]
+    xrefs = [write_obo(folder, *DOID), path]
+    concepts = read_vocabularies(
+        [folder / "base.jsonl"], xrefs=xrefs, reports=reports, **options
+    )
+    return list(concepts), reports
+
+
+def test_sssom_maps_the_concepts_of_other_vocabularies(tmp_path: Path) -> None:
+    (lung, skin), reports = unite(
+        tmp_path,
+        "MESH:D1 skos:exactMatch DOID:1 semapv:ManualMappingCuration",
+        "DOID:2 skos:closeMatch MESH:D2 semapv:LexicalMatching",
+        "DOID:2 skos:exactMatch MESH:D2 semapv:LexicalMatching Not",
+        "DOID:2 skos:exactMatch sssom:NoTermFound semapv:LexicalMatching",
+    )
+    assert lung.aliases == ["Lung Neoplasms", "lung cancer"]
+    assert lung.codes == {"DOID": ["1"]}
+    assert skin == SKIN
+    assert reports[2].counts["mappings that are used"] == 1
+    assert reports[2].dropped["mappings that are no exact matches"] == 2
+    assert reports[2].dropped["mappings to nothing"] == 1
+
+
+def test_sssom_labels_are_names(tmp_path: Path) -> None:
+    labels = (
+        "subject_id,predicate_id,object_id,subject_label,object_label\n"
+        'HP:1,http://www.w3.org/2004/02/skos/core#exactMatch,MESH:D1,"tumor, lung",x\n'
+    )
+    (tmp_path / "map.sssom.csv").write_text(labels)
+    write_concepts(tmp_path / "base.jsonl", (LUNG,))
+    (lung,) = read_vocabularies(
+        [tmp_path / "base.jsonl"], xrefs=[tmp_path / "map.sssom.csv"]
+    )
+    assert lung.aliases == ["Lung Neoplasms", "tumor, lung"]
+    assert lung.codes == {"HP": ["1"]}
+
+
+def test_sssom_that_maps_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E130.*SSSOM"):
+        unite(tmp_path, "X:1 skos:exactMatch Y:1 semapv:LexicalMatching")
+
+
+def test_unmapped_concepts_are_added_and_others_may_be_mapped_to_them(
+    tmp_path: Path,
+) -> None:
+    concepts, reports = unite(
+        tmp_path,
+        "DOID:1 skos:exactMatch MESH:D1 semapv:LexicalMatching",
+        add_unmapped=True,
+    )
+    assert {each.cui: each.aliases for each in concepts} == {
+        "DOID:2": ["blue fever"],
+        "MESH:D1": ["Lung Neoplasms", "lung cancer"],
+        "MESH:D2": ["Skin Neoplasms"],
+    }
+    assert [each.cui for each in concepts] == ["DOID:2", "MESH:D1", "MESH:D2"]
+    assert reports[1].counts["concepts added"] == 1
+    last = tmp_path / "last.jsonl"
+    azure = Concept("X:1", ["azure fever"], codes={"DOID": ["2"]})
+    write_concepts(last, [azure])
+    (_, fever, *_) = read_vocabularies(
+        [tmp_path / "base.jsonl"],
+        xrefs=[tmp_path / "vocabulary.obo", last],
+        add_unmapped=True,
+    )
+    assert fever.aliases == ["blue fever", "azure fever"]
+    assert fever.sources == {"DOID": [0], "last": [1]}
+
+
+def test_conflicts_are_counted_and_listed(tmp_path: Path) -> None:
+    rows: list[tuple[str, ...]] = []
+    write_concepts(tmp_path / "base.jsonl", (LUNG, SKIN))
+    path = write_obo(
+        tmp_path,
+        term("DOID:1", "cancer of some organ", "MESH:D1", "MESH:D2"),
+        term("DOID:2", "skin neoplasms", "MESH:D1"),
+        term("DOID:3", "tumour", "MESH:D1"),
+        term("DOID:4", "Tumour", "MESH:D2"),
+    )
+    report = Report(conflict=lambda *fields: rows.append(fields))
+    [
+        *read_vocabularies(
+            [tmp_path / "base.jsonl"], xrefs=[path], reports=[Report(), report]
+        )
+    ]
+    assert rows == [
+        ("concepts that are mapped to several", "DOID:1", "MESH:D1|MESH:D2", ""),
+        ("names of other concepts", "DOID:2", "MESH:D1|MESH:D2", "skin neoplasms"),
+        ("names of several concepts", "DOID:3", "MESH:D1|MESH:D2", "tumour"),
+        ("names of several concepts", "DOID:4", "MESH:D1|MESH:D2", "Tumour"),
+    ]

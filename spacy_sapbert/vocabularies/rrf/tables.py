@@ -27,9 +27,25 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "MRSTY": ("CUI", "TUI", "STN", "STY", "ATUI", "CVF"),
     "MRDEF": ("CUI", "AUI", "ATUI", "SATUI", "SAB", "DEF", "SUPPRESS", "CVF"),
+    # RxNorm's own, of which RXNREL has two columns in another order
+    "RXNCONSO": (
+        "RXCUI", "LAT", "TS", "LUI", "STT", "SUI", "ISPREF", "RXAUI", "SAUI", "SCUI",
+        "SDUI", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS", "CVF",
+    ),
+    "RXNREL": (
+        "RXCUI1", "RXAUI1", "STYPE1", "REL", "RXCUI2", "RXAUI2", "STYPE2", "RELA",
+        "RUI", "SRUI", "SAB", "SL", "DIR", "RG", "SUPPRESS", "CVF",
+    ),
+    "RXNSTY": ("RXCUI", "TUI", "STN", "STY", "ATUI", "CVF"),
+    "RXNSAT": (
+        "RXCUI", "LUI", "SUI", "RXAUI", "STYPE", "CODE", "ATUI", "SATUI", "ATN", "SAB",
+        "ATV", "SUPPRESS", "CVF",
+    ),
+    "RXNCUI": ("CUI1", "VER_START", "VER_END", "CARDINALITY", "CUI2"),
     "MRCUI": ("CUI1", "VER", "REL", "RELA", "MAPREASON", "CUI2", "MAPIN"),
 }
 # fmt: on
+MAIN = ("MRCONSO", "RXNCONSO")  # may have any name
 PART = r"\.RRF\.(?!gz$)[a-z]{2}(\.gz)?$"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # A row of MRREL describes what CUI2 is to CUI1; True if it is the other way round.
@@ -72,10 +88,10 @@ def find_table(path: Path, table: str) -> list[Path]:
     RETURNS (list[Path]): One file, or the parts in order; empty if there is none.
     RAISES (SapbertError): If a part is missing.
     """
-    if path.is_file() and table == "MRCONSO" and not re.search(PART, path.name):
+    if path.is_file() and table in MAIN and not re.search(PART, path.name):
         return [path]
     folder = path if path.is_dir() else path.parent
-    for place in (folder, folder / "META"):
+    for place in (folder, folder / "META", folder / "rrf"):
         for name in (f"{table}.RRF", f"{table}.RRF.gz"):
             if (place / name).is_file():
                 return [place / name]

@@ -11,12 +11,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
-from ..system.temporary_db import open_temporary_db
-from .concepts import Concept
-from .ids import id_key, normalize_prefix
-from .merge import sort_concepts
-from .report import IdPattern, Report, clean_names
+from ...errors import Errors, SapbertError
+from ...system.temporary_db import open_temporary_db
+from ..concepts import Concept, clean_name
+from ..ids import id_key, normalize_prefix
+from ..merge import sort_concepts
+from ..report import IdPattern, Report, clean_names
 
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
 IDS = ("own", "xref")
@@ -40,6 +40,7 @@ class Term:
         e.g. "exactMatch" and "MESH:D003924".
     alternatives (list[str]): Ids that were merged into this one.
     replaced_by (list[str]): Of an obsolete term.
+    languages (dict[str, list[str]]): The names of which the language is known.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Term:
     alternatives: list[str] = field(default_factory=list)
     replaced_by: list[str] = field(default_factory=list)
     obsolete: bool = False
+    languages: dict[str, list[str]] = field(default_factory=dict)
 
 
 get_fields = attrgetter(*(each.name for each in fields(Term)))
@@ -205,6 +207,16 @@ def term_sources(term: Term, names: int) -> dict[str, list[int]]:
     return {source: list(range(names))} if known else {}
 
 
+def term_languages(term: Term, names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the places of the names in each language."""
+    where = {name: place for place, name in enumerate(names)}
+    return {
+        language: sorted(places)
+        for language, texts in term.languages.items()
+        if (places := {where[name] for name in map(clean_name, texts) if name in where})
+    }
+
+
 def store_terms(
     database: sqlite3.Connection,
     terms: Iterable[Term | Parent],
@@ -278,6 +290,7 @@ def make_concepts(
                 definition=term.definition,
                 retired=list(dict.fromkeys(select_texts(database, retired, cui))),
                 sources=term_sources(term, len(names)),
+                languages=term_languages(term, names),
             )
 
 

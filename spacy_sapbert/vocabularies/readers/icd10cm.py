@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
-from ..system.reading import RECORD_BYTES, record_error
-from ..system.xml_blocks import feed_blocks, make_parser
-from .concepts import Concept, clean_name, has_letter_or_digit
-from .merge import sort_concepts
-from .report import Report, clean_names
+from ...errors import Errors, SapbertError
+from ...system.reading import RECORD_BYTES, record_error
+from ...system.xml_blocks import feed_blocks, make_parser
+from ..concepts import Concept, clean_name, has_letter_or_digit
+from ..merge import sort_concepts
+from ..report import Report, clean_names
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")

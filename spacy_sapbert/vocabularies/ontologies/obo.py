@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
-from ..system.reading import RECORD_VALUES
+from ...errors import Errors, SapbertError
+from ...system.reading import RECORD_VALUES
+from ..report import Report, read_good_lines
 from .ontology import EXACT, Term, read_ontology
-from .report import Report, read_good_lines
 
 # possessive: else each character of a long text would be kept for going back
 QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"\s*(\w*)')

@@ -4,10 +4,10 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
-from .concepts import Concept
-from .merge import sort_concepts
-from .report import Report, clean_names, read_good_lines
+from ...errors import Errors, SapbertError
+from ..concepts import Concept
+from ..merge import sort_concepts
+from ..report import Report, clean_names, read_good_lines
 
 LABELS = ("phenotype", "description")
 ROLLUP = ("code", "phecode_unrolled")

@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, SapbertError
-from ..system.json_members import JSONError, read_members
+from ...errors import Errors, SapbertError
+from ...system.json_members import JSONError, read_members
+from ..report import Report
 from .ontology import Parent, Term, read_ontology
-from .report import Report
 
 SCOPE_OF = {
     "hasExactSynonym": "EXACT",

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from ..errors import Errors, SapbertError
-from ..system.xml_blocks import read_children
-from .concepts import Concept, clean_name
-from .merge import sort_concepts
-from .report import Report, clean_names
+from ...errors import Errors, SapbertError
+from ...system.xml_blocks import read_children
+from ..concepts import Concept, clean_name
+from ..merge import sort_concepts
+from ..report import Report, clean_names
 
 PREFIX = "MESH"
 SOURCE = "MSH"  # what UMLS calls it

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
-from .concepts import Concept
-from .merge import sort_concepts
-from .report import Report, clean_names, read_good_lines
+from ...errors import Errors, SapbertError
+from ..concepts import Concept
+from ..merge import sort_concepts
+from ..report import Report, clean_names, read_good_lines
 
 SEPARATOR = "||"
 

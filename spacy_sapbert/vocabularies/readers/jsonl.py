@@ -7,9 +7,9 @@ from typing import Required
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..errors import Errors, SapbertError
-from ..system.json_lines import validate_line
-from .concepts import (
+from ...errors import Errors, SapbertError
+from ...system.json_lines import validate_line
+from ..concepts import (
     Concept,
     change_names,
     clean_name,
@@ -17,8 +17,8 @@ from .concepts import (
     has_letter_or_digit,
     parse_concept,
 )
-from .merge import sort_concepts
-from .report import Report, read_good_lines
+from ..merge import sort_concepts
+from ..report import Report, read_good_lines
 
 Parser = Callable[[str, Path, int], Concept]
 

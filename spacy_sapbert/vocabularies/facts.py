@@ -1,0 +1,186 @@
+"""Facts of concepts in any order → concepts sorted by id.
+
+Many vocabularies are published as tables: one of names, one of relations, one of maps.
+Their readers yield facts, which a temporary database sorts by concept.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from ..errors import Errors, SapbertError
+from ..linking.languages import CODES
+from ..system.temporary_db import open_temporary_db
+from .concepts import VALUES, Concept, clean_name, has_letter_or_digit
+from .report import Report
+
+NAME, TYPE, CODE, PARENT = "name", "type", "code", "parent"
+DEFINITION, RETIRED, REPLACED_BY = "definition", "retired", "replaced by"
+KEEP, DROP = "keep", "drop"
+STEPS = 20  # ids between a replaced id and a concept; a hostile file has no end
+RULE = "retired ids that lead to {}"
+Rows = Iterable[tuple[Any, ...]]
+
+
+class Fact(NamedTuple):
+    """A property of a concept.
+
+    cui (str): The id.
+    kind (str): NAME, TYPE, CODE, PARENT, DEFINITION or RETIRED; REPLACED_BY for an id
+        that is no concept any more, with the id that replaced it as value; KEEP for a
+        concept, where names alone make none; DROP to leave a concept out, with the rule
+        as value.
+    value (str): The name, the code, or the id of the other concept.
+    rank (int): Facts of one concept are sorted by it; the name with the lowest is
+        preferred.
+    source (str), language (str): Of a name; source of a code.
+    """
+
+    cui: str
+    kind: str
+    value: str = ""
+    rank: int = 0
+    source: str = ""
+    language: str = ""
+
+
+def language_code(language: str) -> str:
+    """Return a language as UMLS writes it: "en", "en-US" and "ENG" → "ENG"."""
+    primary = language.strip().replace("_", "-").partition("-")[0].lower()
+    return "ENG" if primary == "en" else CODES.get(primary, primary).upper()
+
+
+def build_concepts(
+    facts: Iterable[Fact],
+    report: Report,
+    *,
+    gate: str = "",
+    keep: Callable[[Concept], str] | None = None,
+) -> Iterator[Concept]:
+    """Build concepts of facts.
+
+    gate (str): Rule that counts the concepts without KEEP; empty = all are kept.
+    keep (Callable[[Concept], str] | None): Returns the rule that drops a concept, or
+        "".
+    YIELDS (Concept): Each concept that has a name, sorted by id.
+    RAISES (SapbertError): If a concept has too many facts; what the facts raise.
+    """
+    with open_temporary_db() as database:
+        fields = "cui, kind, value, rank, source, language"
+        database.execute(f"CREATE TABLE facts ({fields})")
+        database.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", facts)
+        retired = find_retired(database, report)
+        late = next(retired, None)
+        select = f"SELECT {fields} FROM facts WHERE kind != ? ORDER BY cui, rank, rowid"
+        # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
+        rows = database.execute(select, (REPLACED_BY,))
+        for cui, group in groupby(rows, key=itemgetter(0)):
+            while late is not None and late[0] < cui:
+                report.dropped[RULE.format("no concept")] += 1
+                late = next(retired, None)
+            replaced: list[tuple[Any, ...]] = []
+            while late is not None and late[0] == cui:
+                replaced.append((cui, RETIRED, late[1], 0, "", ""))
+                check_count(len(replaced), cui)
+                late = next(retired, None)
+            concept = build_concept(cui, chain(group, replaced), report, gate)
+            if concept is None:
+                report.dropped[RULE.format("no concept")] += len(replaced)
+            elif rule := keep(concept) if keep else "":
+                report.dropped[rule] += 1
+            else:
+                yield concept
+        report.dropped[RULE.format("no concept")] += (late is not None) + sum(
+            1 for _ in retired
+        )
+
+
+def build_concept(cui: str, rows: Rows, report: Report, gate: str) -> Concept | None:
+    """Build a concept of its facts; None if it is left out, which is counted."""
+    concept = Concept(cui, [])
+    places: dict[str, int] = {}
+    lists = {TYPE: concept.types, PARENT: concept.parents, RETIRED: concept.retired}
+    languages: dict[str, set[int]] = {}
+    sources: dict[str, set[int]] = {}
+    kept, rule, texts = not gate, "", 0
+    for count, (_, kind, value, _, source, language) in enumerate(rows):
+        if count > VALUES:
+            check_count(count, cui)
+        if kind == NAME:
+            name = clean_name(value)
+            if not has_letter_or_digit(name):
+                report.dropped["names without a letter or digit"] += 1
+                continue
+            texts += 1
+            place = places.setdefault(name, len(places))
+            if language:
+                languages.setdefault(language, set()).add(place)
+            if source:
+                sources.setdefault(source, set()).add(place)
+        elif kind == CODE:
+            concept.codes.setdefault(source, []).append(value)
+        elif kind == DEFINITION:
+            concept.definition = concept.definition or clean_name(value) or None
+        elif kind == KEEP:
+            kept = True
+        elif kind == DROP:
+            rule = rule or value
+        elif value != cui:
+            lists[kind].append(value)
+    if rule or not kept:
+        report.dropped[rule or gate] += 1
+        return None
+    report.dropped["repeated names"] += texts - len(places)
+    if not places:
+        report.dropped["concepts without a name"] += 1
+        return None
+    report.rows_kept += len(places)
+    concept.aliases = [*places]
+    concept.languages = {key: sorted(found) for key, found in languages.items()}
+    concept.sources = {key: sorted(found) for key, found in sources.items()}
+    for source, found in concept.codes.items():
+        concept.codes[source] = list(dict.fromkeys(found))
+    for kind in (TYPE, PARENT, RETIRED):
+        lists[kind][:] = dict.fromkeys(lists[kind])
+    return concept
+
+
+def check_count(count: int, cui: str) -> None:
+    """Check the number of facts of a concept.
+
+    RAISES (SapbertError): If there are too many.
+    """
+    if count > VALUES:
+        raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
+
+
+def find_retired(
+    database: sqlite3.Connection, report: Report
+) -> Iterator[tuple[str, str]]:
+    """Find the concept that replaced an id, through ids that were replaced themselves.
+
+    An id that was replaced by several is counted and left out.
+
+    RETURNS (Iterator[tuple[str, str]]): The concept and the retired id, sorted.
+    """
+    database.execute("CREATE TABLE replaced (old PRIMARY KEY, new) WITHOUT ROWID")
+    database.execute(
+        "INSERT INTO replaced SELECT cui, min(value) FROM facts WHERE kind = ? "
+        "GROUP BY cui HAVING min(value) = max(value)",
+        (REPLACED_BY,),
+    )
+    count = "SELECT (SELECT count(DISTINCT cui) FROM facts WHERE kind = ?) - count(*)"
+    ((several,),) = database.execute(f"{count} FROM replaced", (REPLACED_BY,))
+    report.dropped[RULE.format("several concepts")] += several
+    # each id has one successor, so that a step adds at most as many rows
+    return database.execute(
+        "WITH RECURSIVE chain (old, new, steps) AS ("
+        "SELECT old, new, 1 FROM replaced UNION ALL "
+        "SELECT chain.old, replaced.new, steps + 1 FROM chain "
+        "JOIN replaced ON replaced.old = chain.new WHERE steps < ?) "
+        "SELECT new, old FROM chain WHERE new NOT IN (SELECT old FROM replaced) "
+        "ORDER BY new, old",
+        (STEPS,),
+    )

@@ -1,0 +1,68 @@
+"""ICD-11: the simple tabulation of the WHO, as text or as a workbook."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...errors import Errors, SapbertError
+from ..concepts import Concept
+from ..facts import CODE, NAME, PARENT, TYPE, Fact, build_concepts, language_code
+from ..report import Report
+from ..tables.delimited import read_rows, select_columns
+from ..tables.excel import read_workbook
+
+SOURCE = "ICD11"
+COLUMNS = ("Title", "ClassKind", "Code", "BlockId", "ChapterNo")
+URI = "Foundation URI"
+MARK = "- "  # before a title, for each level above it
+DEPTH = 100  # levels; the published files have 12
+
+
+def read_icd11(
+    path: Path, report: Report, *, type: str | None = None
+) -> Iterator[Concept]:
+    """Read the titles of ICD-11; chapters and blocks are concepts too.
+
+    The id is the code, of a block its `BlockId`, of a chapter `Chapter` and its number,
+    and of other groups the number in their URI.
+
+    path (Path): `SimpleTabulation-ICD-11-MMS-en.txt`, plain or `.gz`, or `.xlsx`.
+    type (str | None): Semantic type of all concepts.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid row.
+    SOURCE: icd.who.int/browse, Info, spreadsheet file.
+    """
+    return build_concepts(find_facts(path, type, report), report)
+
+
+def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
+    """Yield the facts of all rows."""
+    if is_book := path.suffix.lower() == ".xlsx":
+        rows = read_workbook(path, report)
+    else:
+        rows = read_rows(path, "\t", report, quoted=True)
+    # …-en.txt
+    language = language_code(path.name.partition(".")[0].rpartition("-")[2])
+    above: list[str] = []  # the ids of the levels above the row
+    for number, (title, kind, code, block, chapter, uri) in select_columns(
+        rows, path, COLUMNS, report, optional=[URI], pad=is_book
+    ):
+        name = title.lstrip("- ")
+        depth = title[: len(title) - len(name)].count("-")
+        id = code or block
+        if not id and kind.lower() == "chapter" and chapter:
+            id = f"Chapter {chapter}"
+        id = id or uri.rpartition("/")[2]
+        if not id or depth > DEPTH:
+            expected = f"a code, and at most {DEPTH} levels"
+            values = {"path": path, "line": number, "expected": expected}
+            report.skip("bad lines", SapbertError(Errors.E117.format(**values)))
+            continue
+        del above[depth:]
+        above += [""] * (depth - len(above))
+        if parent := next(filter(None, reversed(above)), ""):
+            yield Fact(id, PARENT, parent)
+        above.append(id)
+        yield Fact(id, NAME, name, source=SOURCE, language=language)
+        yield Fact(id, CODE, id, source=SOURCE)
+        if type:
+            yield Fact(id, TYPE, type)

@@ -1,0 +1,207 @@
+"""OMOP: the tables of vocabularies that Athena exports."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...system.temporary_db import open_temporary_db
+from ..concepts import Concept
+from ..facts import (
+    CODE,
+    KEEP,
+    NAME,
+    PARENT,
+    REPLACED_BY,
+    TYPE,
+    Fact,
+    build_concepts,
+    language_code,
+)
+from ..report import Report, check_known
+from ..tables.release import Release
+
+PREFIX = SOURCE = "OMOP"
+CONCEPT = "CONCEPT.csv"
+ENGLISH = "4180186"
+ENDING = " language"  # of the names of languages
+# vocabularies of OMOP → what UMLS calls them
+SOURCES = {
+    "SNOMED": "SNOMEDCT_US",
+    "RxNorm": "RXNORM",
+    "LOINC": "LNC",
+    "MeSH": "MSH",
+    "MedDRA": "MDR",
+    "CPT4": "CPT",
+    "NCIt": "NCI",
+}
+LANGUAGES = {
+    **{"english": "en", "spanish": "es", "french": "fr", "german": "de", "dutch": "nl"},
+    **{"italian": "it", "portuguese": "pt", "russian": "ru", "japanese": "ja"},
+    **{"chinese": "zh", "korean": "ko", "swedish": "sv", "danish": "da"},
+    **{"norwegian": "nb", "finnish": "fi", "polish": "pl", "czech": "cs"},
+}
+REPLACEMENTS = ("Concept replaced by", "Concept same_as to")
+KNOWN = 1000  # values that an error names
+
+
+def read_omop(
+    path: Path,
+    report: Report,
+    *,
+    sources: Sequence[str] = (),
+    types: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    mapped_names: bool = False,
+) -> Iterator[Concept]:
+    """Read the valid standard and classification concepts of OMOP.
+
+    Their domain is their semantic type. Other concepts are codes of the one standard
+    concept that they are mapped to.
+
+    path (Path): The folder of an export, or `CONCEPT.csv` in it, plain or `.gz`.
+    sources (Sequence[str]): Vocabularies (`vocabulary_id`) to keep; empty: all.
+    types (Sequence[str]): Domains (`domain_id`) to keep; empty: all.
+    languages (Sequence[str]): Languages of names to keep, as UMLS writes them; empty:
+        all.
+    mapped_names (bool): Add the names of concepts that are mapped to one concept only.
+    YIELDS (Concept): Each concept, sorted by id: `OMOP:` and `concept_id`.
+    RAISES (SapbertError): With file and line, at the first invalid row; if no concept
+        has a value of a filter.
+    SOURCE: The tables of the OMOP Common Data Model 5.4.
+    """
+    release = Release(path, CONCEPT, report)
+    with open_temporary_db() as database:
+        wanted = {"sources": sources, "types": types}
+        store_concepts(database, release, wanted, report)
+        for what, column in (("sources", "vocabulary"), ("types", "domain")):
+            if values := wanted[what]:
+                sql = f"SELECT DISTINCT {column} FROM concepts LIMIT {KNOWN}"
+                known = [value for (value,) in database.execute(sql)]
+                check_known(what, values, known, path)
+        facts = find_facts(database, release, languages, mapped_names, report)
+        yield from build_concepts(facts, report, gate="names of other concepts")
+
+
+def cui_of(id: str) -> str:
+    """Return the id of a concept here."""
+    return f"{PREFIX}:{id}"
+
+
+def store_concepts(
+    database: sqlite3.Connection,
+    release: Release,
+    wanted: dict[str, Sequence[str]],
+    report: Report,
+) -> None:
+    """Write the rows of CONCEPT to a database, with whether they become concepts."""
+    columns = (
+        *("concept_id", "concept_name", "domain_id", "vocabulary_id"),
+        *("standard_concept", "concept_code", "invalid_reason"),
+    )
+    sources, domains = {*wanted["sources"]}, {*wanted["types"]}
+    database.execute("CREATE TABLE concepts (id, name, domain, vocabulary, code, kept)")
+
+    def find_rows() -> Iterator[tuple[str, str, str, str, str, bool]]:
+        for id, name, domain, vocabulary, standard, code, invalid in release.read(
+            CONCEPT, columns
+        ):
+            rule = ""
+            if invalid:
+                rule = "invalid concepts"
+            elif standard not in ("S", "C"):
+                rule = "concepts that are not standard"
+            elif sources and vocabulary not in sources:
+                rule = "concepts of other sources"
+            elif domains and domain not in domains:
+                rule = "concepts of other types"
+            if rule:
+                report.dropped[rule] += 1
+            yield id, name, domain, vocabulary, code, not rule
+
+    database.executemany("INSERT INTO concepts VALUES (?, ?, ?, ?, ?, ?)", find_rows())
+    database.execute("CREATE INDEX concepts_id ON concepts (id)")
+
+
+def find_facts(
+    database: sqlite3.Connection,
+    release: Release,
+    languages: Sequence[str],
+    mapped_names: bool,
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield the facts of all tables."""
+    sql = "SELECT id, name, domain, vocabulary, code FROM concepts WHERE kept"
+    for id, name, domain, vocabulary, code in database.execute(sql):
+        cui, source = cui_of(id), SOURCES.get(vocabulary, vocabulary)
+        yield Fact(cui, KEEP)
+        yield Fact(cui, CODE, id, source=SOURCE)
+        yield Fact(cui, CODE, code, source=source)
+        yield Fact(cui, NAME, name, source=source, language="ENG")
+        yield Fact(cui, TYPE, domain)
+    known = {ENGLISH: "ENG"}
+    columns = ("concept_id", "concept_synonym_name", "language_concept_id")
+    for id, name, spoken in release.read("CONCEPT_SYNONYM.csv", columns, "no synonyms"):
+        if spoken not in known:
+            known[spoken] = (
+                find_language(database, spoken) if len(known) < KNOWN else ""
+            )
+        if languages and known[spoken] not in languages:
+            report.dropped["names in other languages"] += 1
+        else:
+            yield Fact(cui_of(id), NAME, name, 1, language=known[spoken])
+    yield from find_relations(database, release, mapped_names, report)
+
+
+def find_language(database: sqlite3.Connection, id: str) -> str:
+    """Return the language of a concept such as "Spanish language", or ""."""
+    sql = "SELECT name FROM concepts WHERE id = ? LIMIT 1"
+    (name,) = database.execute(sql, (id,)).fetchone() or ("",)
+    language = LANGUAGES.get(name.lower().removesuffix(ENDING))
+    return language_code(language) if language else ""
+
+
+def find_relations(
+    database: sqlite3.Connection,
+    release: Release,
+    mapped_names: bool,
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield parents, replaced ids, and the codes of mapped concepts."""
+    ancestors = "CONCEPT_ANCESTOR.csv"
+    has_ancestors = bool(release.find(ancestors))
+    if has_ancestors:
+        columns = (
+            *("descendant_concept_id", "ancestor_concept_id"),
+            "min_levels_of_separation",
+        )
+        for id, other, levels in release.read(ancestors, columns):
+            if levels == "1":
+                yield Fact(cui_of(id), PARENT, cui_of(other))
+    columns = ("concept_id_1", "concept_id_2", "relationship_id")
+    table = "CONCEPT_RELATIONSHIP.csv"
+    missing = "no mapped codes and no retired ids"
+    database.execute("CREATE TABLE mapped (id, target)")
+    for id, other, relation, invalid in release.read(
+        table, columns, missing, optional=["invalid_reason"]
+    ):
+        if invalid or id == other:
+            continue
+        if relation == "Maps to":
+            database.execute("INSERT INTO mapped VALUES (?, ?)", (id, other))
+        elif relation in REPLACEMENTS:
+            yield Fact(cui_of(id), REPLACED_BY, cui_of(other))
+        elif relation == "Is a" and not has_ancestors:
+            yield Fact(cui_of(id), PARENT, cui_of(other))
+    sql = (
+        "SELECT min(target), max(target), name, vocabulary, code FROM mapped "
+        "JOIN concepts USING (id) GROUP BY id"
+    )
+    for target, last, name, vocabulary, code in database.execute(sql):
+        if target != last:
+            report.dropped["concepts that are mapped to several"] += 1
+            continue
+        report.counts["concepts that are mapped"] += 1
+        cui, source = cui_of(target), SOURCES.get(vocabulary, vocabulary)
+        yield Fact(cui, CODE, code, 1, source=source)
+        if mapped_names:
+            yield Fact(cui, NAME, name, 2, source=source)

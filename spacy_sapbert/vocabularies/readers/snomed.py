@@ -1,0 +1,182 @@
+"""SNOMED CT in Release Format 2: the snapshot of a release."""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...system.temporary_db import open_temporary_db
+from ..concepts import Concept
+from ..facts import (
+    CODE,
+    DEFINITION,
+    KEEP,
+    NAME,
+    PARENT,
+    REPLACED_BY,
+    TYPE,
+    Fact,
+    build_concepts,
+    language_code,
+)
+from ..report import Report
+from ..tables.release import Release
+
+PREFIX, SOURCE = "SNOMEDCT", "SNOMEDCT_US"
+CONCEPT = "sct2_Concept_Snapshot*.txt"
+FULL_NAME, SYNONYM = "900000000000003001", "900000000000013009"
+PREFERRED = "900000000000548007"
+US_ENGLISH = "900000000000509007"
+IS_A = "116680003"
+REPLACEMENTS = ("900000000000526001", "900000000000527005")  # REPLACED BY, SAME AS
+TAG = re.compile(r"\s*\(([^()]*)\)\s*$")  # at the end of a fully specified name
+# reference sets of maps → the vocabulary in UMLS
+MAPS = {
+    "447562003": "ICD10",
+    "6011000124106": "ICD10CM",
+    "446608001": "ICDO3",
+    "900000000000497000": "CTV3",
+}
+UNRANKED = 3  # a name in no language reference set
+
+
+def read_snomed(
+    path: Path, report: Report, *, languages: Sequence[str] = ()
+) -> Iterator[Concept]:
+    """Read the active concepts of a release.
+
+    The preferred name is that of the language reference sets, in US English first. The
+    semantic tag of the fully specified name, e.g. "disorder", is the semantic type, and
+    is no part of a name.
+
+    path (Path): The folder of a release, or its `sct2_Concept_Snapshot…` file.
+    languages (Sequence[str]): Languages of names to keep, as UMLS writes them, the
+        preferred first; empty: all.
+    YIELDS (Concept): Each concept, sorted by id: `SNOMEDCT:` and the id.
+    RAISES (SapbertError): With file and line, at the first invalid row.
+    SOURCE: SNOMED CT Release File Specifications.
+    """
+    release = Release(path, CONCEPT, report, inner=("Terminology",))
+    with open_temporary_db() as database:
+        store_acceptability(database, release)
+        facts = find_facts(database, release, languages, report)
+        yield from build_concepts(facts, report, gate="inactive or unknown concepts")
+
+
+def cui_of(id: str) -> str:
+    """Return the id of a concept here."""
+    return f"{PREFIX}:{id}"
+
+
+def store_acceptability(database: sqlite3.Connection, release: Release) -> None:
+    """Write how far descriptions are preferred: 0 and 1 preferred, 2 acceptable."""
+    columns = ("referencedComponentId", "active", "refsetId", "acceptabilityId")
+    table = "der2_cRefset_LanguageSnapshot*.txt"
+    database.execute("CREATE TABLE acceptability (description, rank)")
+    database.executemany(
+        "INSERT INTO acceptability VALUES (?, ?)",
+        (
+            (id, 2 if kind != PREFERRED else int(refset != US_ENGLISH))
+            for id, active, refset, kind in release.read(
+                table, columns, "the first name of a concept is preferred"
+            )
+            if active == "1"
+        ),
+    )
+    database.execute(
+        "CREATE INDEX acceptability_all ON acceptability (description, rank)"
+    )
+
+
+def find_facts(
+    database: sqlite3.Connection,
+    release: Release,
+    languages: Sequence[str],
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield the facts of all tables."""
+    for id, active in release.read(CONCEPT, ("id", "active")):
+        if active == "1":
+            yield Fact(cui_of(id), KEEP)
+            yield Fact(cui_of(id), CODE, id, source=SOURCE)
+    yield from find_names(database, release, languages, report)
+    columns = ("conceptId", "active", "term", "languageCode")
+    table = "sct2_TextDefinition_Snapshot*.txt"
+    for id, active, text, language in release.read(table, columns, "no definitions"):
+        if active == "1" and (not languages or language_code(language) in languages):
+            yield Fact(cui_of(id), DEFINITION, text)
+    columns = ("sourceId", "active", "destinationId", "typeId")
+    table = "sct2_Relationship_Snapshot*.txt"
+    for id, active, other, kind in release.read(table, columns, "no parents"):
+        if active == "1" and kind == IS_A:
+            yield Fact(cui_of(id), PARENT, cui_of(other))
+    columns = ("referencedComponentId", "active", "refsetId", "targetComponentId")
+    table = "der2_cRefset_Association*Snapshot*.txt"
+    for id, active, kind, other in release.read(table, columns, "no retired ids"):
+        if active != "1":
+            continue
+        if kind in REPLACEMENTS:
+            yield Fact(cui_of(id), REPLACED_BY, cui_of(other))
+        else:
+            report.dropped["associations that are no replacements"] += 1
+    yield from find_codes(release, report)
+
+
+def find_names(
+    database: sqlite3.Connection,
+    release: Release,
+    languages: Sequence[str],
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield names, and the types of fully specified names."""
+    order = {language: place for place, language in enumerate(languages)}
+    sql = "SELECT min(rank) FROM acceptability WHERE description = ?"
+    columns = ("conceptId", "id", "active", "languageCode", "typeId", "term")
+    table = "sct2_Description_Snapshot*.txt"
+    for id, description, active, code, kind, term in release.read(
+        table, columns, "no names"
+    ):
+        language = language_code(code)
+        if active != "1":
+            report.dropped["inactive descriptions"] += 1
+            continue
+        if kind == FULL_NAME and (tag := TAG.search(term)):
+            yield Fact(cui_of(id), TYPE, tag[1])
+            term = term[: tag.start()]
+        if languages and language not in order:
+            report.dropped["names in other languages"] += 1
+            continue
+        if kind == FULL_NAME:
+            rank = UNRANKED + 1
+        elif kind == SYNONYM:
+            ((found,),) = database.execute(sql, (description,))
+            rank = UNRANKED if found is None else found
+        else:
+            report.dropped["descriptions that are no names"] += 1
+            continue
+        rank += order.get(language, 0) * (UNRANKED + 2)
+        yield Fact(cui_of(id), NAME, term, rank, SOURCE, language)
+
+
+def find_codes(release: Release, report: Report) -> Iterator[Fact]:
+    """Yield the codes of the simple and extended maps, in their order."""
+    columns = ("referencedComponentId", "active", "refsetId", "mapTarget")
+    for table, optional in (
+        ("der2_sRefset_SimpleMapSnapshot*.txt", ()),
+        ("der2_*Refset_ExtendedMapSnapshot*.txt", ("mapGroup", "mapPriority")),
+    ):
+        missing = f"no codes of {'extended' if optional else 'simple'} maps"
+        for id, active, refset, target, *order in release.read(
+            table, columns, missing, optional=optional
+        ):
+            if active != "1" or not target:
+                continue
+            if refset not in MAPS:
+                report.dropped["maps to other vocabularies"] += 1
+                continue
+            group, priority = (
+                int(number) if number.isascii() and number[:4].isdecimal() else 0
+                for number in order or ("0", "0")
+            )
+            rank = 1 + min(group, 999) * 1000 + min(priority, 999)
+            yield Fact(cui_of(id), CODE, target, rank, MAPS[refset])

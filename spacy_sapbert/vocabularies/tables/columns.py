@@ -1,0 +1,237 @@
+"""Which column of a table is which: by the option `--columns`, or by its name."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import Errors, SapbertError
+from .delimited import column_key
+
+ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"
+# names of columns as `column_key` returns them, without a number at the end
+GUESSES: dict[str, tuple[str, ...]] = {
+    ID: (
+        *("id", "code", "cui", "conceptid", "conceptcode", "identifier", "termid"),
+        *("key", "uri", "schlüssel", "schluessel", "kode", "código", "codigo"),
+    ),
+    NAME: (
+        *("name", "preferred", "preferredname", "preferredterm", "preferredlabel"),
+        *("preflabel", "label", "term", "title", "conceptname", "canonicalname"),
+        *("display", "bezeichnung", "benennung", "libellé", "libelle", "nombre"),
+    ),
+    SYNONYMS: (
+        *("synonyms", "synonym", "alias", "aliases", "altlabel", "altlabels", "alt"),
+        *("alternativename", "alternativenames", "alternativelabel", "othernames"),
+        *("exactsynonym", "exactsynonyms", "synonyme", "sinónimos", "sinonimos"),
+    ),
+    "type": (
+        *("type", "types", "semantictype", "semantictypes", "tui", "semantictag"),
+        *("domain", "domainid", "category", "class"),
+    ),
+    "parent": (
+        *("parent", "parents", "parentid", "parentids", "parentcode", "broader"),
+        *("isa", "superclass"),
+    ),
+    "definition": ("definition", "def", "scopenote", "description", "beschreibung"),
+    "language": ("language", "lang", "lat", "languagecode", "sprache", "idioma"),
+    "retired": ("retired", "retiredid", "retiredids", "replaces"),
+}
+# names of columns with codes → the name of the vocabulary in UMLS
+SOURCES = {
+    **dict.fromkeys(("snomed", "snomedct", "sctid", "snomedctus"), "SNOMEDCT_US"),
+    **dict.fromkeys(("umls", "umlscui"), "UMLS"),
+    **dict.fromkeys(("mesh", "msh"), "MSH"),
+    **dict.fromkeys(("loinc", "lnc"), "LNC"),
+    **dict.fromkeys(("rxnorm", "rxcui"), "RXNORM"),
+    **dict.fromkeys(("omop", "omopconceptid"), "OMOP"),
+    **{name: name.upper() for name in ("icd9", "icd9cm", "icd10", "icd10cm", "icd11")},
+    **{
+        name: name.upper() for name in ("icd10gm", "icdo3", "atc", "omim", "hpo", "nci")
+    },
+    **{name: name.upper() for name in ("orpha", "doid", "mondo", "hgnc", "cas", "ops")},
+}
+ROLES = (*GUESSES, CODES)
+SHOWN = 40  # columns in an error, and characters of each
+
+
+class Column(NamedTuple):
+    """A column that is read.
+
+    role (str): One of `ROLES`.
+    place (int): From 0.
+    source (str): Of codes: their vocabulary.
+    """
+
+    role: str
+    place: int
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a table.
+
+    chosen (tuple[Column, ...]): Those that are read, with one ID and at least one name.
+    width (int): Number of columns; 0 = of the first row.
+    has_header (bool): The first row has names of columns.
+    """
+
+    chosen: tuple[Column, ...]
+    width: int
+    has_header: bool
+
+    def find(self, role: str) -> int | None:
+        """Return the place of the first column with a role."""
+        return next((each.place for each in self.chosen if each.role == role), None)
+
+    def describe(self, header: Sequence[str]) -> str:
+        """Return which column is read as what, and which are not read."""
+        names = [show(name) for name in header] if self.has_header else []
+        used = []
+        for role, place, source in self.chosen:
+            what = f"{role}.{source}" if source else role
+            used.append(f"{what}={names[place] if names else place + 1}")
+        places = {each.place for each in self.chosen}
+        others = [
+            name
+            for place, name in enumerate(names)
+            if place not in places and name != '""'
+        ]
+        rest = f"; not read: {shorten(others)}" if others else ""
+        return f"Columns: {','.join(used)}{rest}."
+
+
+def show(name: str) -> str:
+    """Return the name of a column for a message, in one short line."""
+    name = "".join(each if each.isprintable() else " " for each in name[:SHOWN]).strip()
+    return f'"{name}"' if "," in name or not name else name
+
+
+def shorten(names: Sequence[str]) -> str:
+    """Return names for a message, of which at most `SHOWN` are written."""
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+
+
+def parse_choice(choice: str) -> list[tuple[str, str, str]]:
+    """Parse the value of `--columns`.
+
+    choice (str): E.g. "id=Code,name=Preferred,codes.ICD10CM=icd"; double quotes around
+        a part whose column has a comma.
+    RETURNS (list[tuple[str, str, str]]): Role, source and name of the column.
+    RAISES (SapbertError): If it has another form, or no id or no name.
+    """
+    found = []
+    try:
+        (parts,) = csv.reader([choice], strict=True, skipinitialspace=True)
+    except (csv.Error, ValueError):
+        parts = [""]
+    for part in parts:
+        what, equals, name = part.partition("=")
+        role, dot, source = what.strip().partition(".")
+        right = role in ROLES and bool(source) == bool(dot) == (role == CODES)
+        # codes without a source get the name of their column
+        right = right or (role == CODES and not dot)
+        if not equals or not name.strip() or not right:
+            raise SapbertError(
+                Errors.E413.format(roles=", ".join(ROLES), part=part[:SHOWN])
+            )
+        found.append((role, source, name.strip()))
+    roles = [role for role, _, _ in found]
+    for role in ROLES:
+        if role not in (SYNONYMS, CODES) and roles.count(role) > 1:
+            raise SapbertError(Errors.E414.format(role=role))
+    if ID not in roles or not {NAME, SYNONYMS} & {*roles}:
+        raise SapbertError(
+            Errors.E413.format(roles=", ".join(ROLES), part="no id or no name")
+        )
+    return found
+
+
+def choose_columns(
+    path: Path, line: int, header: Sequence[str], choice: str | None
+) -> Columns:
+    """Choose the columns of a table.
+
+    line (int): Of the header, for errors.
+    header (Sequence[str]): The first row.
+    choice (str | None): See `parse_choice`; None = by the names of the columns. Numbers
+        instead of names are places from 1, in a table without a header.
+    RAISES (SapbertError): If a column does not exist or two have its name; if no id or
+        no name is found.
+    """
+    keys = [column_key(name) for name in header]
+    shown = shorten([show(name) for name in header])
+    if choice is None:
+        chosen = guess_columns(keys, header)
+        roles = {column.role for column in chosen}
+        if ID not in roles or not {NAME, SYNONYMS} & roles:
+            raise SapbertError(Errors.E415.format(path=path, line=line, got=shown))
+        return Columns(chosen, len(header), has_header=True)
+    parsed = parse_choice(choice)
+    if all(name.isdecimal() and len(name) < 6 for _, _, name in parsed):
+        found = [
+            Column(role, int(name) - 1, source or name) for role, source, name in parsed
+        ]
+        if not all(0 <= column.place < len(header) for column in found):
+            raise SapbertError(
+                Errors.E416.format(path=path, line=line, name=choice[:80], got=shown)
+            )
+        return Columns(tuple(map(drop_source, found)), len(header), has_header=False)
+    found = []
+    for role, source, name in parsed:
+        exact = [place for place, other in enumerate(header) if other.strip() == name]
+        same = exact or [p for p, key in enumerate(keys) if key == column_key(name)]
+        if len(same) != 1:
+            error = Errors.E416 if not same else Errors.E417
+            values = {"path": path, "line": line, "name": name[:SHOWN]}
+            raise SapbertError(error.format(got=shown, **values))
+        found.append(Column(role, same[0], source or find_source(name) or name))
+    return Columns(tuple(map(drop_source, found)), len(header), has_header=True)
+
+
+def drop_source(column: Column) -> Column:
+    """Return a column without a source, if it has no codes."""
+    return column if column.role == CODES else column._replace(source="")
+
+
+def find_source(name: str) -> str:
+    """Return the vocabulary of a column with codes, or "" if its name is none."""
+    key = column_key(name)
+    for ending in ("", "codes", "code", "ids", "id"):
+        if key.endswith(ending) and (
+            source := SOURCES.get(key.removesuffix(ending) if ending else key)
+        ):
+            return source
+    return ""
+
+
+def guess_columns(keys: Sequence[str], header: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns whose names say what they are.
+
+    Of two columns for the same role the first of `GUESSES` is used. "Description" is
+    the name, if there is no other, and else the definition.
+    """
+    found: dict[int, Column] = {}
+    for role, names in GUESSES.items():
+        for name in names:
+            places = [
+                p for p, key in enumerate(keys) if key.rstrip("0123456789") == name
+            ]
+            places = [place for place in places if place not in found]
+            for place in places if role == SYNONYMS else places[:1]:
+                found[place] = Column(role, place)
+            if places and role != SYNONYMS:
+                break
+    for place, name in enumerate(header):
+        if place not in found and (source := find_source(name)):
+            found[place] = Column(CODES, place, source)
+    roles = {column.role: column for column in found.values()}
+    described = roles.get("definition")
+    if NAME not in roles and described and keys[described.place].startswith("desc"):
+        found[described.place] = Column(NAME, described.place)
+    if ID not in roles and CODES in roles:
+        # the only code is the id: `ICD10,name`
+        found[roles[CODES].place] = Column(ID, roles[CODES].place)
+    return tuple(found[place] for place in sorted(found))

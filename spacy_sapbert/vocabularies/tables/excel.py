@@ -1,0 +1,110 @@
+"""The rows of a workbook of Excel: `.xlsx`, in bounded memory."""
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from ...errors import Errors, SapbertError
+from ...system.reading import BLOCK_BYTES, RECORD_BYTES, check_unpacked, open_to_read
+from ..report import Report
+
+ROWS = 1 << 20  # of a sheet: the limit of Excel
+SHARED_BYTES = 2 * RECORD_BYTES  # of the texts that cells share, which are in memory
+MEMBERS = 10_000  # files of a workbook
+REFUSED = (b"<!DOCTYPE", b"<!ENTITY")
+ERRORS = ("#N/A", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!")
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def check_workbook(path: Path, archive: zipfile.ZipFile) -> None:
+    """Check that a workbook unpacks to what memory holds, and declares no entities.
+
+    RAISES (SapbertError): If it does not.
+    """
+    members = archive.infolist()
+    if len(members) > MEMBERS:
+        raise SapbertError(Errors.E418.format(path=path, reason="too many parts"))
+    # what is read of a member ends at its declared size
+    unpacked = sum(member.file_size for member in members)
+    check_unpacked(path, path.stat().st_size, unpacked)
+    for member in members:
+        if "sharedstrings" in member.filename.lower() and (
+            member.file_size > SHARED_BYTES
+        ):
+            reason = f"more than {SHARED_BYTES >> 20} MiB of texts; save it as CSV"
+            raise SapbertError(Errors.E418.format(path=path, reason=reason))
+        if not member.filename.lower().endswith((".xml", ".rels", ".vml")):
+            continue
+        with archive.open(member) as file:
+            before = file.read(2)
+            found = before in UTF16_MARKS
+            while not found and (block := file.read(BLOCK_BYTES)):
+                data = before + block
+                found = any(mark in data for mark in REFUSED)
+                before = data[-len(REFUSED[0]) :]
+        if found:
+            raise SapbertError(
+                Errors.E418.format(path=path, reason="XML that declares something")
+            )
+
+
+def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of the first visible sheet.
+
+    Numbers are written as Excel stores them, so that a code 250.00 in a cell of numbers
+    is "250". Of formulas the stored result is read.
+
+    YIELDS (tuple[int, list[str]]): Number of the row, from 1, and its cells as texts;
+        rows without any are left out.
+    RAISES (SapbertError): If openpyxl is not installed, or the file is damaged or no
+        workbook.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise SapbertError(
+            Errors.E521.format(library="openpyxl", reason=error, packages="openpyxl")
+        ) from None
+    with ExitStack() as stack:
+        file = stack.enter_context(open_to_read(path))
+        try:
+            check_workbook(path, stack.enter_context(zipfile.ZipFile(file)))
+            book = load_workbook(file, read_only=True, data_only=True)
+            stack.callback(book.close)
+            sheets = [
+                sheet for sheet in book.worksheets if sheet.sheet_state == "visible"
+            ]
+            sheet, *others = sheets or book.worksheets
+            if others:
+                names = ", ".join(repr(other.title[:40]) for other in others[:10])
+                report.notes.append(f"Other sheets are not read: {names}.")
+            # a file may declare any size; the rows then end at their last cells
+            sheet.reset_dimensions()
+            rows = sheet.iter_rows(max_row=ROWS, values_only=True)
+            for number, cells in enumerate(rows, 1):
+                values = [text_of(cell) for cell in cells]
+                report.read(path.name, 1)
+                if any(values):
+                    yield number, values
+        except SapbertError:
+            raise
+        except (
+            *(zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError),
+            *(TypeError, IndexError, AttributeError, SyntaxError, OverflowError),
+            *(NotImplementedError, RuntimeError),
+        ) as error:
+            # the errors of openpyxl for invalid XML and for parts that do not exist
+            reason = f"it is damaged ({type(error).__name__})"
+            raise SapbertError(Errors.E418.format(path=path, reason=reason)) from None
+
+
+def text_of(cell: Any) -> str:
+    """Return the value of a cell as text, without lone surrogates."""
+    if cell is None or cell in ERRORS:
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return str(cell).encode("utf8", "replace").decode("utf8").strip()

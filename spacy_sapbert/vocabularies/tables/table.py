@@ -1,0 +1,145 @@
+"""Vocabularies in tables of your own: CSV, TSV and Excel, with columns by name."""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from ...errors import Errors, SapbertError
+from ...system.reading import read_line_blocks
+from ..concepts import Concept
+from ..facts import (
+    CODE,
+    DEFINITION,
+    KEEP,
+    NAME,
+    PARENT,
+    RETIRED,
+    TYPE,
+    Fact,
+    build_concepts,
+    check_count,
+    language_code,
+)
+from ..report import Report
+from .columns import CODES, ID, SYNONYMS, Columns, choose_columns
+from .delimited import Row, read_decoded, read_rows
+from .excel import read_workbook
+
+EXCEL = (".xlsx", ".xlsm")
+SEPARATORS = "\t,;|"
+KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
+WIDTH = 1 << 14  # columns of a table
+
+
+def read_table(
+    path: Path,
+    report: Report,
+    *,
+    columns: str | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    type: str | None = None,
+) -> Iterator[Concept]:
+    """Read concepts of a table; rows with the same id are one concept.
+
+    path (Path): CSV, TSV or text with semicolons or bars between fields, plain or
+        `.gz`; or `.xlsx`. The first row has the names of the columns.
+    columns (str | None): Which column is what, e.g. "id=Code,name=Preferred"; see
+        `parse_choice`. None = by their names.
+    separator (str | None): What separates several synonyms, types, parents and codes in
+        one cell; None = a bar, or semicolons in cells without one.
+    encoding (str): Of a text file.
+    type (str | None): Semantic type of all concepts.
+    YIELDS (Concept): Each concept, sorted by id.
+    RAISES (SapbertError): With file and line, at the first invalid row; if columns or
+        the encoding are others.
+    """
+    is_excel = path.suffix.lower() in EXCEL
+    rows = (
+        read_workbook(path, report) if is_excel else read_text(path, encoding, report)
+    )
+    number, first = next(rows, (1, []))
+    if len(first) > WIDTH:
+        raise SapbertError(Errors.E419.format(path=path, line=number, limit=WIDTH))
+    if not first:
+        return
+    chosen = choose_columns(path, number, first, columns)
+    report.notes.append(chosen.describe(first))
+    if not chosen.has_header:
+        rows = chain([(number, first)], rows)
+    facts = find_facts(rows, chosen, separator, path, report, exact=not is_excel)
+    types = [type] if type else []
+    for concept in build_concepts(facts, report):
+        concept.types += [each for each in types if each not in concept.types]
+        yield concept
+
+
+def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
+    """Read the rows of a text file, whose first line shows what separates fields."""
+    is_utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    blocks = None if is_utf8 else read_decoded(path, encoding)
+    _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
+    header = next((line for line in lines if line.strip()), b"")
+    counts = {each: header.count(each.encode()) for each in SEPARATORS}
+    # `max` returns the first of equal ones
+    separator = max(counts, key=counts.__getitem__)
+    return read_rows(path, separator, report, quoted=True, encoding=encoding)
+
+
+def find_facts(
+    rows: Iterator[Row],
+    columns: Columns,
+    separator: str | None,
+    path: Path,
+    report: Report,
+    *,
+    exact: bool,
+) -> Iterator[Fact]:
+    """Yield the facts of each valid row.
+
+    exact (bool): Rows have as many fields as the first one; else they may be shorter.
+    """
+    id_place = columns.find(ID)
+    language_place = columns.find("language")
+    assert id_place is not None
+    last = max(column.place for column in columns.chosen)
+    for number, fields in rows:
+        if not exact:
+            fields += [""] * (last + 1 - len(fields))
+        cui = fields[id_place].strip() if id_place < len(fields) else ""
+        if not cui or (exact and len(fields) != columns.width):
+            expected = f"{columns.width} fields, and an id"
+            values = {"path": path, "line": number, "expected": expected}
+            report.skip("bad lines", SapbertError(Errors.E117.format(**values)))
+            continue
+        yield Fact(cui, KEEP)  # a concept without a name is counted
+        language = ""
+        if language_place is not None:
+            language = language_code(fields[language_place])
+        for role, place, source in columns.chosen:
+            value = fields[place].strip()
+            if not value or role in (ID, "language"):
+                continue
+            if role == "name":
+                yield Fact(cui, NAME, value, language=language)
+            elif role == "definition":
+                yield Fact(cui, DEFINITION, value)
+            else:
+                for each in split_values(cui, value, separator):
+                    if role == SYNONYMS:
+                        yield Fact(cui, NAME, each, 1, language=language)
+                    elif role == CODES:
+                        yield Fact(cui, CODE, each, source=source)
+                    else:
+                        yield Fact(cui, KINDS[role], each)
+
+
+def split_values(cui: str, cell: str, separator: str | None) -> Iterator[str]:
+    """Yield the values of a cell; see `read_table`.
+
+    RAISES (SapbertError): If there are too many.
+    """
+    if separator is None:
+        separator = "|" if "|" in cell else ";"
+    check_count(cell.count(separator), cui)
+    return filter(None, map(str.strip, cell.split(separator)))

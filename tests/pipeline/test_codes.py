@@ -1,0 +1,131 @@
+"""Codes of other vocabularies instead of the ids of concepts."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.registry import read_vocabulary
+
+SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
+FEVER = Concept(
+    "C1",
+    ["Fever"],
+    codes={"ICD10CM": ["R50.9", "R50"], "SNOMEDCT": ["386"], "MSH": ["D005334"]},
+)
+
+
+@pytest.fixture(scope="module")
+def codes_kb(
+    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    return make_kb(
+        tmp_path_factory.mktemp("codes"), [FEVER, Concept("C2", ["Headache"])]
+    )
+
+
+def make_nlp(kb: Path, **config: object) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(kb), **config})
+    return nlp
+
+
+def make_doc(nlp: Language) -> Doc:
+    doc = Doc(nlp.vocab, words=["fever", "headache", "..."])
+    doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
+    return doc
+
+
+def test_codes_of_all_vocabularies_are_set(codes_kb: Path) -> None:
+    nlp = make_nlp(codes_kb)
+    fever, headache, nothing = nlp(make_doc(nlp)).ents
+    assert fever._.codes == {
+        "ICD10CM": ["R50", "R50.9"],
+        "MSH": ["D005334"],
+        "SNOMEDCT": ["386"],
+    }
+    assert headache._.codes == nothing._.codes == {}
+
+
+def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb: Path) -> None:
+    nlp = make_nlp(codes_kb, codes=["SNOMEDCT_US", "ICD10CM"])
+    nlp.initialize()
+    fever, headache, _ = nlp(make_doc(nlp)).ents
+    assert [*fever._.codes.items()] == [
+        ("SNOMEDCT_US", ["386"]),
+        ("ICD10CM", ["R50", "R50.9"]),
+    ]
+    assert fever._.candidates[0]["codes"] == fever._.codes
+    assert headache._.codes == {}
+    own = {"sapbert_linker": {"codes": ["MESH"]}}
+    fever, *_ = nlp(make_doc(nlp), component_cfg=own).ents
+    assert fever._.codes == {"MESH": ["D005334"]}
+
+
+def test_codes_of_a_vocabulary_that_the_kb_has_not_are_an_error(codes_kb: Path) -> None:
+    nlp = make_nlp(codes_kb, codes=["RXNORM"])
+    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM.*ICD10CM, MSH"):
+        nlp.initialize()
+
+
+def test_codes_of_an_added_concept(codes_kb: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(codes_kb, tmp_path / "kb"))
+    kb = add_concepts(load_kb(own), [Concept("C2", ["Ache"], codes={"LOCAL": ["7"]})])
+    kb.check_options(LinkOptions(codes=("LOCAL", "MSH")))
+    (ache,) = kb.link(["ache"], codes=["LOCAL"])
+    assert ache.codes == {"LOCAL": ["7"]}
+
+
+def test_codes_of_a_span_group_and_another_attribute(codes_kb: Path) -> None:
+    nlp = make_nlp(codes_kb, codes=["MSH"], spans_key="sc", codes_attr="mesh_codes")
+    doc = Doc(nlp.vocab, words=["fever"])
+    doc.spans["sc"] = SpanGroup(doc, spans=[Span(doc, 0, 1, "X")])
+    group = nlp(doc).spans["sc"]
+    assert group[0]._.mesh_codes == {"MSH": ["D005334"]}
+    assert group.attrs["mesh_codes"] == [{"MSH": ["D005334"]}]
+
+
+def test_codes_in_the_outputs_of_link(codes_kb: Path, tmp_path: Path) -> None:
+    text = tmp_path / "x.txt"
+    text.write_text("He had fever.")
+    output = tmp_path / "x.jsonl"
+    words = ["link", str(text), "--kb", str(codes_kb), "--output", str(output)]
+    result = CliRunner().invoke(app, [*words, "--codes", "ICD10CM", "--quiet"])
+    assert result.exit_code == 0, result.output
+    (line,) = output.read_text().splitlines()
+    (entity,) = json.loads(line)["entities"]
+    assert entity["codes"] == {"ICD10CM": ["R50", "R50.9"]}
+
+
+def test_codes_of_each_concept_and_vocabulary_of_the_sample(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    concepts = list(read_vocabulary(SAMPLE, languages=("ENG",)))
+    kb = load_kb(make_kb(tmp_path, concepts))
+    pairs = 0
+    for concept in concepts:
+        for source, codes in concept.codes.items():
+            assert kb.codes(concept.cui, source) == sorted(codes)
+            for code in codes:
+                assert concept.cui in kb.cuis(source, code)
+                pairs += 1
+    assert pairs > 300
+    names = [concept.name for concept in concepts]
+    for source in ("SAMPLE", "SAMPLE_LAY"):
+        links = kb.link(names, codes=[source])
+        for concept, linked in zip(concepts, links, strict=True):
+            if linked.cui == concept.cui:
+                codes = concept.codes.get(source)
+                assert linked.codes == ({source: sorted(codes)} if codes else {})

@@ -1,0 +1,109 @@
+"""ClaML: an invented classification in the elements of the WHO's files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.readers.claml import find_source
+from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
+from spacy_sapbert.vocabularies.report import Report
+
+FILE = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE ClaML SYSTEM "ClaML.dtd">
+<ClaML version="2.0.0">
+  <Meta name="lang" value="en"/>
+  <Title date="2099-01-01" name="ICD-10-EN-2099" version="2099">Invented</Title>
+  <Modifier code="S1"><Rubric kind="text"><Label>x</Label></Rubric></Modifier>
+  <ModifierClass code=".0" modifier="S1"><SuperClass code="S1"/>
+    <Rubric kind="preferred"><Label xml:lang="en">With blue spots</Label></Rubric>
+  </ModifierClass>
+  <ModifierClass code=".1" modifier="S1"><SuperClass code="S1"/>
+    <Rubric kind="preferred"><Label xml:lang="en">With red spots</Label></Rubric>
+  </ModifierClass>
+  <Class code="I" kind="chapter">
+    <SubClass code="A00"/>
+    <Rubric kind="preferred"><Label xml:lang="en">Fevers</Label></Rubric>
+  </Class>
+  <Class code="A00" kind="category" usage="dagger">
+    <SuperClass code="I"/>
+    <ModifiedBy code="S1"><ValidModifierClass code=".0"/></ModifiedBy>
+    <Rubric kind="preferred"><Label xml:lang="en">Blue
+      fever <Reference>B99</Reference></Label></Rubric>
+    <Rubric kind="preferredLong"><Label xml:lang="en">Blue fever of humans</Label>
+    </Rubric>
+    <Rubric kind="inclusion"><Label xml:lang="en"><Fragment type="item">azure</Fragment>
+      <Fragment type="item">fever</Fragment></Label></Rubric>
+    <Rubric kind="inclusion"><Label xml:lang="de">Blaues Fieber</Label></Rubric>
+    <Rubric kind="exclusion"><Label xml:lang="en">red fever</Label></Rubric>
+    <Rubric kind="definition"><Label><Para>A blue fever.</Para></Label></Rubric>
+  </Class>
+</ClaML>
+"""
+
+
+def read(
+    folder: Path, text: str = FILE, **options: Any
+) -> tuple[dict[str, Concept], Report]:
+    path = folder / "icd10.xml"
+    path.write_text(text, "utf8")
+    report = Report()
+    concepts = read_vocabulary(path, report=report, **options)
+    return {each.cui: each for each in concepts}, report
+
+
+def test_read_claml_classes_and_the_subclasses_that_modifiers_make(
+    tmp_path: Path,
+) -> None:
+    concepts, report = read(tmp_path, type="T047")
+    assert guess_format(tmp_path / "icd10.xml") == report.format == "claml"
+    assert [*concepts] == ["A00", "A00.0", "I"]
+    assert concepts["A00"] == Concept(
+        "A00",
+        ["Blue fever", "Blue fever of humans", "azure fever", "Blaues Fieber"],
+        types=["T047"],
+        codes={"ICD10": ["A00"]},
+        parents=["I"],
+        definition="A blue fever.",
+        languages={"ENG": [0, 1, 2], "GER": [3]},
+        sources={"ICD10": [0, 1, 2, 3]},
+    )
+    modified = concepts["A00.0"]
+    assert (modified.name, modified.parents) == ("Blue fever, With blue spots", ["A00"])
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("ICD-10-EN-2019", "ICD10"),
+        ("ICD-10-GM-2024", "ICD10GM"),
+        ("OPS-2024", "OPS"),
+        ("ATC", "ATC"),
+        ("", "CLAML"),
+    ],
+)
+def test_find_source_is_the_name_without_language_and_year(
+    name: str, source: str
+) -> None:
+    assert find_source(name) == source
+
+
+def test_read_claml_bad_class_is_an_error_or_counted(tmp_path: Path) -> None:
+    text = FILE.replace('<Class code="I"', "<Class")
+    with pytest.raises(SapbertError, match=r"E117.*icd10\.xml:13"):
+        read(tmp_path, text)
+    concepts, report = read(tmp_path, text, on_error="skip")
+    assert "A00" in concepts
+    assert report.dropped["bad nodes"] == 1
+
+
+def test_read_claml_other_root_and_hostile_labels_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(SapbertError, match="E420"):
+        read(tmp_path, FILE.replace("ClaML", "Claim"), format="claml")
+    deep = FILE.replace("red fever", "<a>" * 5000 + "x" + "</a>" * 5000)
+    assert "A00" in read(tmp_path, deep)[0]
+    entity = FILE.replace('"ClaML.dtd"', '"ClaML.dtd" [<!ENTITY a "b">]')
+    with pytest.raises(SapbertError, match="E152"):
+        read(tmp_path, entity)

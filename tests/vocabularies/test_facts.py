@@ -1,0 +1,119 @@
+from collections.abc import Iterable
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies import facts
+from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.facts import (
+    CODE,
+    DEFINITION,
+    DROP,
+    KEEP,
+    NAME,
+    PARENT,
+    REPLACED_BY,
+    Fact,
+    build_concepts,
+    language_code,
+)
+from spacy_sapbert.vocabularies.report import Report
+
+
+def build(*found: Fact, gate: str = "") -> tuple[list[Concept], dict[str, int]]:
+    report = Report()
+    concepts = list(build_concepts(found, report, gate=gate))
+    return concepts, report.to_json()["dropped"]
+
+
+def named(*ids: str) -> Iterable[Fact]:
+    return (Fact(id, NAME, f"name of {id}") for id in ids)
+
+
+def test_build_concepts_sorts_by_id_and_names_by_rank() -> None:
+    concepts, dropped = build(
+        Fact("B", NAME, "second", 1, "S", "ENG"),
+        Fact("A", NAME, "other"),
+        Fact("B", NAME, " first ", 0, "T"),
+        Fact("B", NAME, "second", 2, "T", "GER"),
+        Fact("B", CODE, "2", 5, "S"),
+        Fact("B", CODE, "9", 4, "S"),
+        Fact("B", PARENT, "A"),
+        Fact("B", PARENT, "B"),
+        Fact("B", DEFINITION, "What it is."),
+        Fact("C", PARENT, "A"),
+        Fact("A", NAME, "--"),
+    )
+    assert concepts == [
+        Concept("A", ["other"]),
+        Concept(
+            "B",
+            ["first", "second"],
+            codes={"S": ["9", "2"]},
+            parents=["A"],
+            definition="What it is.",
+            languages={"ENG": [1], "GER": [1]},
+            sources={"T": [0, 1], "S": [1]},
+        ),
+    ]
+    assert dropped == {
+        "concepts without a name": 1,
+        "names without a letter or digit": 1,
+        "repeated names": 1,
+    }
+
+
+def test_build_concepts_needs_keep_behind_a_gate_and_drops() -> None:
+    concepts, dropped = build(
+        *named("A", "B", "C"),
+        Fact("A", KEEP),
+        Fact("B", KEEP),
+        Fact("B", DROP, "bad ones"),
+        gate="unknown ones",
+    )
+    assert [each.cui for each in concepts] == ["A"]
+    assert dropped == {"bad ones": 1, "unknown ones": 1}
+
+
+def test_build_concepts_follows_replaced_ids_to_one_concept() -> None:
+    pairs = ["a>b", "b>B", "c>A", "c>B", "d>e", "e>d", "f>f", "g>nothing", "h>h2"]
+    steps = [f"h{n}>h{n + 1}" for n in range(2, 40)] + ["h40>A"]
+    replaced = [
+        Fact(old, REPLACED_BY, new)
+        for old, new in (pair.split(">") for pair in (*pairs, *steps))
+    ]
+    concepts, dropped = build(*replaced, *named("A", "B"))
+    retired = {each.cui: each.retired for each in concepts}
+    assert retired["B"] == ["a", "b"]
+    # only ids that are few steps away
+    assert retired["A"] == [f"h{n}" for n in range(21, 41)]
+    assert dropped == {
+        "retired ids that lead to no concept": 1,
+        "retired ids that lead to several concepts": 1,
+    }
+
+
+def test_build_concepts_too_many_facts_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(facts, "VALUES", 3)
+    with pytest.raises(SapbertError, match="E123.*'A'"):
+        build(*named("A"), *(Fact("A", CODE, f"{n}", 0, "S") for n in range(4)))
+    with pytest.raises(SapbertError, match="E123.*'A'"):
+        build(*named("A"), *(Fact(f"x{n}", REPLACED_BY, "A") for n in range(4)))
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("en", "ENG"),
+        ("en-US", "ENG"),
+        ("de_DE", "GER"),
+        ("ENG", "ENG"),
+        (" es ", "SPA"),
+        ("xx", "XX"),
+        ("", ""),
+    ],
+)
+def test_language_code_is_that_of_umls(language: str, code: str) -> None:
+    assert language_code(language) == code

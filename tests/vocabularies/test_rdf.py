@@ -1,0 +1,185 @@
+"""SKOS and OWL in three syntaxes."""
+
+import gzip
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rdflib
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.ontologies import rdf_stream
+from spacy_sapbert.vocabularies.ontologies.rdf import id_of
+from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
+from spacy_sapbert.vocabularies.report import Report
+
+SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix x: <http://voc.example/c/> .
+x:1 a skos:Concept ; skos:prefLabel "Blue fever"@en , "Blaues Fieber"@de ;
+  skos:altLabel "azure fever"@en-GB ; skos:hiddenLabel "blu fevr" ;
+  skos:broader x:2 ; skos:definition "A blue fever."@en ; skos:notation "B1" ;
+  skos:exactMatch <http://purl.obolibrary.org/obo/DOID_77> ;
+  skos:closeMatch <http://purl.obolibrary.org/obo/DOID_78> .
+x:2 a skos:Concept ; skos:prefLabel "Fever"@en ; skos:narrower x:3 .
+x:3 a skos:Concept ; skos:prefLabel "Red fever"@en .
+x:scheme a skos:ConceptScheme ; skos:prefLabel "A scheme"@en .
+"""
+OWL = """<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [<!ENTITY obo "http://purl.obolibrary.org/obo/">]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+  xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#"
+  xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:obo="http://purl.obolibrary.org/obo/"
+  xmlns:oio="http://www.geneontology.org/formats/oboInOwl#">
+<owl:Class rdf:about="&obo;X_1"><rdfs:label>blue fever</rdfs:label>
+  <oio:hasExactSynonym>azure fever</oio:hasExactSynonym>
+  <oio:hasRelatedSynonym>blueness</oio:hasRelatedSynonym>
+  <oio:hasDbXref>UMLS:C0000001</oio:hasDbXref>
+  <oio:hasAlternativeId>X:8</oio:hasAlternativeId>
+  <obo:IAO_0000115>A blue fever.</obo:IAO_0000115>
+  <rdfs:subClassOf rdf:resource="&obo;X_2"/>
+  <rdfs:subClassOf><owl:Restriction><owl:onProperty rdf:resource="&obo;RO_1"/>
+    </owl:Restriction></rdfs:subClassOf>
+</owl:Class>
+<owl:Class rdf:about="&obo;X_2"><rdfs:label>fever</rdfs:label></owl:Class>
+<owl:Class rdf:about="&obo;X_3"><rdfs:label>old fever</rdfs:label>
+  <owl:deprecated>true</owl:deprecated><obo:IAO_0100001 rdf:resource="&obo;X_2"/>
+</owl:Class>
+<owl:ObjectProperty rdf:about="&obo;RO_1"><rdfs:label>has</rdfs:label>
+</owl:ObjectProperty>
+</rdf:RDF>
+"""
+BLUE = "http://voc.example/c/1"
+
+
+def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
+    report = Report()
+    concepts = read_vocabulary(path, report=report, **options)
+    return {each.cui: each for each in concepts}, report
+
+
+@pytest.mark.parametrize("name", ["x.ttl", "x.nt", "x.rdf", "x.ttl.gz"])
+def test_read_rdf_skos_is_the_same_in_each_syntax(name: str, tmp_path: Path) -> None:
+    graph = rdflib.Graph().parse(data=SKOS, format="turtle")
+    syntax = {"ttl": "turtle", "nt": "nt", "rdf": "xml"}[name.split(".")[1]]
+    data = graph.serialize(format=syntax, encoding="utf-8")
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert guess_format(path) == "rdf"
+    concepts, _ = read(path)
+    assert [*concepts] == [BLUE, BLUE[:-1] + "2", BLUE[:-1] + "3"]
+    blue = concepts[BLUE]
+    assert blue.name == "Blue fever"
+    assert {*blue.aliases} == {"Blue fever", "Blaues Fieber", "azure fever"}
+    places = {alias: place for place, alias in enumerate(blue.aliases)}
+    assert blue.languages == {
+        "ENG": sorted([places["Blue fever"], places["azure fever"]]),
+        "GER": [places["Blaues Fieber"]],
+    }
+    assert blue.parents == [BLUE[:-1] + "2"]
+    assert concepts[BLUE[:-1] + "3"].parents == [BLUE[:-1] + "2"]
+    assert blue.definition == "A blue fever."
+    assert blue.codes["DOID"] == ["77"]
+
+
+def test_read_rdf_languages_are_kept_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "x.ttl"
+    path.write_text(SKOS)
+    concepts, _ = read(path, languages=["GER", "ENG"])
+    assert concepts[BLUE].name == "Blaues Fieber"
+    concepts, report = read(path, languages=["GER"])
+    assert concepts[BLUE].aliases == ["Blaues Fieber"]
+    assert report.dropped["names in other languages"] == 4
+
+
+def test_read_rdf_owl_has_the_options_of_other_ontologies(tmp_path: Path) -> None:
+    path = tmp_path / "x.owl"
+    path.write_text(OWL)
+    concepts, report = read(path)
+    assert concepts["X:1"] == Concept(
+        "X:1",
+        ["blue fever", "azure fever"],
+        codes={"X": ["1"], "UMLS": ["C0000001"]},
+        parents=["X:2"],
+        definition="A blue fever.",
+        retired=["X:8"],
+        sources={"X": [0, 1]},
+    )
+    assert concepts["X:2"].retired == ["X:3"]
+    assert report.dropped["obsolete terms"] == 1
+    concepts, _ = read(path, ids="xref", scopes=["RELATED"])
+    assert concepts["C0000001"].aliases == ["blue fever", "blueness"]
+
+
+@pytest.mark.parametrize(
+    ("iri", "id"),
+    [
+        ("http://purl.obolibrary.org/obo/DOID_8718", "DOID:8718"),
+        ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
+        ("http://aims.fao.org/aos/agrovoc/c_12", "http://aims.fao.org/aos/agrovoc/c_12"),
+        ("http://voc.example/c/1", "http://voc.example/c/1"),
+    ],
+)
+def test_id_of_shortens_iris_of_ontologies(iri: str, id: str) -> None:
+    assert id_of(iri) == id
+
+
+def fail(path: Path) -> str:
+    with pytest.raises(SapbertError) as caught:
+        read(path, on_error="skip")
+    return str(caught.value)
+
+
+def test_read_rdf_hostile_files_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.owl"
+    bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">'
+    for declared in (bomb, '<!ENTITY c SYSTEM "file:///etc/passwd">'):
+        path.write_text(OWL.replace("<!ENTITY obo", declared + "<!ENTITY obo"))
+        assert fail(path).startswith("[E421]")
+    path.write_text(OWL.replace("<rdfs:label>fever", "<a>" * 10_000))
+    assert "too deep" in fail(path)
+    path.write_text(OWL[:-20])
+    assert fail(path).startswith("[E421]")
+    turtle = tmp_path / "x.ttl"
+    turtle.write_text(SKOS + "x:1 x:p " + "[ x:p " * 5000)
+    assert fail(turtle).startswith("[E421]")
+    turtle.write_text("secret words")
+    assert "secret" not in fail(turtle)
+    turtle.write_text("")
+    assert fail(turtle).startswith("[E106]")
+    monkeypatch.setattr(rdf_stream, "TURTLE_BYTES", 10)
+    turtle.write_text(SKOS)
+    assert fail(turtle).startswith("[E422]")
+    lines = tmp_path / "x.nt"
+    monkeypatch.setattr(rdf_stream, "USUAL_BYTES", 1000)
+    lines.write_text("<x:a> <x:b> " + '"' + "a" * 3000)
+    assert fail(lines).startswith("[E007]")
+    packed = tmp_path / "x.ttl.gz"
+    packed.write_bytes(gzip.compress(b"a")[:-3])
+    assert fail(packed).startswith("[E008]")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    source=st.sampled_from([("x.ttl", SKOS), ("x.owl", OWL)]),
+    place=st.floats(0, 1),
+    extra=st.text(max_size=4)
+    | st.sampled_from(["<", ">", '"', "[]", "<a>", "\0", "@en", "^^", "]]>", "\\u"]),
+)
+def test_read_rdf_any_damage_gives_concepts_or_a_sapbert_error(
+    source: tuple[str, str], place: float, extra: str
+) -> None:
+    name, text = source
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        where = int(place * len(text))
+        path.write_text(text[:where] + extra + text[where:], "utf8", "replace")
+        with suppress(SapbertError):
+            concepts, _ = read(path)
+            assert all(each.aliases for each in concepts.values())

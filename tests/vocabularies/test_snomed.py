@@ -1,0 +1,140 @@
+"""SNOMED CT: invented concepts in the columns of Release Format 2."""
+
+from pathlib import Path
+from typing import Any
+
+from spacy_sapbert.vocabularies.concepts import Concept
+from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
+from spacy_sapbert.vocabularies.report import Report
+
+FSN, SYN = "900000000000003001", "900000000000013009"
+GOOD, MAY = "900000000000548007", "900000000000549004"
+US, GB = "900000000000509007", "900000000000508004"
+TERMINOLOGY, REFSET = "Snapshot/Terminology/sct2_", "Snapshot/Refset/x/der2_"
+START = "id effectiveTime active moduleId "
+TABLES = {
+    TERMINOLOGY + "Concept_Snapshot_INT_20990101": START
+    + """definitionStatusId
+101 20990101 1 0 0
+102 20990101 1 0 0
+103 20990101 0 0 0
+104 20990101 0 0 0
+105 20990101 0 0 0""",
+    TERMINOLOGY + "Description_Snapshot-en_INT_20990101": START
+    + f"""conceptId languageCode typeId term caseSignificanceId
+1 20990101 1 0 101 en {FSN} Blue_"fever"_(old)_(disorder) 0
+2 20990101 1 0 101 en {SYN} Azure_fever 0
+3 20990101 1 0 101 en {SYN} Blue_fever 0
+4 20990101 1 0 101 en {SYN} Bleu_fever 0
+5 20990101 0 0 101 en {SYN} Wrong_fever 0
+6 20990101 1 0 101 es {SYN} Fiebre_azul 0
+7 20990101 1 0 102 en {FSN} Fever_(finding) 0
+8 20990101 1 0 103 en {SYN} Old_fever 0""",
+    TERMINOLOGY + "TextDefinition_Snapshot-en_INT_20990101": START
+    + """conceptId languageCode typeId term caseSignificanceId
+9 20990101 1 0 101 en 900000000000550004 A_fever_that_is_blue. 0""",
+    TERMINOLOGY + "Relationship_Snapshot_INT_20990101": START
+    + """sourceId destinationId relationshipGroup typeId characteristicTypeId modifierId
+10 20990101 1 0 101 102 0 116680003 0 0
+11 20990101 0 0 102 101 0 116680003 0 0
+12 20990101 1 0 102 101 0 363698007 0 0""",
+    REFSET + "cRefset_LanguageSnapshot-en_INT_20990101": START
+    + f"""refsetId referencedComponentId acceptabilityId
+a 20990101 1 0 {GB} 2 {GOOD}
+b 20990101 1 0 {US} 3 {GOOD}
+c 20990101 1 0 {GB} 3 {MAY}
+d 20990101 1 0 {US} 2 {MAY}""",
+    REFSET + "cRefset_AssociationSnapshot_INT_20990101": START
+    + """refsetId referencedComponentId targetComponentId
+e 20990101 1 0 900000000000526001 103 101
+f 20990101 1 0 900000000000523009 104 101
+g 20990101 1 0 900000000000527005 105 101
+h 20990101 1 0 900000000000527005 105 102""",
+    REFSET + "sRefset_SimpleMapSnapshot_INT_20990101": START
+    + """refsetId referencedComponentId mapTarget
+i 20990101 1 0 446608001 101 8000/3
+j 20990101 1 0 999 101 Q""",
+    REFSET + "iisssccRefset_ExtendedMapSnapshot_INT_20990101": START
+    + """refsetId referencedComponentId mapGroup mapPriority mapRule mapAdvice \
+mapTarget correlationId mapCategoryId
+k 20990101 1 0 447562003 101 2 1 TRUE x Z9 0 0
+l 20990101 1 0 447562003 101 1 2 TRUE x R2 0 0
+m 20990101 1 0 447562003 101 1 1 TRUE x R1 0 0
+n 20990101 1 0 447562003 101 3 1 TRUE x _ 0 0""",
+}
+
+
+def write(folder: Path) -> Path:
+    for name, text in TABLES.items():
+        path = folder / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = text.replace(" ", "\t").replace("_", " ") + "\n"
+        path.write_bytes(rows.replace("\n", "\r\n").encode())
+    return folder
+
+
+def read(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
+    report = Report()
+    concepts = read_vocabulary(path, report=report, **options)
+    return {each.cui: each for each in concepts}, report
+
+
+def test_read_snomed_active_concepts_of_all_tables(tmp_path: Path) -> None:
+    assert guess_format(write(tmp_path)) == "snomed"
+    concepts, report = read(tmp_path)
+    assert concepts == {
+        "SNOMEDCT:101": Concept(
+            "SNOMEDCT:101",
+            [
+                *("Blue fever", "Azure fever", "Bleu fever", "Fiebre azul"),
+                'Blue "fever" (old)',
+            ],
+            types=["disorder"],
+            codes={
+                "SNOMEDCT_US": ["101"],
+                "ICDO3": ["8000/3"],
+                "ICD10": ["R1", "R2", "Z9"],
+            },
+            parents=["SNOMEDCT:102"],
+            definition="A fever that is blue.",
+            retired=["SNOMEDCT:103"],
+            languages={"ENG": [0, 1, 2, 4], "SPA": [3]},
+            sources={"SNOMEDCT_US": [0, 1, 2, 3, 4]},
+        ),
+        "SNOMEDCT:102": Concept(
+            "SNOMEDCT:102",
+            ["Fever"],
+            types=["finding"],
+            codes={"SNOMEDCT_US": ["102"]},
+            languages={"ENG": [0]},
+            sources={"SNOMEDCT_US": [0]},
+        ),
+    }
+    assert report.to_json()["dropped"] == {
+        "associations that are no replacements": 1,
+        "inactive descriptions": 1,
+        "inactive or unknown concepts": 1,
+        "maps to other vocabularies": 1,
+        "retired ids that lead to several concepts": 1,
+    }
+    assert report.notes == []
+
+
+def test_read_snomed_languages_are_kept_in_their_order(tmp_path: Path) -> None:
+    main = tmp_path / f"{TERMINOLOGY}Concept_Snapshot_INT_20990101.txt"
+    write(tmp_path)
+    concepts, _ = read(main, languages=["SPA", "ENG"])
+    assert concepts["SNOMEDCT:101"].name == "Fiebre azul"
+    concepts, report = read(main, languages=["SPA"])
+    assert [*concepts] == ["SNOMEDCT:101"]
+    assert report.dropped["concepts without a name"] == 1
+
+
+def test_read_snomed_notes_the_tables_that_are_absent(tmp_path: Path) -> None:
+    write(tmp_path)
+    for name in TABLES:
+        if "Concept_" not in name and "Description" not in name:
+            (tmp_path / f"{name}.txt").unlink()
+    concepts, report = read(tmp_path)
+    assert concepts["SNOMEDCT:101"].name == "Azure fever"
+    assert len(report.notes) == 6
