@@ -263,6 +263,23 @@ class Errors(metaclass=_WithCodes):
         "{path}:{line}: Expected at most {limit:,} columns, but got more. Check that "
         "the file is a table."
     )
+    E440 = (
+        "Expected look-ups of the same table, knowledge base and settings in {path}, "
+        "but got others. Delete the file to begin anew."
+    )
+    E441 = "Expected a table with an ending of {known}, but got {path}. Rename it."
+    E442 = (
+        "{path}: Expected at most {rows} rows in a sheet of Excel, but got more. Write "
+        "CSV or Parquet."
+    )
+    E444 = (
+        "{path}: Expected chosen ids in the column `match_chosen`, but it is empty. "
+        "Write an id, or NIL, for each term that you have reviewed."
+    )
+    E443 = (
+        "{path}: Expected a column {name!r}, but got the columns {known}. Name one of "
+        "them, or write a first row with the names of the columns."
+    )
 
     # --- encoder ---
     E201 = "{path}: Expected the settings of an encoder, but: {reason}"

@@ -29,6 +29,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         [NONE, NONE, "--errors", "new.html", "--errors", OUT],
     ],
     "sapbert link": [[NONE, "--kb", NONE, "--output", OUT]],
+    "sapbert map": [[NONE, "--column", "a", "--kb", NONE, "--output", OUT]],
     "sapbert regress": [[NONE, "--kb", NONE, "--output", OUT]],
     "sapbert teach": [[NONE, NONE, "--output", OUT], [NONE, NONE, "--report", OUT]],
     "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
@@ -78,6 +79,7 @@ ENDINGS = {
     "sapbert calibrate": ".png",
     "sapbert evaluate": ".html",
     "sapbert link": ".jsonl",
+    "sapbert map": ".csv",
     "sapbert convert": ".tsv",
     "training biosyn-mentions": ".tsv",
 }

@@ -80,7 +80,9 @@ def print_causes(causes: dict[str, int]) -> None:
 def evaluate(
     kb: str = typer.Argument(..., help="Folder or name of a knowledge base."),
     mentions: list[Path] = typer.Argument(
-        ..., metavar="MENTIONS...", help="mentions.tsv, or mention||id; also .gz."
+        ...,
+        metavar="MENTIONS...",
+        help="mentions.tsv, mention||id, also .gz; reviewed tables of `map`.",
     ),
     k: int = typer.Option(
         5, "-k", "--k", min=1, help="Answers that count, besides the first."

@@ -15,5 +15,6 @@ from . import (  # noqa: F401
     teach,
 )
 from .app import app
+from .linking import map  # noqa: A004, F401
 
 __all__ = ["app"]

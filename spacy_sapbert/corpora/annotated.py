@@ -10,12 +10,13 @@ from ..formats.gold import LONGEST, NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
 from ..formats.inputs.files import detect_format
 from ..formats.inputs.rows import Columns
+from ..pipeline.mapping.reviewed import is_mapped
 from ..pipeline.teaching import annotate, annotate_docs
 from ..teaching.documents import AnnotatedDocument
 from .registry import FORMATS, change_prefix, read_corpus
 
 TABLES = (".tsv", ".tsv.gz")
-DOCS, CSV = "spacy", "csv"
+DOCS, CSV, MAPPED = "spacy", "csv", "mapped"
 ANNOTATED_FORMATS = (*FORMATS, DOCS, CSV)
 GOLD = "gold"  # span group of Docs that `convert` wrote
 
@@ -26,8 +27,9 @@ def read_annotated(
     """Read annotated documents.
 
     path (Path): A file or a folder, as the format has it; files can be `.gz`.
-    format (str | None): One of `ANNOTATED_FORMATS`: a corpus format, `.spacy`, or the
-        CSV of `link` with corrected `cui`; None = by ending or content.
+    format (str | None): One of `ANNOTATED_FORMATS`: a corpus format (also
+        a table of `map`), `.spacy`, or the CSV of `link` with corrected `cui`; None =
+        by ending or content.
     prefix (str), drop_prefix (str): See `read_corpus`.
     YIELDS (AnnotatedDocument): Each document.
     RAISES (SapbertError): If the format is not recognised; with file and line, at the
@@ -35,6 +37,7 @@ def read_annotated(
     """
     if format is None:
         format = "tsv" if path.name.endswith(TABLES) else ""
+        format = MAPPED if is_mapped(path) else format
         format = format or ("brat" if path.is_dir() else detect_format(path))
     if format == DOCS:
         documents = read_docs(path)

@@ -25,6 +25,7 @@ FORMATS: dict[str, str | None] = {
     "cometa": "tables:read_cometa",
     "askapatient": "tables:read_askapatient",
     "cadec": "cadec:read_cadec",
+    "mapped": "mapped:read_mapped",
     **dict.fromkeys(READERS),
 }
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
+from ..pipeline.mapping.reviewed import is_mapped, read_reviewed
 from ..system.reading import read_lines
 
 BARS = "||"
@@ -108,11 +109,17 @@ def read_mentions(
 ) -> Iterator[GoldMention]:
     """Read gold mentions: a table with a header, or lines `mention||id`; also `.gz`.
 
+    A table of `map` has mentions where a person has chosen a concept.
+
     bars_join_parts (bool): See `split_ids`.
     YIELDS (GoldMention): Each mention, also those without an id.
     RAISES (SapbertError): At the first bad line, with its number; if there is no
         mention.
     """
+    if is_mapped(path):
+        for row, term, parts in read_reviewed(path):
+            yield GoldMention(row, "", term, parts)
+        return
     columns: list[str] | None = None
     seen = started = False
     for number, line in read_lines(path):

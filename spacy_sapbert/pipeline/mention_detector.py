@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .linker import SapbertLinker
 
 LINKER = "sapbert_linker"
-SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names")
+SETTINGS = {"label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names"}
 SETTINGS_FILE = "settings.json"
 WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
 OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
@@ -135,10 +135,8 @@ class SapbertMentions(Pipe):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
-    exactly so. Stop words, numbers and `stop_names` are not marked. In English, "heart
-    attacks", "beta-blocker", "Crohn's disease" and "anaemia" are found as the names
-    "heart attack", "beta blocker", "Crohn disease" and "anemia", and the other way
-    round but for the last two.
+    exactly so. Stop words, numbers and `stop_names` are not marked. For other ways to
+    write an English name see `list_text_variants`.
 
     nlp (Language | None): The pipeline; its linker shares its knowledge base.
     name (str): Name of the component.
@@ -177,11 +175,10 @@ class SapbertMentions(Pipe):
         self.overwrite = overwrite
         self.spans_key = spans_key
         if stop_names is None:
-            lang = nlp.lang if nlp is not None else None
-            stop_names = STOP_NAMES.get(lang or "", ())
+            stop_names = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
         self.stop_names = {name_form(name) for name in stop_names}
         self.opened: KnowledgeBase | None = None
-        # Not a strong reference, since the pipeline refers to its components.
+        # weak, since the pipeline refers to its components
         self.pipeline = ref(nlp) if nlp is not None else None
         self.linker: SapbertLinker | None = None
 
@@ -263,15 +260,14 @@ class SapbertMentions(Pipe):
             with suppress(SapbertError):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():
                     source = None
-        values = {key: getattr(self, key) for key in SETTINGS}
-        values["stop_names"] = sorted(self.stop_names)
-        return {"kb": None if source is None else str(source), **values}
+        values = {key: getattr(self, key) for key in sorted(SETTINGS)}
+        values |= {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
+        return values
 
     def use_settings(self, settings: dict[str, Any]) -> "SapbertMentions":
         """Set saved settings; the knowledge base is opened again."""
-        for key in SETTINGS:
-            if key in settings:  # earlier versions had no `stop_names`
-                setattr(self, key, settings[key])
+        for key in SETTINGS & settings.keys():  # earlier versions had fewer
+            setattr(self, key, settings[key])
         self.stop_names = {*self.stop_names}
         self.source, self.opened = settings["kb"], None
         return self

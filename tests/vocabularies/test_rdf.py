@@ -120,7 +120,10 @@ def test_read_rdf_owl_has_the_options_of_other_ontologies(tmp_path: Path) -> Non
     [
         ("http://purl.obolibrary.org/obo/DOID_8718", "DOID:8718"),
         ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
-        ("http://aims.fao.org/aos/agrovoc/c_12", "http://aims.fao.org/aos/agrovoc/c_12"),
+        (
+            "http://aims.fao.org/aos/agrovoc/c_12",
+            "http://aims.fao.org/aos/agrovoc/c_12",
+        ),
         ("http://voc.example/c/1", "http://voc.example/c/1"),
     ],
 )

@@ -1,0 +1,111 @@
+"""`spacy sapbert map`: a column of terms → a table with their concepts."""
+
+from pathlib import Path
+
+import typer
+
+from ...system.terminal import msg
+from ...system.writing import check_outputs
+from ..app import app
+from ..concepts import split_values
+from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+
+
+@app.command("map")
+def map_terms(
+    table: Path = typer.Argument(
+        ..., help="CSV, TSV, .xlsx or .parquet with a header."
+    ),
+    column: str = typer.Option(..., help="Name of the column of terms."),
+    kb: str | None = typer.Option(
+        None, help="Folder or name of a knowledge base. [the installed]"
+    ),
+    output: Path = typer.Option(
+        ..., "-o", "--output", help="CSV, TSV, .xlsx, .parquet or .sssom.tsv to write."
+    ),
+    split: str | None = typer.Option(
+        None, help='What stands between several terms of a cell, e.g. ";".'
+    ),
+    type_column: str | None = typer.Option(
+        None, help="Column with the allowed semantic types or groups of a row."
+    ),
+    language_column: str | None = typer.Option(
+        None, help="Column with the allowed languages of names, e.g. ENG."
+    ),
+    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV."),
+    k: int = typer.Option(5, "-k", "--k", min=1, max=100, help="Candidates of a term."),
+    threshold: float | None = typer.Option(
+        None, min=-1, max=1, help="Minimum score of a link. [that of the kb]"
+    ),
+    codes: str | None = typer.Option(
+        None, help="Vocabularies whose codes are written, e.g. ICD10CM. [all]"
+    ),
+    types: str | None = TYPES,
+    sources: str | None = SOURCES,
+    languages: str | None = LANGUAGES,
+    allow: Path | None = ALLOW,
+    deny: Path | None = DENY,
+    force: bool = typer.Option(False, "--force", help="Replace the output."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """table with a column of terms + kb/ -> the table with their concepts
+
+    All columns are kept, in order, and columns `match_…` added: the term, its best
+    concept, and other candidates. Write the right id, or NIL, into `match_chosen`:
+    `spacy sapbert teach` and `evaluate` read the table then.
+
+    Codes in brackets, "NOS", "h/o", sides and capitals are left out if the rest is
+    nearer to a name. A stopped command continues.
+
+    Example: spacy sapbert map diagnoses.xlsx --column diagnosis --kb models/kb -o
+    mapped.xlsx
+
+    Example: spacy sapbert map terms.csv --column term --split ";" --kb models/kb -o
+    mapped.sssom.tsv
+
+    Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
+    """
+    from ...kb.opening import load_kb
+    from ...linking.options import DEFAULT_OPTIONS, change_options
+    from ...pipeline.mapping.lookup import STATUSES
+    from ...pipeline.mapping.run import TermColumns, check_output, map_table
+
+    check_outputs(output, force=force)
+    check_output(output)
+    filter = gather_filter(types, sources, languages, allow, deny)
+    options = change_options(
+        DEFAULT_OPTIONS,
+        {
+            "k": k,
+            "threshold": threshold,
+            "codes": split_values(codes) or (),
+            "filter": filter or {},
+        },
+    )
+    opened = load_kb(kb)
+    opened.check_options(options)
+    counts = map_table(
+        opened,
+        table,
+        output,
+        TermColumns(column, type_column, language_column, split),
+        options,
+        encoding=encoding,
+        progress=not quiet,
+    )
+    if quiet:
+        return
+    total = sum(counts[status] for status in STATUSES)
+    rows = [
+        (
+            status,
+            f"{counts[status]:,}",
+            f"{counts[status] / max(total, 1):.0%}",
+            meaning,
+        )
+        for status, meaning in STATUSES.items()
+    ]
+    msg.table(rows, header=("Terms", "", "", ""), aligns=("l", "r", "r", "l"))
+    if counts["empty"]:
+        msg.info(f"{counts['empty']:,} rows have no term")
+    msg.good(f"Wrote {output}")

@@ -1,0 +1,180 @@
+"""Terms → their links, each term looked up once, in a file that a stopped run left."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import Errors, SapbertError
+from ...kb.knowledge_base import KnowledgeBase
+from ...linking.candidates import Candidate
+from ...linking.link import Linked
+from ...linking.options import LinkOptions
+from ...linking.surface_forms import name_form
+from .terms import list_readings
+
+TERMS_AT_ONCE = 256
+EXACT, LINKED, REVIEW, NONE = "exact", "linked", "review", "none"
+STATUSES = {
+    EXACT: "the term is a name of the concept",
+    LINKED: "the score reaches the threshold",
+    REVIEW: "below the threshold or ambiguous: choose a candidate, or NIL",
+    NONE: "no candidate",
+}
+
+
+class Query(NamedTuple):
+    """A term, and the types and languages that its row allows; empty = all."""
+
+    term: str
+    types: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    """What was found for a term.
+
+    read_as (str): The text that was looked up.
+    status (str): One of `STATUSES`.
+    note (str | None): Why there is no concept; see `Linked`.
+    """
+
+    read_as: str
+    status: str
+    cui: str | None
+    note: str | None
+    candidates: list[Candidate]
+
+
+def map_queries(
+    kb: KnowledgeBase, queries: Iterable[Query], options: LinkOptions
+) -> Iterator[Found]:
+    """Look up terms; the best of their readings counts.
+
+    A reading that is a name comes before all others, then the one with the highest
+    score, of equal ones the first.
+
+    YIELDS (Found): One for each query.
+    """
+    batch: list[Query] = []
+    for query in queries:
+        batch.append(query)
+        if len(batch) == TERMS_AT_ONCE:
+            yield from map_batch(kb, batch, options)
+            batch = []
+    yield from map_batch(kb, batch, options)
+
+
+def map_batch(
+    kb: KnowledgeBase, queries: Sequence[Query], options: LinkOptions
+) -> list[Found]:
+    """Look up some terms, together if they allow the same concepts."""
+    found: list[Found] = [Found("", NONE, None, "empty", []) for _ in queries]
+    groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    for place, query in enumerate(queries):
+        groups.setdefault((query.types, query.languages), []).append(place)
+    for (types, languages), places in groups.items():
+        allowed = options.filter
+        allowed = replace(allowed, types=types or allowed.types)
+        allowed = replace(allowed, languages=languages or allowed.languages)
+        readings = [list_readings(queries[place].term) for place in places]
+        texts = list(dict.fromkeys(text for each in readings for text in each))
+        links = kb.link(texts, options=options, filter=allowed)
+        by_text = dict(zip(texts, links, strict=True))
+        for place, each in zip(places, readings, strict=True):
+            if each:
+                best = max(each, key=lambda text: quality(text, by_text[text]))
+                found[place] = describe(best, by_text[best])
+    return found
+
+
+def quality(text: str, linked: Linked) -> tuple[bool, float]:
+    """Return the sort key of a reading: whether it is a name, and its score."""
+    if not linked.candidates:
+        return False, -2.0
+    first = linked.candidates[0]
+    return is_name(text, first), first["score"]
+
+
+def is_name(text: str, candidate: Candidate) -> bool:
+    """Return whether a text is the name of a candidate that was found."""
+    return name_form(text) == name_form(candidate["alias"])
+
+
+def describe(text: str, linked: Linked) -> Found:
+    """Return what a reading found, and what a person has to do."""
+    status = NONE
+    if linked.candidates:
+        status = REVIEW
+    if linked.cui is not None:
+        exact = linked.candidates and is_name(text, linked.candidates[0])
+        status = EXACT if exact else LINKED
+    return Found(text, status, linked.cui, linked.note, linked.candidates)
+
+
+class SavedLookups:
+    """The look-ups of a run, in a file beside its output, so that it can go on.
+
+    A line for each look-up. What a stop left of the last line is looked up again.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        """Open the file.
+
+        path (Path): The file; it is deleted by `finish`.
+        settings (dict[str, Any]): What the look-ups depend on, in plain JSON types.
+        RAISES (SapbertError): If it has look-ups with other settings.
+        """
+        self.path = path
+        text = json.dumps(settings, sort_keys=True)
+        digest = sha256(text.encode("utf8", "replace")).hexdigest()
+        self.found: dict[Query, Found] = {}
+        whole = self.read(digest) if path.exists() else 0
+        self.file = path.open("r+b" if whole else "wb")
+        self.file.truncate(whole)
+        self.file.seek(whole)
+        if not whole:
+            self.write({"settings": digest})
+
+    def read(self, digest: str) -> int:
+        """Read the file, and return the number of bytes of its whole lines."""
+        whole = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    data = json.loads(line)
+                    if not whole:
+                        same = data["settings"] == digest
+                    else:
+                        term, types, languages = data["query"]
+                        query = Query(term, tuple(types), tuple(languages))
+                        self.found[query] = Found(*data["found"])
+                except (KeyError, TypeError, ValueError):
+                    same = False
+                if not same:
+                    raise SapbertError(Errors.E440.format(path=self.path))
+                whole += len(line)
+        return whole
+
+    def write(self, data: dict[str, Any]) -> None:
+        line = json.dumps(data, ensure_ascii=True)
+        self.file.write(line.encode("utf8") + b"\n")
+        self.file.flush()
+
+    def add(self, query: Query, found: Found) -> None:
+        """Keep a look-up."""
+        self.found[query] = found
+        self.write({"query": query, "found": found})
+
+    def close(self) -> None:
+        """Close the file; the next run goes on with it."""
+        self.file.close()
+
+    def finish(self) -> None:
+        """Delete the file."""
+        self.close()
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,203 @@
+"""A table with a column of terms → the same table with the concepts of the terms."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import Errors, SapbertError
+from ...kb.knowledge_base import KnowledgeBase
+from ...linking.options import LinkOptions
+from ...system.progress import show_progress
+from ...system.reading import file_digest
+from ...system.writing import write_atomically
+from .columns import (
+    PREFIX,
+    SSSOM,
+    find_column,
+    list_cells,
+    list_columns,
+    sssom_cells,
+    sssom_head,
+)
+from .lookup import STATUSES, Found, Query, SavedLookups, map_queries
+from .tables import TSV, Cell, find_kind, read_rows, write_table, write_text
+from .terms import split_terms
+
+SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
+SAVED = ".lookups"  # ending of the file beside the output that a stopped run leaves
+
+
+class TermColumns(NamedTuple):
+    """Which columns of a table are what.
+
+    term (str): The terms.
+    types (str | None), languages (str | None): What the concept of a row may be:
+        semantic types or groups, and languages of its names, with commas between.
+    separator (str | None): What stands between the terms of a cell; None = there is
+        one.
+    """
+
+    term: str
+    types: str | None = None
+    languages: str | None = None
+    separator: str | None = None
+
+
+class Term(NamedTuple):
+    """A term of a row, and the cells of the row."""
+
+    query: Query
+    cells: list[str]
+
+
+def map_table(
+    kb: KnowledgeBase,
+    path: Path,
+    output: Path,
+    columns: TermColumns,
+    options: LinkOptions,
+    *,
+    encoding: str = "utf-8",
+    progress: bool = False,
+) -> Counter[str]:
+    """Map the terms of a table, and write it with the concepts.
+
+    Terms that occur several times are looked up once. A stopped run leaves its look-ups
+    beside the output, and the same call goes on with them.
+
+    output (Path): CSV, TSV, `.xlsx`, `.parquet` or `.sssom.tsv`.
+    options (LinkOptions): Its `k` is the number of candidates that are written.
+    RETURNS (Counter[str]): Number of terms by status, of `STATUSES`; and of rows
+        without a term, as "empty".
+    RAISES (SapbertError): If a column is missing, or a file is damaged.
+    """
+    settings: dict[str, Any] = {
+        "input": file_digest(path),
+        "kb": kb.manifest.digest,
+        "columns": columns,
+        "options": repr(options),
+        "encoding": encoding,
+    }
+    header, terms = read_terms(path, columns, encoding)
+    counts = Counter[str](dict.fromkeys(STATUSES, 0))
+    queries: dict[Query, None] = {}
+    for term in terms:
+        if term.query.term:
+            queries[term.query] = None
+    saved = SavedLookups(output.with_name(f"{output.name}{SAVED}"), settings)
+    try:
+        missing = [query for query in queries if query not in saved.found]
+        links = map_queries(kb, missing, options)
+        done = show_progress(
+            zip(missing, links, strict=True),
+            unit="terms",
+            total=len(queries),
+            initial=len(queries) - len(missing),
+            quiet=not progress,
+        )
+        for query, found in done:
+            saved.add(query, found)
+        _, terms = read_terms(path, columns, encoding)
+        pairs = count(terms, saved.found, counts)
+        write_mapped(output, header, pairs, options.k, kb.manifest.digest)
+    finally:
+        saved.close()
+    saved.finish()
+    return counts
+
+
+def read_terms(
+    path: Path, columns: TermColumns, encoding: str
+) -> tuple[list[str], Iterator[Term]]:
+    """Read the terms of a table.
+
+    RETURNS (tuple[list[str], Iterator[Term]]): The names of the columns, without those
+        of an earlier mapping, and the terms; a row without one has the term "".
+    RAISES (SapbertError): If the table is empty or lacks a column.
+    """
+    rows = read_rows(path, encoding=encoding)
+    header = next(rows, [])
+    term = need_column(path, header, columns.term)
+    types = need_column(path, header, columns.types)
+    languages = need_column(path, header, columns.languages)
+    kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
+    assert term is not None
+
+    def values(row: Sequence[str], place: int | None) -> tuple[str, ...]:
+        parts = row[place].split(",") if place is not None else ()
+        return tuple(filter(None, map(str.strip, parts)))
+
+    def read() -> Iterator[Term]:
+        for row in rows:
+            cells = [row[place] for place in kept]
+            allowed = values(row, types), values(row, languages)
+            parts = list(split_terms(row[term], columns.separator)) or [""]
+            for part in parts:
+                yield Term(Query(part, *allowed), cells)
+
+    return [header[place] for place in kept], read()
+
+
+def need_column(path: Path, header: Sequence[str], name: str | None) -> int | None:
+    """Return the place of a column; None if none is named.
+
+    RAISES (SapbertError): If it is named and missing.
+    """
+    if name is None:
+        return None
+    place = find_column(header, name)
+    if place is None:
+        known = ", ".join(each[:40] for each in header[:60]) or "no columns"
+        raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
+    return place
+
+
+def count(
+    terms: Iterable[Term], found: dict[Query, Found], counts: Counter[str]
+) -> Iterator[tuple[Term, Found | None]]:
+    """Yield terms with what was found, and count their statuses."""
+    for term in terms:
+        one = found.get(term.query)
+        counts["empty" if one is None else one.status] += 1
+        yield term, one
+
+
+def write_mapped(
+    output: Path,
+    header: Sequence[str],
+    pairs: Iterable[tuple[Term, Found | None]],
+    k: int,
+    digest: str,
+) -> None:
+    """Write the mapped table in the format of the ending."""
+    if output.name.lower().endswith(SSSOM_ENDINGS):
+        today = datetime.now(tz=UTC).date()
+        rows = (
+            sssom_cells(term.query.term, one, today)
+            for term, one in pairs
+            if one is not None
+        )
+        with write_atomically(output) as file:
+            for line in sssom_head(digest, today):
+                file.write(f"{line}\n".encode())
+            write_text(file, [SSSOM], TSV)
+            write_text(file, rows, TSV)
+        return
+    added = list_columns(k)
+    blank: list[Cell] = ["", *[None] * (len(added) - 1)]
+    cells = (
+        [*term.cells, *(blank if one is None else list_cells(term.query.term, one, k))]
+        for term, one in pairs
+    )
+    write_table(output, [*header, *added], cells)
+
+
+def check_output(output: Path) -> None:
+    """Check that the ending of an output is known.
+
+    RAISES (SapbertError): If not.
+    """
+    if not output.name.lower().endswith(SSSOM_ENDINGS):
+        find_kind(output)

@@ -1,0 +1,220 @@
+"""Tables with a column of terms: CSV, TSV, Excel and Parquet, read and written."""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any
+
+from ...errors import Errors, SapbertError
+from ...formats.csv import FORMULA, defuse
+from ...system.writing import write_atomically
+from ...vocabularies.report import Report
+from ...vocabularies.tables.excel import read_workbook
+from ...vocabularies.tables.table import read_text
+
+CSV, TSV, EXCEL, PARQUET = "csv", "tsv", "xlsx", "parquet"
+ENDINGS = {
+    ".csv": CSV,
+    ".csv.gz": CSV,
+    ".tsv": TSV,
+    ".tsv.gz": TSV,
+    ".txt": TSV,
+    ".xlsx": EXCEL,
+    ".parquet": PARQUET,
+}
+ROWS_AT_ONCE = 1_000
+MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
+ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbook
+
+Cell = str | float | None
+
+
+def find_kind(path: Path) -> str:
+    """Return what a table is, by its ending.
+
+    RAISES (SapbertError): If the ending is unknown.
+    """
+    for ending, kind in ENDINGS.items():
+        if path.name.lower().endswith(ending):
+            return kind
+    raise SapbertError(Errors.E441.format(path=path, known=", ".join(ENDINGS)))
+
+
+def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
+    """Read a table; the first row has the names of its columns.
+
+    encoding (str): Of CSV and TSV.
+    YIELDS (list[str]): The cells of a row, as many as the first row has.
+    RAISES (SapbertError): With the line, if a row has more, or a quote is not closed;
+        if the file is damaged.
+    """
+    report = Report()
+    kind = find_kind(path)
+    if not path.is_file():
+        raise SapbertError(Errors.E001.format(path=path))
+    if kind == PARQUET:
+        yield from read_parquet(path)
+        return
+    is_excel = kind == EXCEL
+    rows = (
+        read_workbook(path, report) if is_excel else read_text(path, encoding, report)
+    )
+    width = 0
+    for number, cells in rows:
+        if not width:
+            while cells and not cells[-1].strip():
+                cells.pop()
+            width = len(cells)
+        if not cells or any(cell.strip() for cell in cells[width:]):
+            expected = f"at most {width} fields, with closed quotes"
+            values = {"path": path, "line": number, "expected": expected}
+            raise SapbertError(Errors.E117.format(**values))
+        if kind == CSV:
+            # A quote before what could be a formula; `write_table` adds it again.
+            cells = [c[1:] if c[:1] == "'" and FORMULA.match(c) else c for c in cells]
+        yield [*cells[:width], *[""] * (width - len(cells))]
+
+
+def read_parquet(path: Path) -> Iterator[list[str]]:
+    """Read a Parquet file, its columns as texts.
+
+    RAISES (SapbertError): If pyarrow is missing, or the file is damaged.
+    """
+    try:
+        import pyarrow.parquet as pq
+
+        from ...formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
+        from ...formats.inputs.rows import Columns
+    except ImportError as error:
+        raise missing_library("pyarrow", error) from None
+    try:
+        names = list(pq.read_schema(path).names)
+    except DAMAGED as error:
+        found = f"it cannot be read ({type(error).__name__})"
+        raise SapbertError(
+            Errors.E597.format(path=path, what="a Parquet file", found=found)
+        ) from None
+    yield names
+    columns = Columns(text=names[0], id=names[0], keep=tuple(names[1:]))
+    for _, row in read_parquet_rows(path, columns):
+        cells = (row.get(name) for name in names)
+        yield ["" if cell is None else str(cell) for cell in cells]
+
+
+def missing_library(library: str, error: ImportError) -> SapbertError:
+    """Return the error that names a library to install."""
+    return SapbertError(
+        Errors.E521.format(library=library, reason=error, packages=library)
+    )
+
+
+def write_table(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Write a table in the format of its ending.
+
+    rows (Iterable[Sequence[Cell]]): With as many cells as the header; None = empty.
+    RAISES (SapbertError): If a library is missing, or there are too many rows for
+        Excel.
+    """
+    kind = find_kind(path)
+    if kind == EXCEL:
+        write_workbook(path, header, rows)
+    elif kind == PARQUET:
+        write_parquet(path, header, rows)
+    else:
+        with write_atomically(path) as file:
+            write_text(file, [header], kind)
+            write_text(file, rows, kind)
+
+
+def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> None:
+    """Write rows as CSV, or as TSV without quotes, tabs and line ends in cells."""
+    text = TextIOWrapper(file, "utf8", "replace", newline="", write_through=True)
+    try:
+        if kind == CSV:
+            writer = csv.writer(text)
+            for row in rows:
+                writer.writerow([defuse(c) if isinstance(c, str) else c for c in row])
+        else:
+            for row in rows:
+                cells = ("" if cell is None else str(cell) for cell in row)
+                text.write("\t".join(" ".join(cell.split()) for cell in cells) + "\n")
+    finally:
+        text.detach()
+
+
+def write_workbook(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Write a workbook whose texts are texts, never formulas."""
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+        from openpyxl.styles import Font
+    except ImportError as error:
+        raise missing_library("openpyxl", error) from None
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("mapped")
+    sheet.freeze_panes = "A2"
+
+    def to_cell(value: Cell, *, bold: bool = False) -> Any:
+        if isinstance(value, str):
+            value = value.encode("utf8", "replace").decode("utf8").translate(ILLEGAL)
+        cell = WriteOnlyCell(sheet, value=value)
+        if isinstance(value, str):
+            cell.data_type = "s"  # also "=1+1"
+        if bold:
+            cell.font = Font(bold=True)
+        return cell
+
+    sheet.append([to_cell(name, bold=True) for name in header])
+    for number, row in enumerate(rows, 2):
+        if number > MOST_ROWS:
+            raise SapbertError(Errors.E442.format(path=path, rows=MOST_ROWS - 1))
+        sheet.append([to_cell(cell) for cell in row])
+    with write_atomically(path) as file:
+        book.save(file)
+
+
+def write_parquet(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Write a Parquet file; a column of numbers is of numbers, all others are texts."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise missing_library("pyarrow", error) from None
+    numbers = tuple(name.endswith(("_score", "_probability")) for name in header)
+    schema = pa.schema(
+        [
+            (name, pa.float64() if number else pa.string())
+            for name, number in zip(header, numbers, strict=True)
+        ]
+    )
+    with write_atomically(path) as file, pq.ParquetWriter(file, schema) as writer:
+        batch: list[Sequence[Cell]] = []
+
+        def flush() -> None:
+            if batch:
+                columns = [
+                    pa.array(column, field.type)
+                    for column, field in zip(
+                        zip(*batch, strict=True), schema, strict=True
+                    )
+                ]
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+                batch.clear()
+
+        for row in rows:
+            batch.append([to_valid(cell) for cell in row])
+            if len(batch) == ROWS_AT_ONCE:
+                flush()
+        flush()
+
+
+def to_valid(cell: Cell) -> Cell:
+    """Return a cell without lone surrogates."""
+    return cell.encode("utf8", "replace").decode() if isinstance(cell, str) else cell

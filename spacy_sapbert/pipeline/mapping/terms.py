@@ -1,0 +1,98 @@
+"""Terms as people write them in a column → the texts that are looked up."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from ...linking.ranking import has_text
+
+# A code of a classification: E11.9, C50, 250.00, J45.909, 38341003, LOINC's 4548-4
+CODE = r"(?:[A-Z]{1,2}\d{2,4}(?:\.[\dA-Z]{1,4})?|\d{3}\.\d{1,2}|\d{6,18}|\d{2,6}-\d)"
+BRACKETED_CODE = re.compile(rf"[(\[{{]\s*(?:[\w-]{{2,12}}\s*[:=]?\s*)?{CODE}\s*[)\]}}]")
+LEADING_CODE = re.compile(rf"^\s*{CODE}\s*[-–—:|]?\s+(?=\D)")
+# Without brackets only what is no part of a name: not "vitamin B12"
+SURE_CODE = r"(?:[A-Z]{1,2}\d{2,4}\.[\dA-Z]{1,4}|\d{3}\.\d{1,2}|\d{6,18})"
+TRAILING_CODE = re.compile(rf"\s+[-–—:|]?\s*{SURE_CODE}\s*$|\s+[-–—|]\s*{CODE}\s*$")
+# "Asthma (2)", "Asthma *", "Asthma 1)": a footnote or a number of a list
+TRAILING_NUMBER = re.compile(r"\s*[(\[]\d{1,2}[)\]]\s*$|\s+\d{1,2}[).]\s*$|\s*\*+\s*$")
+LEADING_NUMBER = re.compile(r"^\s*(?:[-•*·]|\(?\d{1,2}[).])\s+")
+UNSPECIFIED = re.compile(
+    r"[,;(\[]?\s*\b(?:n\.?o\.?s|n\.?e\.?c|not otherwise specified|unspecified|"
+    r"not elsewhere classified|o\.?n\.?a|n\.?n\.?b|nicht näher bezeichnet|sin "
+    r"especificar)\b\.?\s*[)\]]?",
+    re.IGNORECASE,
+)
+STATUS = re.compile(
+    r"^\s*(?:h/o|hx(?: of)?|history of|known|s/p|status post|st\.? ?n\.?|z\.? ?n\.?|"
+    r"v\.? ?a\.?|r/o|rule out|\?|suspected|susp\.?|query|p/h|f/h|c/o|dx:?)\s*(?=\w\w)",
+    re.IGNORECASE,
+)
+SIDES = re.compile(
+    r"[,;(]?\s*\b(?:left|right|bilateral|both|lt|rt|l|r|li|re|bds|links|rechts|"
+    r"beidseits|izquierd[oa]|derech[oa]|gauche|droite?)\b\.?(?:[- ]?(?:sided?|seitig))?"
+    r"\s*\)?",
+    re.IGNORECASE,
+)
+UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü", "Ae": "Ä", "Oe": "Ö", "Ue": "Ü"}
+UMLAUT = re.compile("|".join(UMLAUTS))
+EDGES = " \t\r\n,;:-–—_|/"
+SHORTEST_SHOUT = 6  # letters of a term in capitals that is no abbreviation
+
+Rule = Callable[[str], str]
+
+
+def drop(*patterns: re.Pattern[str]) -> Rule:
+    """Return a rule that removes what matches."""
+
+    def rule(term: str) -> str:
+        for pattern in patterns:
+            term = pattern.sub(" ", term)
+        return " ".join(term.split()).strip(EDGES)
+
+    return rule
+
+
+def lower_shouting(term: str) -> str:
+    """Return a term of capitals in lower case, unless it may be an abbreviation."""
+    letters = sum(map(str.isalpha, term))
+    return term.lower() if term.isupper() and letters >= SHORTEST_SHOUT else term
+
+
+def write_umlauts(term: str) -> str:
+    """Return a term with German umlauts in the place of ae, oe and ue."""
+    return UMLAUT.sub(lambda part: UMLAUTS[part.group()], term)
+
+
+# From what belongs to no term to what may belong to it
+RULES: tuple[Rule, ...] = (
+    drop(LEADING_NUMBER, BRACKETED_CODE, LEADING_CODE, TRAILING_CODE, TRAILING_NUMBER),
+    drop(UNSPECIFIED),
+    drop(STATUS),
+    drop(SIDES),
+    lower_shouting,
+    write_umlauts,
+)
+
+
+def list_readings(term: str) -> list[str]:
+    """Return the texts that are looked up for a term.
+
+    "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "H/O Asthma", "Asthma".
+
+    RETURNS (list[str]): The term itself, and what is left after each rule and those
+        before it. Distinct, with a letter or digit; empty if the term has none.
+    """
+    readings = [" ".join(term.split())]
+    for rule in RULES:
+        readings.append(rule(readings[-1]))
+    return [text for text in dict.fromkeys(readings) if has_text(text)]
+
+
+def split_terms(cell: str, separator: str | None) -> Iterator[str]:
+    """Yield the terms of a cell, without blanks around them.
+
+    separator (str | None): What stands between several terms; None = there is one.
+    """
+    parts = [cell] if not separator else cell.split(separator)
+    terms = [part.strip() for part in parts]
+    yield from (term for term, _ in groupby(filter(None, terms)))

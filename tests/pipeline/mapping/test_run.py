@@ -1,0 +1,283 @@
+import csv
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.corpora.annotated import read_annotated
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.pipeline.mapping import lookup
+from spacy_sapbert.pipeline.mapping.run import TermColumns, map_table
+from spacy_sapbert.pipeline.mapping.tables import read_rows, write_table
+
+openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+
+TERMS = [
+    ["nr", "term", "ward"],
+    ["1", "HEART ATTACK", "A"],
+    ["2", "Fever, NOS (R50.9)", "B"],
+    ["3", "", "C"],
+    ["4", "head pain; fever", "D"],
+    ["5", "=1+1", "E"],
+]
+COLUMNS = TermColumns("term", separator=";")
+
+
+@pytest.fixture(scope="module")
+def kb(sample_kb):
+    return load_kb(sample_kb)
+
+
+@pytest.fixture
+def table(tmp_path):
+    write_table(tmp_path / "terms.csv", TERMS[0], TERMS[1:])
+    return tmp_path / "terms.csv"
+
+
+def read_dicts(path: Path) -> list[dict[str, str]]:
+    header, *rows = read_rows(path)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet", "csv.gz"])
+def test_map_table_keeps_rows_and_adds_concepts(kb, table, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    output = tmp_path / f"mapped.{ending}"
+    counts = map_table(kb, table, output, COLUMNS, LinkOptions(k=2, threshold=0.9))
+    rows = read_dicts(output)
+    assert [row["nr"] for row in rows] == ["1", "2", "3", "4", "4", "5"]
+    heart = rows[0]
+    linked = kb.link(["heart attack"], k=2)[0].candidates
+    assert heart["ward"] == "A"
+    assert heart["match_chosen"] == ""
+    assert heart["match_status"] == "exact"
+    assert heart["match_id"] == linked[0]["cui"]
+    assert heart["match_2_id"] == linked[1]["cui"]
+    assert float(heart["match_2_score"]) == linked[1]["score"]
+    assert json.loads(heart["match_codes"] or "{}") == linked[0]["codes"]
+    assert (rows[1]["match_read_as"], rows[1]["match_status"]) == ("Fever", "exact")
+    assert rows[2]["match_status"] == rows[2]["match_term"] == ""
+    assert [row["match_term"] for row in rows[3:5]] == ["head pain", "fever"]
+    assert rows[5]["match_term"] == rows[5]["term"] == "=1+1"
+    assert counts["exact"] == 4
+    assert counts["empty"] == 1
+    assert counts.total() == 6
+    assert [path.name for path in tmp_path.iterdir() if "lookups" in path.name] == []
+
+
+def test_map_table_csv_marks_what_a_spreadsheet_would_compute(kb, table, tmp_path):
+    map_table(kb, table, tmp_path / "o.csv", COLUMNS, LinkOptions(k=1))
+    assert "5,'=1+1,E,'=1+1," in (tmp_path / "o.csv").read_text("utf8")
+
+
+def test_map_table_workbook_has_no_formulas(kb, table, tmp_path):
+    output = tmp_path / "mapped.xlsx"
+    map_table(kb, table, output, COLUMNS, LinkOptions(k=1))
+    sheet = openpyxl.load_workbook(output).active
+    cells = [cell for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "inlineStr", "n"}
+    assert sum(cell.value == "=1+1" for cell in cells) >= 2
+
+
+def test_map_table_of_a_mapped_table_replaces_its_columns(kb, table, tmp_path):
+    options = LinkOptions(k=2)
+    columns = TermColumns("term")
+    map_table(kb, table, tmp_path / "one.tsv", columns, options)
+    map_table(kb, tmp_path / "one.tsv", tmp_path / "two.tsv", columns, options)
+    assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
+
+
+def test_map_table_filters_by_columns(tmp_path, kb):
+    rows = [["fever", "T047", ""], ["fever", "", ""], ["fever", "T999x", ""]]
+    write_table(tmp_path / "t.csv", ["term", "types", "lang"], rows[:2])
+    columns = TermColumns("term", types="types", languages="lang")
+    plain = kb.link(["fever"])[0]
+    limited = kb.link(["fever"], filter={"types": ["T047"]})[0]
+    map_table(kb, tmp_path / "t.csv", tmp_path / "o.csv", columns, LinkOptions())
+    found = read_dicts(tmp_path / "o.csv")
+    assert found[0]["match_id"] == limited.candidates[0]["cui"]
+    assert found[1]["match_id"] == plain.candidates[0]["cui"]
+    write_table(tmp_path / "bad.csv", ["term", "types", "lang"], rows)
+    with pytest.raises(SapbertError, match=r"E332.*T999x"):
+        map_table(kb, tmp_path / "bad.csv", tmp_path / "b.csv", columns, LinkOptions())
+
+
+def test_map_table_looks_up_equal_terms_once_and_continues(
+    kb, tmp_path, table, monkeypatch
+):
+    write_table(tmp_path / "many.csv", ["term"], [["fever"], ["asthma"], ["fever"]] * 9)
+    looked_up: list[str] = []
+    real = lookup.map_batch
+
+    def stopping(kb, queries, options):
+        looked_up.extend(query.term for query in queries)
+        if len(looked_up) > stop:
+            raise KeyboardInterrupt
+        return real(kb, queries, options)
+
+    monkeypatch.setattr(lookup, "map_batch", stopping)
+    monkeypatch.setattr(lookup, "TERMS_AT_ONCE", 1)
+    stop = 1
+    output = tmp_path / "out.csv"
+    arguments = kb, tmp_path / "many.csv", output, TermColumns("term"), LinkOptions()
+    with pytest.raises(KeyboardInterrupt):
+        map_table(*arguments)
+    assert looked_up == ["fever", "asthma"]
+    assert not output.exists()
+    saved = tmp_path / "out.csv.lookups"
+    saved.write_bytes(saved.read_bytes() + b'{"query": ["ast')  # a half-written line
+    stop = 9
+    map_table(*arguments)
+    assert looked_up == ["fever", "asthma", "asthma"]
+    assert len(read_dicts(output)) == 27
+    assert not saved.exists()
+
+
+def test_map_table_refuses_look_ups_of_other_settings(kb, table, tmp_path):
+    output = tmp_path / "out.csv"
+    saved = tmp_path / "out.csv.lookups"
+    for content in (b'{"settings": "0"}\n', b"[]\n", b"\xff\n"):
+        saved.write_bytes(content)
+        with pytest.raises(SapbertError, match=r"E440.*out\.csv\.lookups"):
+            map_table(kb, table, output, COLUMNS, LinkOptions())
+
+
+def test_map_table_writes_sssom(kb, table, tmp_path):
+    output = tmp_path / "out.sssom.tsv"
+    map_table(kb, table, output, COLUMNS, LinkOptions(k=1, threshold=0.99))
+    lines = output.read_text("utf8").splitlines()
+    head = [line for line in lines if line.startswith("#")]
+    assert '#  semapv: "https://w3id.org/semapv/vocab/"' in head
+    rows = list(csv.DictReader(lines[len(head) :], delimiter="\t"))
+    assert len(rows) == 5
+    assert rows[0]["subject_label"] == "HEART ATTACK"
+    assert rows[0]["predicate_id"] == "skos:exactMatch"
+    assert rows[0]["mapping_justification"] == "semapv:LexicalMatching"
+    assert rows[-1]["object_id"] == "sssom:NoTermFound"
+    assert rows[-1]["comment"] == "below_threshold"
+
+
+# --- reviewed tables ---
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx"])
+def test_reviewed_table_is_annotated(kb, table, tmp_path, ending):
+    mapped = tmp_path / f"mapped.{ending}"
+    map_table(kb, table, mapped, COLUMNS, LinkOptions(k=1))
+    header, *rows = read_rows(mapped)
+    place = header.index("match_chosen")
+    chosen = iter(["C0027051", "C1|C2", "", "NIL", "", "C3"])
+    for row in rows:
+        row[place] = next(chosen)
+    reviewed = tmp_path / f"reviewed.{ending}"
+    write_table(reviewed, header, rows)
+    found = [(m.mention, m.parts, m.line) for m in read_mentions(reviewed)]
+    assert found[:3] == [
+        ("HEART ATTACK", [["C0027051"]], 2),
+        ("Fever, NOS (R50.9)", [["C1", "C2"]], 3),
+        ("head pain", [], 5),
+    ]
+    assert len(found) == 4
+    documents = list(read_annotated(reviewed))
+    assert [m.parts for d in documents for m in d.mentions] == [p for _, p, _ in found]
+    assert documents[3].mentions[0].text == "=1+1"
+
+
+def test_reviewed_table_without_choices_is_an_error(kb, table, tmp_path):
+    map_table(kb, table, tmp_path / "m.csv", COLUMNS, LinkOptions(k=1))
+    with pytest.raises(SapbertError, match=r"E444.*match_chosen"):
+        list(read_mentions(tmp_path / "m.csv"))
+
+
+# --- tables ---
+
+CELLS = st.text(st.characters(codec="utf8", exclude_categories=["Cc", "Zl", "Zp"]))
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5))
+@pytest.mark.parametrize("ending", ["xlsx", "tsv"])
+def test_tables_round_trip(ending, tmp_path_factory, cells):
+    path = tmp_path_factory.mktemp("table") / f"t.{ending}"
+    rows = [[f"x{one.strip()}", f"{other.strip()}y"] for one, other in cells]
+    write_table(path, ["a", "b"], rows)
+    expected = [[" ".join(c.split()) for c in row] for row in [["a", "b"], *rows]]
+    assert [[" ".join(c.split()) for c in r] for r in read_rows(path)] == expected
+
+
+def test_read_rows_pads_short_rows_and_refuses_long_ones(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;\n1\n2;3\n4;5;6\n", "utf8")
+    rows = read_rows(path)
+    assert [next(rows) for _ in range(3)] == [["a", "b"], ["1", ""], ["2", "3"]]
+    with pytest.raises(SapbertError, match=r"E117.*t\.csv:4.*at most 2 fields"):
+        next(rows)
+
+
+def test_read_rows_of_other_files_is_an_error(tmp_path):
+    with pytest.raises(SapbertError, match=r"E441.*\.xlsx"):
+        list(read_rows(tmp_path / "t.docx"))
+    with pytest.raises(SapbertError, match=r"E001.*t\.xlsx"):
+        list(read_rows(tmp_path / "t.xlsx"))
+    for name in ("t.xlsx", "t.parquet"):
+        (tmp_path / name).write_bytes(b"PK nothing")
+        with pytest.raises(SapbertError, match="E418|E597"):
+            list(read_rows(tmp_path / name))
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-9])
+    with pytest.raises(SapbertError, match=r"t\.csv\.gz"):
+        list(read_rows(tmp_path / "t.csv.gz"))
+
+
+# --- the command ---
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["map", *map(str, arguments)])
+
+
+def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
+    output = tmp_path / "out.csv"
+    arguments = (table, "--column", "Term", "--kb", sample_kb, "-o", output)
+    result = run(*arguments, "--split", ";", "-k", 1)
+    assert result.exit_code == 0, result.output
+    assert "exact    4" in result.output
+    assert "1 rows have no term" in result.output
+    assert len(read_dicts(output)) == 6
+    again = run(*arguments)
+    assert again.exit_code == 1
+    assert "E003" in again.output
+    assert run(*arguments, "--force", "--quiet").output == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--column", "nope"], r"E443.*'nope'.*nr, term, ward"),
+        (["--column", "term", "--type-column", "x"], r"E443.*'x'"),
+        (["--column", "term", "--encoding", "klingon"], r"E411.*klingon"),
+    ],
+)
+def test_map_command_with_wrong_settings_is_an_error(
+    sample_kb, table, tmp_path, arguments, error
+):
+    result = run(table, "--kb", sample_kb, "-o", tmp_path / "o.csv", *arguments)
+    assert result.exit_code == 1
+    assert re.search(error, " ".join(result.output.split()))
+    assert not list(tmp_path.glob("o.csv*"))
+
+
+def test_map_command_names_the_endings_of_the_output(sample_kb, table, tmp_path):
+    result = run(
+        table, "--column", "term", "--kb", sample_kb, "-o", tmp_path / "o.json"
+    )
+    assert result.exit_code == 1
+    assert "E441" in result.output
