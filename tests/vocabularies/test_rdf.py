@@ -163,6 +163,8 @@ def test_read_rdf_hostile_files_are_errors(
         assert fail(path).startswith("[E421]")
     path.write_text(OWL.replace("<rdfs:label>fever", "<a>" * 10_000))
     assert "too deep" in fail(path)
+    path.write_text(OWL.replace("<rdfs:label>f", f"<!-- {'x' * (1 << 23)} --><a>f", 1))
+    assert "too large" in fail(path)
     path.write_text(OWL[:-20])
     assert fail(path).startswith("[E421]")
     turtle = tmp_path / "x.ttl"

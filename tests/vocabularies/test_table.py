@@ -240,7 +240,7 @@ def test_read_table_of_excel_refuses_what_is_hostile(
         read(path)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(place=st.floats(0, 1), extra=st.binary(min_size=1, max_size=8))
 def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
     place: float, extra: bytes

@@ -18,6 +18,8 @@ from ...system.reading import (
 
 DEPTH = 100  # elements in each other
 ENTITY = 1000  # characters of an entity; Protégé declares namespaces as entities
+# of a tag or a comment, which expat scans again for each block that it needs
+TOKEN_BYTES = 4 * USUAL_BYTES
 NAMES = 1_000_000  # names of nodes that rdflib keeps, and a hundredth of prefixes
 PREFIXES = NAMES // 100
 TURTLE_BYTES = 1 << 27  # of a file, which rdflib holds in memory several times
@@ -111,7 +113,9 @@ class RdfStream(io.RawIOBase):
             except expat.ExpatError as error:
                 raise self.error(f"line {error.lineno}: {error}"[:80]) from None
             unread = self.size - self.checker.CurrentByteIndex
-            if max(self.since, unread) > RECORD_BYTES:
+            if unread > TOKEN_BYTES:
+                raise self.error("a tag or a comment that is too large")
+            if self.since > RECORD_BYTES:
                 raise record_error(self.path, self.checker.CurrentLineNumber)
         elif self.syntax == "turtle":
             self.names += block.count(b"_:")
