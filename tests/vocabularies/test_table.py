@@ -1,5 +1,6 @@
 """Tables of one's own: CSV, TSV and Excel."""
 
+import io
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -225,6 +226,12 @@ def test_read_table_of_excel_refuses_what_is_hostile(
     with pytest.raises(SapbertError, match="E418.*damaged"):
         read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
+    for hostile in (b"<c/>" * (1 << 19), b"<!--" + b" " * (1 << 22) + b"-->"):
+        path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
+        change_part(path, sheet, b"</row>", hostile + b"</row>")
+        with pytest.raises(SapbertError, match="E418.*too large"):
+            read(path)
+    path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     monkeypatch.setattr(excel, "SHARED_BYTES", 10)
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("xl/sharedStrings.xml", b"<sst><si><t>fever</t></si></sst>")
@@ -238,6 +245,17 @@ def test_read_table_of_excel_refuses_what_is_hostile(
     path.write_bytes(b"PK nothing")
     with pytest.raises(SapbertError, match="E418"):
         read(path)
+
+
+@pytest.mark.parametrize("prefix", ["", "x:"])
+def test_find_hostile_accepts_as_many_cells_as_excel_allows(prefix: str) -> None:
+    cell = "<c t='inlineStr'><is><t>fever</t></is></c>".replace("<", f"<{prefix}")
+    row = f"<{prefix}row r='1'>{cell * 16_384}</{prefix}row>"
+    sheet = f"<{prefix}sheetData>{row * 10}</{prefix}sheetData>"
+    sheet = sheet.replace(f"<{prefix}/", f"</{prefix}")
+    assert excel.find_hostile(io.BytesIO(sheet.encode())) == ""
+    many = f"<{prefix}si/>" * (excel.MOST_RECORDS + 1)
+    assert "too many" in excel.find_hostile(io.BytesIO(many.encode()))
 
 
 @settings(max_examples=25, deadline=None)
