@@ -53,6 +53,7 @@ OWL = """<?xml version="1.0"?>
 </owl:ObjectProperty>
 </rdf:RDF>
 """
+OBO = "http://purl.obolibrary.org/obo/"
 BLUE = "http://voc.example/c/1"
 
 
@@ -84,6 +85,21 @@ def test_read_rdf_skos_is_the_same_in_each_syntax(name: str, tmp_path: Path) -> 
     assert concepts[BLUE[:-1] + "3"].parents == [BLUE[:-1] + "2"]
     assert blue.definition == "A blue fever."
     assert blue.codes["DOID"] == ["77"]
+
+
+def test_read_rdf_triples_without_blank_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "x.nt"
+    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
+    kind = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    above = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+    path.write_text(
+        f'<{OBO}X_1> {label} "see <x> <y> _:z" .\n_:a {label} "nothing" .\n'
+        f"<{OBO}X_1> {kind} <http://www.w3.org/2002/07/owl#Class> .\n"
+        f"<{OBO}X_1> {above} _:a .\n"
+    )
+    concepts, _ = read(path)
+    assert concepts["X:1"].aliases == ["see <x> <y> _:z"]
+    assert concepts["X:1"].parents == []
 
 
 def test_read_rdf_languages_are_kept_in_their_order(tmp_path: Path) -> None:
@@ -147,6 +163,8 @@ def test_read_rdf_hostile_files_are_errors(
         assert fail(path).startswith("[E421]")
     path.write_text(OWL.replace("<rdfs:label>fever", "<a>" * 10_000))
     assert "too deep" in fail(path)
+    path.write_text(OWL.replace("<rdfs:label>f", f"<!-- {'x' * (1 << 23)} --><a>f", 1))
+    assert "too large" in fail(path)
     path.write_text(OWL[:-20])
     assert fail(path).startswith("[E421]")
     turtle = tmp_path / "x.ttl"
@@ -163,6 +181,13 @@ def test_read_rdf_hostile_files_are_errors(
     monkeypatch.setattr(rdf_stream, "USUAL_BYTES", 1000)
     lines.write_text("<x:a> <x:b> " + '"' + "a" * 3000)
     assert fail(lines).startswith("[E007]")
+    monkeypatch.setattr(rdf_stream, "NAMES", 5)
+    monkeypatch.setattr(rdf_stream, "TURTLE_BYTES", 10_000)
+    turtle.write_text(SKOS + "_:a x:p _:b . " * 5)
+    assert "too many names" in fail(turtle)
+    monkeypatch.setattr(rdf_stream, "PREFIXES", 2)
+    path.write_text(OWL)
+    assert "or prefixes" in fail(path)
     packed = tmp_path / "x.ttl.gz"
     packed.write_bytes(gzip.compress(b"a")[:-3])
     assert fail(packed).startswith("[E008]")

@@ -1,5 +1,6 @@
 """Tables of one's own: CSV, TSV and Excel."""
 
+import io
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -225,6 +226,12 @@ def test_read_table_of_excel_refuses_what_is_hostile(
     with pytest.raises(SapbertError, match="E418.*damaged"):
         read(path)
     path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
+    for hostile in (b"<c/>" * (1 << 19), b"<!--" + b" " * (1 << 22) + b"-->"):
+        path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
+        change_part(path, sheet, b"</row>", hostile + b"</row>")
+        with pytest.raises(SapbertError, match="E418.*too large"):
+            read(path)
+    path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
     monkeypatch.setattr(excel, "SHARED_BYTES", 10)
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("xl/sharedStrings.xml", b"<sst><si><t>fever</t></si></sst>")
@@ -240,7 +247,21 @@ def test_read_table_of_excel_refuses_what_is_hostile(
         read(path)
 
 
-@settings(max_examples=50, deadline=None)
+@pytest.mark.parametrize("prefix", ["", "x:"])
+def test_find_hostile_accepts_as_many_cells_as_excel_allows(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = "<c t='inlineStr'><is><t>fever</t></is></c>".replace("<", f"<{prefix}")
+    row = f"<{prefix}row r='1'>{cell * 16_384}</{prefix}row>"
+    sheet = f"<{prefix}sheetData>{row * 10}</{prefix}sheetData>"
+    sheet = sheet.replace(f"<{prefix}/", f"</{prefix}")
+    assert excel.find_hostile(io.BytesIO(sheet.encode())) == ""
+    monkeypatch.setattr(excel, "MOST_RECORDS", 1000)
+    many = f"<{prefix}si/>" * 1100
+    assert "too many" in excel.find_hostile(io.BytesIO(many.encode()))
+
+
+@settings(max_examples=25, deadline=None)
 @given(place=st.floats(0, 1), extra=st.binary(min_size=1, max_size=8))
 def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
     place: float, extra: bytes

@@ -5,15 +5,27 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ...errors import Errors, SapbertError
-from ...system.reading import BLOCK_BYTES, RECORD_BYTES, check_unpacked, open_to_read
+from ...system.reading import (
+    BLOCK_BYTES,
+    RECORD_BYTES,
+    USUAL_BYTES,
+    check_unpacked,
+    open_to_read,
+)
 from ..report import Report
 
 ROWS = 1 << 20  # of a sheet: the limit of Excel
 SHARED_BYTES = 2 * RECORD_BYTES  # of the texts that cells share, which are in memory
 MEMBERS = 10_000  # files of a workbook
+TAGS = 1 << 18  # between the ends of rows or of shared texts; 16,384 cells have 98,304
+# of each row and each shared text an empty element stays in memory
+MOST_RECORDS = 1 << 22
+RECORDS = (b"<row", b"<x:row", b"<si", b"<x:si")
+RECORD_ENDS = (b"</row>", b"</x:row>", b"</si>", b"</x:si>")
+TAIL = 8  # bytes of a block that are searched with the next one
 REFUSED = (b"<!DOCTYPE", b"<!ENTITY")
 ERRORS = ("#N/A", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!")
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -39,16 +51,37 @@ def check_workbook(path: Path, archive: zipfile.ZipFile) -> None:
         if not member.filename.lower().endswith((".xml", ".rels", ".vml")):
             continue
         with archive.open(member) as file:
-            before = file.read(2)
-            found = before in UTF16_MARKS
-            while not found and (block := file.read(BLOCK_BYTES)):
-                data = before + block
-                found = any(mark in data for mark in REFUSED)
-                before = data[-len(REFUSED[0]) :]
-        if found:
-            raise SapbertError(
-                Errors.E418.format(path=path, reason="XML that declares something")
-            )
+            if reason := find_hostile(file):
+                raise SapbertError(Errors.E418.format(path=path, reason=reason))
+
+
+def find_hostile(file: IO[bytes]) -> str:
+    """Return what is wrong with a part of a workbook, for an error, or "".
+
+    openpyxl keeps the elements of a row, of a shared text, and of all other parts.
+    """
+    before = file.read(2)
+    if before in UTF16_MARKS:
+        return "XML in UTF-16"
+    records = tags = since = 0
+    while block := file.read(BLOCK_BYTES):
+        data = before + block
+        if any(mark in data for mark in REFUSED):
+            return "XML that declares something"
+        begun = sum(map(block.count, RECORDS))
+        records += begun
+        if end := max(map(data.rfind, RECORD_ENDS)) + 1:
+            tags = data.count(b"<", end)
+        else:
+            tags += block.count(b"<") - begun  # empty rows are no cells
+        closed = block.rfind(b">")
+        since = since + len(block) if closed < 0 else len(block) - closed
+        if records > MOST_RECORDS:
+            return "too many rows or texts; save it as CSV"
+        if tags > TAGS or since > USUAL_BYTES:
+            return "a row, a text or a tag that is too large"
+        before = data[-TAIL:]
+    return ""
 
 
 def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]:
