@@ -14,6 +14,7 @@ PUBLIC = {
     "Concept": "vocabularies.concepts",
     "Filter": "linking.filters",
     "KnowledgeBase": "kb.knowledge_base",
+    "LinkBatches": "distributed.link_batches",
     "LinkOptions": "linking.options",
     "Linked": "linking.link",
     "SapbertError": "errors",
@@ -37,6 +38,7 @@ __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from .corpora.registry import read_corpus as read_corpus
+    from .distributed.link_batches import LinkBatches as LinkBatches
     from .errors import SapbertError as SapbertError
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked

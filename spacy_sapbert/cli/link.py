@@ -209,6 +209,8 @@ def link(
     options: dict[str, Any] = {"include_text": not no_text}
     if columns.keep:
         options["keep"] = columns.keep
+    if format == "parquet":
+        options["kb_digest"] = linker.kb.manifest.digest
     done, start = 0, time.monotonic()
 
     def count_document() -> None:

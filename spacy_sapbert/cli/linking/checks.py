@@ -49,7 +49,7 @@ def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
     format (str): The output format.
     RAISES (SapbertError): If the format cannot, or has a field of that name itself.
     """
-    from ...formats.entities import COLUMNS as OUTPUT_COLUMNS
+    from ...formats.entities import COLUMNS, RUN_COLUMNS
     from ...formats.registry import KEEPING
 
     names = tuple(filter(None, map(str.strip, (keep or "").split(","))))
@@ -57,7 +57,7 @@ def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
         expected = f"a `--format` of {', '.join(KEEPING)}"
         raise SapbertError(Errors.E600.format(expected=expected, got=format))
     for name in names:
-        if name in (*OUTPUT_COLUMNS, ENTITIES) or names.count(name) > 1:
+        if name in (*COLUMNS, *RUN_COLUMNS, ENTITIES) or names.count(name) > 1:
             expected = "fields once, which the output has not of its own"
             raise SapbertError(Errors.E600.format(expected=expected, got=repr(name)))
     return names

@@ -1,0 +1,71 @@
+"""Documents, and the rows that one process makes of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from spacy_sapbert import LinkBatches  # noqa: E402
+
+WORDS = ("heart attack", "fever", "MI", "aspirin", "no", "head pain", "and", "DM")
+SENTINEL = "SENTINELTEXT"
+
+
+@pytest.fixture(scope="session")
+def documents() -> Any:
+    """Twenty documents: short, long, empty, without text, and one that is too long."""
+    texts: list[str | None] = [
+        f"{WORDS[n % 8]} of {WORDS[n * 3 % 8]}. " * (1 + n * n % 11) for n in range(16)
+    ]
+    texts += ["", None, "  ", f"{SENTINEL} fever " * 100]
+    wards = [None if n % 5 == 4 else n % 3 for n in range(20)]
+    return pa.table(
+        {
+            "note": pa.array(range(100, 120), pa.int64()),
+            "body": texts,
+            "ward": pa.array(wards, pa.int8()),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def make_link(sample_kb: Path) -> Callable[..., LinkBatches]:
+    """Makes a callable for these documents."""
+
+    def make(**options: Any) -> LinkBatches:
+        settings = {
+            "kb": sample_kb,
+            "text": "body",
+            "id": "note",
+            "keep": ["ward"],
+            "max_chars": 1000,
+            **options,
+        }
+        return LinkBatches(**settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def expected(make_link: Callable[..., LinkBatches], documents: Any) -> Any:
+    """The rows of these documents from one call in this process."""
+    return make_link()(documents).to_pylist()
+
+
+def sort_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of an engine in the order of the documents."""
+    return sorted(rows, key=lambda row: (int(row["id"]), row["start"] or 0))
+
+
+@pytest.fixture(scope="session")
+def failing_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline whose component fails on documents with "diabetes" or "DM"."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_distributed_fails")
+    folder = tmp_path_factory.mktemp("pipelines") / "failing"
+    nlp.to_disk(folder)
+    return folder
