@@ -519,6 +519,11 @@ class Errors(metaclass=_WithCodes):
         "{free:,.0f} MB are free. Pass another folder as `copy_to`, or remove copies "
         "of older versions."
     )
+    E378 = (
+        "Expected the id of each document to be the `note_id` of OMOP, a whole number "
+        "of at most {limit:,}, but got another. Pass the column of the ids as "
+        "`--id-field`."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."

@@ -23,7 +23,12 @@ from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .linking.checks import check_keep, check_output, choose_format
 from .linking.output import make_part_writer, write_folder, write_whole
-from .linking.resume import digest_inputs, digest_json, digest_pipeline
+from .linking.resume import (
+    describe_system,
+    digest_inputs,
+    digest_json,
+    digest_pipeline,
+)
 from .linking.summary import SkippedDocuments, finish_line
 
 
@@ -211,6 +216,8 @@ def link(
         options["keep"] = columns.keep
     if format == "parquet":
         options["kb_digest"] = linker.kb.manifest.digest
+    if format == "omop":
+        options["system"] = describe_system(nlp, linker.kb.manifest.digest)
     done, start = 0, time.monotonic()
 
     def count_document() -> None:
