@@ -10,16 +10,18 @@ from ...system.writing import check_replaceable
 def choose_format(
     format: str | None, output: Path | None, shard_size: int | None
 ) -> str:
-    """Return the format: as given, JSONL for parts, else by the ending of the output.
+    """Return the format: as given, or by the ending of the output.
+
+    A folder of parts may have any name: without a known ending they are JSONL.
 
     RAISES (SapbertError): If the ending is unknown.
     """
-    from ...formats.registry import guess_format
+    from ...formats.registry import SUFFIXES, guess_format
 
     if format is not None:
         return format
     if shard_size is not None:
-        return "jsonl"
+        return "jsonl" if output is None else SUFFIXES.get(output.suffix, "jsonl")
     return "table" if output is None else guess_format(output)
 
 
