@@ -1,4 +1,4 @@
-"""The columns of tables of documents: texts and ids of any type that Arrow has."""
+"""The columns of tables: texts and ids of any type that Arrow has, and maps."""
 
 import pyarrow as pa
 
@@ -61,3 +61,15 @@ def decode_value(value: pa.Scalar) -> str | None:
     except UnicodeDecodeError:
         return None
     return found
+
+
+def without_maps(type: pa.DataType) -> pa.DataType:
+    """Return a type with lists of `key` and `value` in place of maps."""
+    if pa.types.is_map(type):
+        pairs = {"key": type.key_type, "value": without_maps(type.item_type)}
+        return pa.list_(pa.struct(pairs))
+    if pa.types.is_list(type):
+        return pa.list_(without_maps(type.value_type))
+    if pa.types.is_struct(type):
+        return pa.struct([(f.name, without_maps(f.type)) for f in type])
+    return type

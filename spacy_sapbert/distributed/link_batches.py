@@ -40,7 +40,7 @@ from ..formats.inputs.checks import MOST_RUN, measure_run
 from ..formats.inputs.rows import list_columns
 from ..pipeline.batches import ComponentError, run_batch
 from ..pipeline.running import complete_pipeline
-from .columns import decode_value, find_column, read_ids, read_texts
+from .columns import decode_value, find_column, read_ids, read_texts, without_maps
 from .opened import OpenedPipeline, open_once
 
 if TYPE_CHECKING:
@@ -211,6 +211,15 @@ class LinkBatches:
         if run > MOST_RUN:
             raise SapbertError(Errors.E536.format(limit=MOST_RUN, id=id, run=run))
         return text
+
+    def as_lists(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """Link as `__call__` does, with maps as lists of `key` and `value`.
+
+        The types of `datasets` have no maps.
+        """
+        rows = self(table)
+        types = [without_maps(field.type) for field in rows.schema]
+        return rows.cast(pa.schema([*zip(rows.schema.names, types, strict=True)]))
 
     def fingerprint(self, previous: str) -> str:
         """Return the fingerprint of the result, for the cache of `datasets`.
