@@ -21,7 +21,9 @@ from ..system.writing import fcntl, write_folder_atomically
 BLOCK_BYTES = 1 << 20  # copied at once
 
 
-def copy_kb(source: str | None, folder: str | Path, *, digest: str | None) -> Path:
+def copy_kb(
+    source: str | None, folder: str | Path, *, digest: str | None = None
+) -> Path:
     """Copy a knowledge base to a folder on this machine, unless it is there.
 
     The copy is verified, and has its name only when it is complete. Other processes

@@ -4,6 +4,7 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..kb.folder.installed import find_kb
 from ..pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..system.forks import ProcessLock
 from .local_copy import copy_kb
@@ -48,6 +49,8 @@ def open_settings(settings: str) -> OpenedPipeline:
     if (folder := values.pop("copy_to")) is not None:
         copied = copy_kb(values.get("kb"), folder, digest=values.get("kb_digest"))
         values["kb"] = str(copied)
+    if values.get("kb") is not None:
+        find_kb(values["kb"])  # an error here costs nothing; the imports take seconds
     if name is None:
         values["mentions"] = values.get("mentions") or NAMES
     nlp = load_pipeline(name, lang=lang)

@@ -1,5 +1,7 @@
 """Documents, and the rows that one process makes of them."""
 
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from spacy_sapbert import LinkBatches  # noqa: E402
 
 WORDS = ("heart attack", "fever", "MI", "aspirin", "no", "head pain", "and", "DM")
 SENTINEL = "SENTINELTEXT"
+RECIPES = Path(__file__).parents[2] / "docs" / "many_machines"
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +57,45 @@ def make_link(sample_kb: Path) -> Callable[..., LinkBatches]:
 def expected(make_link: Callable[..., LinkBatches], documents: Any) -> Any:
     """The rows of these documents from one call in this process."""
     return make_link()(documents).to_pylist()
+
+
+@pytest.fixture(scope="session")
+def notes_file(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documents as a Parquet file with the usual names of columns."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path_factory.mktemp("notes") / "part-00000.parquet"
+    pq.write_table(documents.rename_columns(["id", "text", "ward"]), path)
+    return path
+
+
+@pytest.fixture
+def run_recipe(
+    notes_file: Path,
+    sample_kb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., list[dict[str, Any]]]:
+    """Runs a script of the docs in this process, and returns the rows that it wrote."""
+    import pyarrow.parquet as pq
+
+    def run(name: str, *more: object) -> list[dict[str, Any]]:
+        output = tmp_path / "linked.parquet"
+        arguments = [name, notes_file, output, sample_kb, *more]
+        monkeypatch.setattr(sys, "argv", [*map(str, arguments)])
+        runpy.run_path(str(RECIPES / name))
+        return sort_rows(pq.read_table(output).to_pylist())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def expected_of_recipes(sample_kb: Path, notes_file: Path) -> list[dict[str, Any]]:
+    """What the scripts have to write."""
+    import pyarrow.parquet as pq
+
+    rows = LinkBatches(kb=sample_kb, keep=["ward"])(pq.read_table(notes_file))
+    return rows.to_pylist()
 
 
 def sort_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -33,9 +33,11 @@ def started_ray() -> Iterator[None]:
     ray.shutdown()
 
 
-def run(documents: Any, link: Any, **options: Any) -> list[dict[str, Any]]:
-    """Return the rows of two actors, in the order of the documents."""
-    pool = ray.data.ActorPoolStrategy(size=2)
+def run(
+    documents: Any, link: Any, *, actors: int = 1, **options: Any
+) -> list[dict[str, Any]]:
+    """Return the rows of a pool of actors, in the order of the documents."""
+    pool = ray.data.ActorPoolStrategy(size=actors)
     linked = documents.map_batches(
         link, batch_format="pyarrow", batch_size=4, compute=pool, **options
     )
@@ -56,12 +58,12 @@ def options(sample_kb: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("partitions", [2, 7])
 def test_ray_rows_do_not_depend_on_the_partitions(
-    documents: Any, expected: Any, options: Any, partitions: int
+    documents: Any, expected: Any, options: Any
 ) -> None:
-    data = ray.data.from_arrow(documents).repartition(partitions)
-    assert run(data, LinkBatches, fn_constructor_kwargs=options) == expected
+    data = ray.data.from_arrow(documents).repartition(7)
+    rows = run(data, LinkBatches, actors=2, fn_constructor_kwargs=options)
+    assert rows == expected
 
 
 class KilledOnce(LinkBatches):
@@ -100,3 +102,9 @@ def test_ray_kb_that_is_missing_is_one_clear_error(
     with pytest.raises(ray.exceptions.RayError) as caught:
         run(data, LinkBatches, fn_constructor_kwargs=options)
     assert str(caught.value).count("[E310] Expected") == 1
+
+
+def test_ray_recipe_writes_a_table(
+    run_recipe: Callable[..., Any], expected_of_recipes: Any
+) -> None:
+    assert run_recipe("link_ray.py", 1) == expected_of_recipes

@@ -157,3 +157,14 @@ def test_spark_kb_that_cannot_be_opened_is_one_clear_error(
     assert "SENTINELTEXT" not in str(caught.value)
     # as often as Spark tries a task; then it stops the job
     assert len([*tmp_path.glob("attempt-*")]) == 2
+
+
+def test_spark_recipe_writes_a_table(
+    spark: Any,
+    run_recipe: Callable[..., Any],
+    expected_of_recipes: Any,
+    tmp_path: Path,
+) -> None:
+    rows = run_recipe("link_spark.py", tmp_path / "local")
+    assert rows == expected_of_recipes
+    assert len([*tmp_path.glob("local/kb-*")]) == 1

@@ -12,10 +12,6 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 MakeLink = Callable[..., LinkBatches]
 
 
-def sort_rows(rows: Any) -> Any:
-    return sorted(rows, key=lambda row: (int(row["id"]), row["start"] or 0))
-
-
 @pytest.fixture
 def hugging_face(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
@@ -56,7 +52,7 @@ def test_datasets_rows_are_those_of_one_process(
     for row in found:
         pairs = row["codes"] or []
         row["codes"] = row["codes"] and [(p["key"], p["value"]) for p in pairs]
-    assert sort_rows(found) == expected
+    assert found == expected
 
 
 def test_datasets_cache_is_used_until_the_kb_changes(
@@ -96,8 +92,26 @@ def test_datasets_cache_is_used_until_the_kb_changes(
     assert link() > first
 
 
-def test_dask_rows_are_those_of_one_process(
-    make_link: MakeLink, documents: Any, expected: Any
+@pytest.mark.parametrize("library", ["datasets", "dask", "polars"])
+def test_recipe_writes_a_table(
+    library: str,
+    run_recipe: Callable[..., Any],
+    expected_of_recipes: Any,
+    request: pytest.FixtureRequest,
+) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    if library == "datasets":
+        request.getfixturevalue("hugging_face")
+    rows = run_recipe(f"link_{library}.py")
+    assert [*rows[0]] == [*expected_of_recipes[0]]
+    for name in ("id", "start", "end", "text", "cui", "score", "error", "ward"):
+        found = [row[name] for row in rows]
+        assert found == [row[name] for row in expected_of_recipes]
+
+
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_dask_rows_do_not_depend_on_the_partitions(
+    make_link: MakeLink, documents: Any, expected: Any, partitions: int
 ) -> None:
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -108,18 +122,7 @@ def test_dask_rows_are_those_of_one_process(
         return link(table).to_pandas(types_mapper=pd.ArrowDtype)
 
     frame = documents.to_pandas(types_mapper=pd.ArrowDtype)
-    meta = link_frame(frame.head(0))
-    linked = dd.from_pandas(frame, npartitions=3).map_partitions(link_frame, meta=meta)
+    parts = dd.from_pandas(frame, npartitions=partitions)
+    linked = parts.map_partitions(link_frame, meta=link_frame(frame.head(0)))
     rows = pa.Table.from_pandas(linked.compute(), preserve_index=False)
-    assert sort_rows(rows.to_pylist()) == expected
-
-
-def test_polars_rows_are_those_of_one_process(
-    make_link: MakeLink, documents: Any, expected: Any
-) -> None:
-    pl = pytest.importorskip("polars", reason="polars is not installed")
-    frame = pl.from_arrow(documents)
-    linked = pl.from_arrow(make_link()(frame.to_arrow()))
-    assert linked.height == len(expected)
-    assert linked["cui"].to_list() == [row["cui"] for row in expected]
-    assert linked["error"].null_count() == len(expected) - 1
+    assert rows.to_pylist() == expected
