@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,6 +56,43 @@ def make_documents(corpora: Iterable[Path], count: int) -> pa.Table:
     return pa.table({"id": range(count), "text": made})
 
 
+class Spent(NamedTuple):
+    """What the documents took once the workers were warm.
+
+    seconds (float): From the first document to the last row.
+    cpu (float): Seconds of processors, of this process and all that it has started.
+    mentions (int): Number of rows.
+    """
+
+    seconds: float
+    cpu: float
+    mentions: int
+
+
+def read_cpu() -> float:
+    """Return the seconds of processors of this process and its descendants (Linux)."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # ended meanwhile
+            fields = path.read_text("utf8").rpartition(")")[2].split()
+            parents[int(path.parent.name)] = int(fields[1])
+            # of the process, and of its children that have ended
+            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
+    ours = {os.getpid()}
+    while more := {p for p, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(ticks.get(process, 0) for process in ours) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def measure(spent: list[float]) -> Iterator[None]:
+    """Append the seconds, and the seconds of processors, of what runs within."""
+    start, cpu = time.perf_counter(), read_cpu()
+    yield
+    spent += [time.perf_counter() - start, read_cpu() - cpu]
+
+
 def make_pipeline(kb: str) -> Any:
     """Return the pipeline that `LinkBatches` opens."""
     nlp = spacy.blank("en")
@@ -63,11 +101,8 @@ def make_pipeline(kb: str) -> Any:
     return nlp
 
 
-def time_plain(kb: str, documents: pa.Table) -> tuple[float, int]:
-    """Run `nlp.pipe` over the texts and read the links.
-
-    RETURNS (tuple[float, int]): Seconds, and the number of mentions.
-    """
+def time_plain(kb: str, documents: pa.Table) -> Spent:
+    """Run `nlp.pipe` over the texts and read the links."""
     nlp = make_pipeline(kb)
     texts = documents.column("text").to_pylist()
 
@@ -76,23 +111,25 @@ def time_plain(kb: str, documents: pa.Table) -> tuple[float, int]:
         return sum(len([ent._.cui for ent in doc.ents]) for doc in docs)
 
     link(texts[:WARM_DOCUMENTS])
-    start = time.perf_counter()
-    mentions = link(texts)
-    return time.perf_counter() - start, mentions
+    spent: list[float] = []
+    with measure(spent):
+        mentions = link(texts)
+    return Spent(spent[0], spent[1], mentions)
 
 
-def time_batches(kb: str, documents: pa.Table) -> tuple[float, int]:
-    """Run `LinkBatches` in this process; see `time_plain`."""
+def time_batches(kb: str, documents: pa.Table) -> Spent:
+    """Run `LinkBatches` in this process."""
     link = LinkBatches(kb=kb)
     link(documents.slice(0, WARM_DOCUMENTS))
-    start = time.perf_counter()
-    batches = documents.to_batches(BATCH_DOCUMENTS)
-    mentions = sum(batch.num_rows for batch in link.iterate(batches))
-    return time.perf_counter() - start, mentions
+    spent: list[float] = []
+    with measure(spent):
+        batches = documents.to_batches(BATCH_DOCUMENTS)
+        mentions = sum(batch.num_rows for batch in link.iterate(batches))
+    return Spent(spent[0], spent[1], mentions)
 
 
-def time_spark(kb: str, documents: pa.Table) -> tuple[float, int]:
-    """Run Spark with two executors; see `time_plain`."""
+def time_spark(kb: str, documents: pa.Table) -> Spent:
+    """Run Spark with two executors."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -116,22 +153,26 @@ def time_spark(kb: str, documents: pa.Table) -> tuple[float, int]:
             return int(session.read.parquet(f"{folder}/linked.parquet").count())
 
         run(frame.limit(WARM_DOCUMENTS).repartition(8))
-        start = time.perf_counter()
-        mentions = run(frame)
-        seconds = time.perf_counter() - start
+        spent: list[float] = []
+        with measure(spent):
+            mentions = run(frame)
         session.stop()
-    return seconds, mentions
+    return Spent(spent[0], spent[1], mentions)
 
 
-def time_ray(kb: str, documents: pa.Table) -> tuple[float, int]:
-    """Run Ray Data with two actors; see `time_plain`."""
+def time_ray(kb: str, documents: pa.Table) -> Spent:
+    """Run Ray Data with two actors, from their first batch to the last.
+
+    Each run of Ray Data starts new actors. Of Ray's own processes the time counts, but
+    not the processors.
+    """
     import ray
 
     ray.init(num_cpus=WORKERS + 1, include_dashboard=False, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
 
     class Timed(LinkBatches):
-        """Notes when the first batch began, so that opening does not count."""
+        """Notes when its batches began and ended; it opens the pipeline at once."""
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
@@ -139,10 +180,12 @@ def time_ray(kb: str, documents: pa.Table) -> tuple[float, int]:
             self(pa.table(warm))
 
         def __call__(self, table: Any) -> Any:
-            start = time.time()
-            rows = super().__call__(table)
-            spent = {"start": start, "end": time.time(), "rows": rows.num_rows}
-            return pa.table({name: [value] for name, value in spent.items()})
+            start, cpu = time.time(), time.process_time()
+            rows = super().__call__(table).num_rows
+            end, cpu_end = time.time(), time.process_time()
+            values = [os.getpid(), start, end, cpu, cpu_end, rows]
+            names = ["actor", "start", "end", "cpu", "cpu_end", "rows"]
+            return pa.table({n: [v] for n, v in zip(names, values, strict=True)})
 
     with TemporaryDirectory() as folder:
         pq.write_table(documents, f"{folder}/documents.parquet", row_group_size=1000)
@@ -155,11 +198,15 @@ def time_ray(kb: str, documents: pa.Table) -> tuple[float, int]:
             compute=ray.data.ActorPoolStrategy(size=WORKERS),
         ).take_all()
     ray.shutdown()
+    cpu = 0.0
+    for actor in {row["actor"] for row in rows}:
+        own = [row for row in rows if row["actor"] == actor]
+        cpu += max(row["cpu_end"] for row in own) - min(row["cpu"] for row in own)
     seconds = max(row["end"] for row in rows) - min(row["start"] for row in rows)
-    return seconds, sum(row["rows"] for row in rows)
+    return Spent(seconds, cpu, sum(row["rows"] for row in rows))
 
 
-WAYS: dict[str, Callable[[str, pa.Table], tuple[float, int]]] = {
+WAYS: dict[str, Callable[[str, pa.Table], Spent]] = {
     "plain": time_plain,
     "batches": time_batches,
     "spark": time_spark,
@@ -182,10 +229,9 @@ MEMORY = ("Rss", "Pss", "Private_Dirty")
 def one(way: str, kb: str, documents: Path, first: int, count: int) -> None:
     """documents -> seconds, mentions and memory of one process, as JSON"""
     table = pq.read_table(documents).slice(first, count)
-    seconds, mentions = WAYS[way](kb, table)
+    spent = WAYS[way](kb, table)
     memory = {name: read_memory(os.getpid()).get(name, 0) for name in MEMORY}
-    found = {"seconds": seconds, "mentions": mentions, **memory}
-    typer.echo(json.dumps(found))
+    typer.echo(json.dumps({**spent._asdict(), **memory}))
 
 
 def run_way(way: str, processes: int, kb: str, path: Path, count: int) -> Any:
@@ -240,25 +286,39 @@ def speed(
         name: median(documents / max(p["seconds"] for p in found) for found in runs)
         for name, runs in measured.items()
     }
-    plain = {w: rates[n] for n, (way, _, w) in chosen.items() if way == "plain"}
+    cpus = {
+        name: median(sum(p["cpu"] for p in found) / documents for found in runs)
+        for name, runs in measured.items()
+    }
+    plain = {w: name for name, (way, _, w) in chosen.items() if way == "plain"}
     rows = []
     for name, rate in rates.items():
-        baseline = plain.get(ROWS[name][2])
-        over = f"{baseline / rate - 1:+.1%}" if baseline else ""
+        baseline = plain.get(ROWS[name][2], name)
         mentions = max(sum(p["mentions"] for p in found) for found in measured[name])
-        rows.append((name, f"{rate:,.1f}", over, f"{mentions:,}"))
+        rows.append(
+            (
+                name,
+                f"{rate:,.1f}",
+                f"{rates[baseline] / rate - 1:+.1%}",
+                f"{cpus[name] * 1000:,.1f} ms",
+                f"{cpus[name] / cpus[baseline] - 1:+.1%}",
+                f"{mentions:,}",
+            )
+        )
     msg.text(machine_line())
-    print_table(("", "Documents/s", "Time over plain", "Mentions"), rows)
+    over = "over plain"
+    header = ("", "Documents/s", over, "CPU a document", over, "Mentions")
+    print_table(header, rows)
     characters = sum(map(len, table.column("text").to_pylist())) / documents
     msg.text(f"{documents:,} documents of {characters:,.0f} characters on average")
-    if spark := rates.get("Spark, 2 executors"):
-        print_estimate(spark / WORKERS, characters)
+    if cpu := cpus.get("Spark, 2 executors"):
+        print_estimate(1 / cpu, characters)
 
 
 def print_estimate(rate: float, characters: float) -> None:
     """Print what 100 million notes need.
 
-    rate (float): Documents a second of one core.
+    rate (float): Documents a second of a core, without waiting.
     characters (float): Length of these documents.
     """
     hours = NOTES * CHARACTERS / characters / rate / 3600

@@ -19,4 +19,4 @@ def link_frame(frame):
 
 notes = dd.read_parquet(documents, dtype_backend="pyarrow")
 linked = notes.map_partitions(link_frame, meta=link_frame(notes.head(0)))
-linked.to_parquet(output)
+linked.to_parquet(output, write_index=False)

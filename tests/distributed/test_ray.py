@@ -33,11 +33,9 @@ def started_ray() -> Iterator[None]:
     ray.shutdown()
 
 
-def run(
-    documents: Any, link: Any, *, actors: int = 1, **options: Any
-) -> list[dict[str, Any]]:
-    """Return the rows of a pool of actors, in the order of the documents."""
-    pool = ray.data.ActorPoolStrategy(size=actors)
+def run(documents: Any, link: Any, **options: Any) -> list[dict[str, Any]]:
+    """Return the rows of an actor, in the order of the documents."""
+    pool = ray.data.ActorPoolStrategy(size=1)
     linked = documents.map_batches(
         link, batch_format="pyarrow", batch_size=4, compute=pool, **options
     )
@@ -58,12 +56,10 @@ def options(sample_kb: Path) -> dict[str, Any]:
     }
 
 
-def test_ray_rows_do_not_depend_on_the_partitions(
-    documents: Any, expected: Any, options: Any
+def test_ray_recipe_writes_the_rows_of_one_process(
+    run_recipe: Callable[..., Any], expected_of_recipes: Any
 ) -> None:
-    data = ray.data.from_arrow(documents).repartition(7)
-    rows = run(data, LinkBatches, actors=2, fn_constructor_kwargs=options)
-    assert rows == expected
+    assert run_recipe("link_ray.py", 2, partitions=7) == expected_of_recipes
 
 
 class KilledOnce(LinkBatches):
@@ -102,9 +98,3 @@ def test_ray_kb_that_is_missing_is_one_clear_error(
     with pytest.raises(ray.exceptions.RayError) as caught:
         run(data, LinkBatches, fn_constructor_kwargs=options)
     assert str(caught.value).count("[E310] Expected") == 1
-
-
-def test_ray_recipe_writes_a_table(
-    run_recipe: Callable[..., Any], expected_of_recipes: Any
-) -> None:
-    assert run_recipe("link_ray.py", 1) == expected_of_recipes

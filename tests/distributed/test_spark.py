@@ -80,7 +80,7 @@ def test_spark_schema_is_that_of_the_rows(make_link: MakeLink, frame: Any) -> No
     assert schema["codes"].dataType.simpleString() == "map<string,array<string>>"
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [7, 2, 1])
 def test_spark_rows_do_not_depend_on_the_partitions(
     make_link: MakeLink, frame: Any, expected: Any, partitions: int
 ) -> None:
@@ -111,6 +111,17 @@ def test_spark_skew_all_long_documents_in_one_partition(
     long = frame.repartitionByRange(2, expr("length(coalesce(body, ''))"))
     rows = long.mapInArrow(link.iterate, link.spark_schema(frame))
     assert collect(rows) == expected
+
+
+def test_spark_recipe_writes_a_table(
+    spark: Any,
+    run_recipe: Callable[..., Any],
+    expected_of_recipes: Any,
+    tmp_path: Path,
+) -> None:
+    rows = run_recipe("link_spark.py", tmp_path / "local")
+    assert rows == expected_of_recipes
+    assert len([*tmp_path.glob("local/kb-*")]) == 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
@@ -157,14 +168,3 @@ def test_spark_kb_that_cannot_be_opened_is_one_clear_error(
     assert "SENTINELTEXT" not in str(caught.value)
     # as often as Spark tries a task; then it stops the job
     assert len([*tmp_path.glob("attempt-*")]) == 2
-
-
-def test_spark_recipe_writes_a_table(
-    spark: Any,
-    run_recipe: Callable[..., Any],
-    expected_of_recipes: Any,
-    tmp_path: Path,
-) -> None:
-    rows = run_recipe("link_spark.py", tmp_path / "local")
-    assert rows == expected_of_recipes
-    assert len([*tmp_path.glob("local/kb-*")]) == 1
