@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import spacy
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-from spacy_sapbert import LinkBatches  # noqa: E402
+import spacy_sapbert
 
 WORDS = ("heart attack", "fever", "MI", "aspirin", "no", "head pain", "and", "DM")
 SENTINEL = "SENTINELTEXT"
@@ -21,6 +19,7 @@ RECIPES = Path(__file__).parents[2] / "docs" / "many_machines"
 @pytest.fixture(scope="session")
 def documents() -> Any:
     """Twenty documents: short, long, empty, without text, and one that is too long."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     texts: list[str | None] = [
         f"{WORDS[n % 8]} of {WORDS[n * 3 % 8]}. " * (1 + n * n % 11) for n in range(16)
     ]
@@ -36,10 +35,10 @@ def documents() -> Any:
 
 
 @pytest.fixture(scope="session")
-def make_link(sample_kb: Path) -> Callable[..., LinkBatches]:
+def make_link(sample_kb: Path) -> Callable[..., Any]:
     """Makes a callable for these documents."""
 
-    def make(**options: Any) -> LinkBatches:
+    def make(**options: Any) -> Any:
         settings = {
             "kb": sample_kb,
             "text": "body",
@@ -48,13 +47,13 @@ def make_link(sample_kb: Path) -> Callable[..., LinkBatches]:
             "max_chars": 1000,
             **options,
         }
-        return LinkBatches(**settings)
+        return spacy_sapbert.LinkBatches(**settings)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def expected(make_link: Callable[..., LinkBatches], documents: Any) -> Any:
+def expected(make_link: Callable[..., Any], documents: Any) -> Any:
     """The rows of these documents from one call in this process."""
     return make_link()(documents).to_pylist()
 
@@ -88,7 +87,7 @@ def run_recipe(
             table = pq.read_table(notes_file)
             batches = table.to_batches(-(-len(table) // partitions))
             for number, batch in enumerate(batches):
-                part = pa.Table.from_batches([batch])
+                part = table.from_batches([batch])
                 pq.write_table(part, notes / f"part-{number}.parquet")
             assert len(batches) == partitions
         arguments = [name, notes, output, sample_kb, *more]
@@ -104,8 +103,9 @@ def expected_of_recipes(sample_kb: Path, notes_file: Path) -> list[dict[str, Any
     """What the scripts have to write."""
     import pyarrow.parquet as pq
 
-    rows = LinkBatches(kb=sample_kb, keep=["ward"])(pq.read_table(notes_file))
-    return rows.to_pylist()
+    link = spacy_sapbert.LinkBatches(kb=sample_kb, keep=["ward"])
+    rows: list[dict[str, Any]] = link(pq.read_table(notes_file)).to_pylist()
+    return rows
 
 
 def sort_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

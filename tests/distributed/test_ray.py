@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert import LinkBatches
-
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("ray.data", reason="ray[data] is not installed")
 
-MakeLink = Callable[..., LinkBatches]
+from spacy_sapbert import LinkBatches  # noqa: E402
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert import LinkBatches
-from spacy_sapbert.formats.arrow import MENTION_SCHEMA
-
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from spacy_sapbert import LinkBatches  # noqa: E402
+from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 MakeLink = Callable[..., LinkBatches]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert import LinkBatches
-
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from spacy_sapbert import LinkBatches  # noqa: E402
+
 MakeLink = Callable[..., LinkBatches]
 
 
