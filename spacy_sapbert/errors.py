@@ -501,9 +501,7 @@ class Errors(metaclass=_WithCodes):
         "Expected `keep` to have columns once, which the rows have not of their own, "
         "but got {got}. Correct it, or rename the column."
     )
-    E373 = (
-        "Expected settings that link documents, of {known}, but got {got}. Correct it."
-    )
+    E373 = "Expected settings among {known}, but got {got}. Correct the name."
     E374 = (
         "Expected a document of at most {limit:,} characters, but it has {length:,}. "
         "Split it, or pass a larger `max_chars`, up to 1,000,000."
