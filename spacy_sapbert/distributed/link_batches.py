@@ -103,10 +103,9 @@ class LinkBatches:
         self.candidates = candidates
         self.max_chars = max_chars
         self.batch_size = batch_size
-        plain = {name: to_setting(value) for name, value in settings.items()}
         places = {"pipeline": pipeline, "lang": lang, "copy_to": copy_to}
-        self.settings = {name: to_setting(value) for name, value in places.items()}
-        self.settings |= {name: plain[name] for name in sorted(plain)}
+        # as a text, so that a value that no worker could read is an error here
+        self.settings = json.dumps(settings | places, default=os.fspath, sort_keys=True)
 
     def open(self) -> OpenedPipeline:
         """Return the pipeline of this process, opened when first needed.
@@ -114,7 +113,7 @@ class LinkBatches:
         RAISES (SapbertError): If the pipeline or the knowledge base is missing or
             damaged.
         """
-        return open_once(json.dumps(self.settings))
+        return open_once(self.settings)
 
     def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
         """Link the documents of a table.
@@ -137,8 +136,7 @@ class LinkBatches:
         batches: list[pa.RecordBatch] = []
         lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
         for chunk in plan_chunks(lengths, most=self.batch_size):
-            found = self.link_chunk(chunk, texts, ids, lengths)
-            for of_documents, batch in found:
+            for of_documents, batch in self.link_chunk(chunk, texts, ids, lengths):
                 numbers += of_documents
                 batches.append(batch)
         rows = pa.Table.from_batches(batches, MENTION_SCHEMA)
@@ -178,6 +176,22 @@ class LinkBatches:
             except SapbertError as error:
                 failed[place] = str(error)
         opened = self.open()
+        numbers, batch = self.link_documents(opened, documents, failed)
+        yield numbers, batch
+        rows = [[decode_value(ids[place]), error] for place, error in failed.items()]
+        yield [*failed], make_batch(rows, FAILED, kb_digest=opened.digest)
+
+    def link_documents(
+        self,
+        opened: OpenedPipeline,
+        documents: dict[int, Document],
+        failed: dict[int, str],
+    ) -> tuple[list[int], pa.RecordBatch]:
+        """Return the rows of some documents, and the place of the document of each.
+
+        documents (dict[int, Document]): By their places.
+        failed (dict[int, str]): Updated: errors of components by places.
+        """
         names, key = AttributeNames(*opened.linker.attrs), opened.linker.spans_key
         columns = [c for c in COLUMNS if self.candidates or c != "candidates"]
         numbers: list[int] = []
@@ -192,9 +206,7 @@ class LinkBatches:
                 linked = LinkedDoc(documents[place].id, "", entities)
                 rows += mention_rows([linked], columns)
                 numbers += [place] * len(entities)
-        yield numbers, make_batch(rows, columns, kb_digest=opened.digest)
-        rows = [[decode_value(ids[place]), error] for place, error in failed.items()]
-        yield [*failed], make_batch(rows, FAILED, kb_digest=opened.digest)
+        return numbers, make_batch(rows, columns, kb_digest=opened.digest)
 
     def check_text(self, value: pa.Scalar, id: str | None, length: int) -> str:
         """Return the text of a document.
@@ -251,11 +263,6 @@ class LinkBatches:
         for name in self.keep:
             schema = schema.add(documents.schema[name])
         return schema
-
-
-def to_setting(value: Any) -> Any:
-    """Return a setting as JSON can have it."""
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def memory_zone(nlp: "Language") -> Any:

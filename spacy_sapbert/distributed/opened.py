@@ -34,7 +34,7 @@ class OpenedPipeline(NamedTuple):
 def open_once(settings: str) -> OpenedPipeline:
     """Return the pipeline of some settings, opened when this process needs it first.
 
-    settings (str): `LinkBatches.settings` as JSON.
+    settings (str): `LinkBatches.settings`, JSON.
     RAISES (SapbertError): If the pipeline or its knowledge base cannot be opened.
     """
     with OPENING:

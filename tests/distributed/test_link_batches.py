@@ -220,6 +220,20 @@ def test_link_batches_settings_are_checked_at_once(options: Any, match: str) -> 
         LinkBatches(**options)
 
 
+def test_link_batches_setting_that_no_worker_could_read_is_an_error() -> None:
+    with pytest.raises(TypeError):
+        LinkBatches(filter={"types": {"T047"}})
+
+
+def test_link_batches_has_the_settings_of_link(
+    make_link: MakeLink, documents: Any, expected: Any
+) -> None:
+    rows = make_link(filter={"types": ["T121"]}, k=1, threshold=0.5)(documents)
+    linked = [row for row in rows.to_pylist() if row["cui"]]
+    assert {row["cui"] for row in linked} == {"C0000006"}
+    assert 0 < len(linked) < len(expected)
+
+
 def test_link_batches_of_another_version_of_the_kb_is_an_error(sample_kb: Path) -> None:
     link = LinkBatches(kb=sample_kb, kb_digest="0" * 64)
     with pytest.raises(SapbertError, match="E351"):
