@@ -135,10 +135,15 @@ class LinkBatches:
         numbers: list[int] = []
         batches: list[pa.RecordBatch] = []
         lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
-        for chunk in plan_chunks(lengths, most=self.batch_size):
-            for of_documents, batch in self.link_chunk(chunk, texts, ids, lengths):
-                numbers += of_documents
-                batches.append(batch)
+        if lengths.any():
+            opened = self.open()
+            # one zone for all chunks, since a new word takes time
+            with opened.lock, memory_zone(opened.nlp):
+                for chunk in plan_chunks(lengths, most=self.batch_size):
+                    found = self.link_chunk(opened, chunk, texts, ids, lengths)
+                    for of_documents, batch in found:
+                        numbers += of_documents
+                        batches.append(batch)
         rows = pa.Table.from_batches(batches, MENTION_SCHEMA)
         order = np.argsort(numbers, kind="stable")
         rows = rows.take(pa.array(order, pa.int64()))
@@ -157,7 +162,12 @@ class LinkBatches:
             yield from self(batch).combine_chunks().to_batches(ROWS_PER_BATCH)
 
     def link_chunk(
-        self, chunk: np.ndarray, texts: Any, ids: Any, lengths: np.ndarray
+        self,
+        opened: OpenedPipeline,
+        chunk: np.ndarray,
+        texts: Any,
+        ids: Any,
+        lengths: np.ndarray,
     ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Link some documents together.
 
@@ -175,7 +185,6 @@ class LinkBatches:
                 documents[place] = Document(id, text)
             except SapbertError as error:
                 failed[place] = str(error)
-        opened = self.open()
         numbers, batch = self.link_documents(opened, documents, failed)
         yield numbers, batch
         rows = [[decode_value(ids[place]), error] for place, error in failed.items()]
@@ -196,16 +205,15 @@ class LinkBatches:
         columns = [c for c in COLUMNS if self.candidates or c != "candidates"]
         numbers: list[int] = []
         rows: list[list[Any]] = []
-        with opened.lock, memory_zone(opened.nlp):
-            results = run_batch(opened.nlp, [*documents.values()], skip=[])
-            for place, doc in zip(documents, results, strict=True):
-                if isinstance(doc, ComponentError):
-                    failed[place] = str(doc)
-                    continue
-                entities = describe_entities(doc, spans_key=key, names=names)
-                linked = LinkedDoc(documents[place].id, "", entities)
-                rows += mention_rows([linked], columns)
-                numbers += [place] * len(entities)
+        results = run_batch(opened.nlp, [*documents.values()], skip=[])
+        for place, doc in zip(documents, results, strict=True):
+            if isinstance(doc, ComponentError):
+                failed[place] = str(doc)
+                continue
+            entities = describe_entities(doc, spans_key=key, names=names)
+            linked = LinkedDoc(documents[place].id, "", entities)
+            rows += mention_rows([linked], columns)
+            numbers += [place] * len(entities)
         return numbers, make_batch(rows, columns, kb_digest=opened.digest)
 
     def check_text(self, value: pa.Scalar, id: str | None, length: int) -> str:
