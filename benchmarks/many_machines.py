@@ -331,6 +331,40 @@ def print_estimate(rate: float, characters: float) -> None:
     )
 
 
+@app.command("overhead")
+def overhead(
+    kb: str = typer.Argument(..., help="Folder of the knowledge base."),
+    corpora: list[Path] = typer.Argument(..., help="PubTator files."),
+    documents: int = typer.Option(300, min=1, help="Number of documents."),
+    rounds: int = typer.Option(5, min=1, help="Measurements; the medians count."),
+) -> None:
+    """kb/ + corpora -> processor time of `LinkBatches` over that of the pipeline
+
+    Both take turns in one process, so that other work on the machine changes both.
+    """
+    table = make_documents(corpora, documents)
+    texts = table.column("text").to_pylist()
+    nlp, link = make_pipeline(kb), LinkBatches(kb=kb)
+    ways: dict[str, Callable[[], Any]] = {
+        "plain pipeline": lambda: [len(doc.ents) for doc in nlp.pipe(texts)],
+        "LinkBatches": lambda: link(table),
+    }
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(rounds + 1):  # the first fills the caches
+        for name, way in ways.items():
+            start = time.process_time()
+            way()
+            if turn:
+                spent[name].append(time.process_time() - start)
+    msg.text(machine_line())
+    plain = spent["plain pipeline"]
+    ratios = [b / a - 1 for a, b in zip(plain, spent["LinkBatches"], strict=True)]
+    for name, seconds in spent.items():
+        msg.text(f"{name}: {median(seconds) / documents * 1000:.1f} ms a document")
+    turns = ", ".join(f"{ratio:+.1%}" for ratio in ratios)
+    msg.text(f"over plain: {median(ratios):+.1%} ({turns})")
+
+
 @app.command("memory")
 def memory(
     kb: str = typer.Argument(..., help="Folder of the knowledge base."),
