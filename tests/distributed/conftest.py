@@ -78,19 +78,9 @@ def run_recipe(
     """Runs a script of the docs in this process, and returns the rows that it wrote."""
     import pyarrow.parquet as pq
 
-    def run(name: str, *more: object, partitions: int = 1) -> list[dict[str, Any]]:
+    def run(name: str, *more: object) -> list[dict[str, Any]]:
         output = tmp_path / "linked.parquet"
-        notes = notes_file
-        if partitions > 1:
-            notes = tmp_path / "notes"
-            notes.mkdir()
-            table = pq.read_table(notes_file)
-            batches = table.to_batches(-(-len(table) // partitions))
-            for number, batch in enumerate(batches):
-                part = table.from_batches([batch])
-                pq.write_table(part, notes / f"part-{number}.parquet")
-            assert len(batches) == partitions
-        arguments = [name, notes, output, sample_kb, *more]
+        arguments = [name, notes_file, output, sample_kb, *more]
         monkeypatch.setattr(sys, "argv", [*map(str, arguments)])
         runpy.run_path(str(RECIPES / name))
         return sort_rows(pq.read_table(output).to_pylist())

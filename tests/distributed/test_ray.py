@@ -33,8 +33,8 @@ def started_ray() -> Iterator[None]:
 
 
 def run(documents: Any, link: Any, **options: Any) -> list[dict[str, Any]]:
-    """Return the rows of an actor, in the order of the documents."""
-    pool = ray.data.ActorPoolStrategy(size=1)
+    """Return the rows of two actors, in the order of the documents."""
+    pool = ray.data.ActorPoolStrategy(size=2)
     linked = documents.map_batches(
         link, batch_format="pyarrow", batch_size=4, compute=pool, **options
     )
@@ -58,7 +58,7 @@ def options(sample_kb: Path) -> dict[str, Any]:
 def test_ray_recipe_writes_the_rows_of_one_process(
     run_recipe: Callable[..., Any], expected_of_recipes: Any
 ) -> None:
-    assert run_recipe("link_ray.py", 2, partitions=7) == expected_of_recipes
+    assert run_recipe("link_ray.py", 1) == expected_of_recipes
 
 
 class KilledOnce(LinkBatches):
@@ -81,7 +81,7 @@ def test_ray_actor_that_is_killed_loses_and_repeats_nothing(
     documents: Any, expected: Any, options: Any, tmp_path: Path
 ) -> None:
     marker = str(tmp_path / "killed")
-    data = ray.data.from_arrow(documents).repartition(3)
+    data = ray.data.from_arrow(documents).repartition(7)
     rows = run(
         data, KilledOnce, fn_constructor_args=[marker], fn_constructor_kwargs=options
     )
