@@ -14,6 +14,7 @@ PUBLIC = {
     "Concept": "vocabularies.concepts",
     "Filter": "linking.filters",
     "KnowledgeBase": "kb.knowledge_base",
+    "LinkBatches": "distributed.link_batches",
     "LinkOptions": "linking.options",
     "Linked": "linking.link",
     "SapbertError": "errors",
@@ -21,6 +22,7 @@ PUBLIC = {
     "add_concepts": "kb.edits.change",
     "assemble_pipeline": "pipeline.assembly",
     "build_kb": "kb.build",
+    "copy_kb": "distributed.local_copy",
     "discard_edits": "kb.edits.change",
     "load_kb": "kb.opening",
     "package_kb": "kb.folder.packaging",
@@ -37,6 +39,8 @@ __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from .corpora.registry import read_corpus as read_corpus
+    from .distributed.link_batches import LinkBatches as LinkBatches
+    from .distributed.local_copy import copy_kb as copy_kb
     from .errors import SapbertError as SapbertError
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked

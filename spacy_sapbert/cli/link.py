@@ -31,7 +31,12 @@ from .filter_options import (
 )
 from .linking.checks import check_keep, check_output, choose_format
 from .linking.output import make_part_writer, write_folder, write_whole
-from .linking.resume import digest_inputs, digest_json, digest_pipeline
+from .linking.resume import (
+    describe_system,
+    digest_inputs,
+    digest_json,
+    digest_pipeline,
+)
 from .linking.summary import SkippedDocuments, finish_line
 
 
@@ -222,6 +227,10 @@ def link(
     options: dict[str, Any] = {"include_text": not no_text}
     if columns.keep:
         options["keep"] = columns.keep
+    if format == "parquet":
+        options["kb_digest"] = linker.kb.manifest.digest
+    if format == "omop":
+        options["system"] = describe_system(nlp, linker.kb.manifest.digest)
     done, start = 0, time.monotonic()
 
     def count_document() -> None:

@@ -33,6 +33,8 @@ COLUMNS = (
     "note",
     "tie",
 )
+# of tables that outlive a run: what linked a mention, and why a document has none
+RUN_COLUMNS = ("kb_digest", "package_version", "error")
 # line ends of any program, and tabs, which separate fields
 BREAKING = "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 BREAKS = re.compile(f"[{BREAKING}]")
@@ -228,7 +230,8 @@ def mention_rows(
     """Yield the values of columns for the entities of all documents."""
     for doc in docs:
         for entity in doc.entities:
-            fields: dict[str, Any] = {**doc.fields, **entity, "id": str(doc.id)}
+            id = None if doc.id is None else str(doc.id)
+            fields: dict[str, Any] = {**doc.fields, **entity, "id": id}
             yield [fields.get(name) for name in columns]
 
 

@@ -27,6 +27,7 @@ WRITERS: dict[str, str] = {
     "table": "table:write_docs",
     "csv": "csv:write_docs",
     "parquet": "parquet:write_docs",
+    "omop": "omop:write_docs",
     "pubtator": "pubtator:write_docs",
     "brat": "brat:write_docs",
     "biocxml": "bioc:write_xml",
@@ -53,6 +54,8 @@ SUFFIXES: dict[str, str] = {
     ".xml": "biocxml",
     ".json": "biocjson",
 }
+# file ending of formats that are not known by theirs
+OTHER_SUFFIXES = {"omop": ".csv"}
 # formats that can repeat columns of the input
 KEEPING = ("jsonl", "csv", "parquet")
 # formats that need a library, and what installs it

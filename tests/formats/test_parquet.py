@@ -8,8 +8,10 @@ import spacy
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
+from spacy_sapbert import __version__
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.formats.entities import COLUMNS, describe_docs
+from spacy_sapbert.formats.entities import COLUMNS, RUN_COLUMNS, describe_docs
+from spacy_sapbert.kb.folder.manifest import read_manifest
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -45,7 +47,7 @@ def write(docs: Any, **options: Any) -> Any:
 
 
 def test_parquet_a_mention_is_a_row_with_nested_columns(doc: Doc) -> None:
-    first, second = write([(7, doc)]).read().to_pylist()
+    first, second = write([(7, doc)], kb_digest="abc").read().to_pylist()
     codes = [*CANDIDATE["codes"].items()]
     assert first == {
         "id": "7",
@@ -62,6 +64,9 @@ def test_parquet_a_mention_is_a_row_with_nested_columns(doc: Doc) -> None:
         "candidates": [{**CANDIDATE, "codes": codes}],
         "note": None,
         "tie": None,
+        "kb_digest": "abc",
+        "package_version": __version__,
+        "error": None,
     }
     assert (second["start"], second["cui"], second["candidates"]) == (15, None, [])
 
@@ -86,12 +91,12 @@ def test_parquet_is_written_in_row_groups(doc: Doc) -> None:
 
 
 def test_parquet_of_no_documents_still_has_its_columns() -> None:
-    assert write([]).schema_arrow.names == [*COLUMNS]
+    assert write([]).schema_arrow.names == [*COLUMNS, *RUN_COLUMNS]
 
 
 def test_parquet_without_text_has_no_column_for_it(doc: Doc) -> None:
     columns = write([(7, doc)], include_text=False).schema_arrow.names
-    assert columns == [name for name in COLUMNS if name != "text"]
+    assert columns == [n for n in (*COLUMNS, *RUN_COLUMNS) if n != "text"]
 
 
 def test_parquet_of_link_keeps_the_reason_of_a_tie(
@@ -105,6 +110,8 @@ def test_parquet_of_link_keeps_the_reason_of_a_tie(
         result = CliRunner().invoke(app, [*map(str, arguments)])
         assert result.exit_code == 0, result.output
     rows = pq.read_table(outputs[0]).to_pylist()
+    digest = read_manifest(cold_kb).digest
+    assert {row["kb_digest"] for row in rows} == {digest}
     entities = json.loads(outputs[1].read_text("utf8"))["entities"]
     for key in ("cui", "score", "alias", "tie"):
         found = [[c.get(key) for c in row["candidates"]] for row in rows]

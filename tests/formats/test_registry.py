@@ -124,14 +124,16 @@ def test_formats_leave_nothing_where_a_document_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["html", "pubtator", "brat"])
+@pytest.mark.parametrize("name", ["html", "omop", "pubtator", "brat"])
 def test_formats_that_need_the_text_raise_an_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match=f"E503.*{name}"):
         write_linked([], tmp_path / "out", format=name, include_text=False)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", sorted({*WRITERS} - {"html", "pubtator", "brat"}))
+@pytest.mark.parametrize(
+    "name", sorted({*WRITERS} - {"html", "omop", "pubtator", "brat"})
+)
 def test_formats_without_text_do_not_write_it(name: str, tmp_path: Path) -> None:
     need_library(name)
     doc = NLP("sentinel was here")

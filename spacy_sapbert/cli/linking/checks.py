@@ -10,16 +10,18 @@ from ...system.writing import check_replaceable
 def choose_format(
     format: str | None, output: Path | None, shard_size: int | None
 ) -> str:
-    """Return the format: as given, JSONL for parts, else by the ending of the output.
+    """Return the format: as given, or by the ending of the output.
+
+    A folder of parts may have any name: without a known ending they are JSONL.
 
     RAISES (SapbertError): If the ending is unknown.
     """
-    from ...formats.registry import guess_format
+    from ...formats.registry import SUFFIXES, guess_format
 
     if format is not None:
         return format
     if shard_size is not None:
-        return "jsonl"
+        return "jsonl" if output is None else SUFFIXES.get(output.suffix, "jsonl")
     return "table" if output is None else guess_format(output)
 
 
@@ -49,7 +51,7 @@ def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
     format (str): The output format.
     RAISES (SapbertError): If the format cannot, or has a field of that name itself.
     """
-    from ...formats.entities import COLUMNS as OUTPUT_COLUMNS
+    from ...formats.entities import COLUMNS, RUN_COLUMNS
     from ...formats.registry import KEEPING
 
     names = tuple(filter(None, map(str.strip, (keep or "").split(","))))
@@ -57,7 +59,7 @@ def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
         expected = f"a `--format` of {', '.join(KEEPING)}"
         raise SapbertError(Errors.E600.format(expected=expected, got=format))
     for name in names:
-        if name in (*OUTPUT_COLUMNS, ENTITIES) or names.count(name) > 1:
+        if name in (*COLUMNS, *RUN_COLUMNS, ENTITIES) or names.count(name) > 1:
             expected = "fields once, which the output has not of its own"
             raise SapbertError(Errors.E600.format(expected=expected, got=repr(name)))
     return names

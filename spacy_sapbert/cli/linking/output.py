@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 def choose_suffix(format: str) -> str:
     """Return the file suffix of a format."""
-    from ...formats.registry import SUFFIXES
+    from ...formats.registry import OTHER_SUFFIXES, SUFFIXES
 
-    return next((s for s, name in SUFFIXES.items() if name == format), f".{format}")
+    suffixes = {name: suffix for suffix, name in reversed(SUFFIXES.items())}
+    return (suffixes | OTHER_SUFFIXES)[format]
 
 
 def make_part_writer(

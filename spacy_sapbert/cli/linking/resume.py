@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ... import __version__
 from ...formats.inputs.files import InputFile
 
 if TYPE_CHECKING:
@@ -30,3 +31,9 @@ def digest_pipeline(nlp: "Language") -> str:
     """Return the sha256 of name, version and config of a pipeline, not its weights."""
     described = [nlp.meta.get("name"), nlp.meta.get("version"), nlp.config.to_str()]
     return digest_json(described)
+
+
+def describe_system(nlp: "Language", digest: str) -> str:
+    """Return what linked in words, for people: pipeline, package, knowledge base."""
+    pipeline = f"{nlp.lang}_{nlp.meta.get('name')} {nlp.meta.get('version')}"
+    return f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"

@@ -12,6 +12,11 @@ SLOW_RUN, MOST_RUN = 2_000, 100_000  # characters
 MOST_IDS = 1_000_000  # that are compared; their hashes take less than 100 MB
 
 
+def measure_run(text: str) -> int:
+    """Return the length of the longest run of punctuation; 0 for less than 50."""
+    return max((len(found) for found in RUN.findall(text)), default=0)
+
+
 def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
     """Warn of documents with many punctuation characters in a row.
 
@@ -24,8 +29,7 @@ def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Doc
     slow = 0
     for document in documents:
         # the Docs of a `.spacy` file have tokens
-        text = document.text if document.doc is None else ""
-        run = max((len(found) for found in RUN.findall(text)), default=0)
+        run = measure_run(document.text) if document.doc is None else 0
         values = {"id": document.id, "run": run}
         if run > MOST_RUN:
             on_error(SapbertError(Errors.E536.format(limit=MOST_RUN, **values)))

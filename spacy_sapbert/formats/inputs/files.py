@@ -29,6 +29,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {
 }
 # endings that several formats use
 SHARED = {".txt": (TEXT, "pubtator"), ".json": ("biocjson", "jsonl")}
+TABLES = ("jsonl", "csv", "parquet")  # documents are rows
 STREAMED = (TEXT, "jsonl", "csv", "pubtator")  # can be read from a pipe
 UNANNOTATED = (TEXT, "csv", "parquet")  # documents of these have no mentions
 HEAD_BYTES = 1 << 16  # that are read to detect a format
@@ -173,6 +174,14 @@ def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
     return iter(sorted(found))
 
 
+def is_unfinished(name: str) -> bool:
+    """Return whether a file of a table is one that an engine has not finished.
+
+    name (str): Its path in the folder.
+    """
+    return any(part.startswith("_") and "=" not in part for part in Path(name).parts)
+
+
 def list_files(
     path: Path, format: str | None, left_out: Counter[str]
 ) -> list[InputFile]:
@@ -182,7 +191,8 @@ def list_files(
     format (str | None): A key of `ENDINGS`; None = detect it.
     left_out (Counter[str]): See `walk_folder`; updated.
     RETURNS (list[InputFile]): The file; or of a folder those with the ending of the
-        format, or without a format all `.txt` files, sorted.
+        format, sorted; without a format those with the ending of the folder, if that
+        is one of `TABLES`, else all `.txt` files.
     RAISES (SapbertError): If there is no such file, or its format is not recognised.
     """
     if path == STDIN:
@@ -192,12 +202,16 @@ def list_files(
         return [InputFile(path, STDIN_NAME, format or "jsonl")]
     if not path.is_dir():
         return [choose_file(path, path.name, format)]
+    # engines write a table as a folder with the name of a file
+    format = format or next((f for f in TABLES if path.suffix in ENDINGS[f]), None)
     endings = ENDINGS[format or TEXT]
     files = [
         choose_file(file, file.relative_to(path).as_posix(), format)
         for file in walk_folder(path, left_out)
         if file_ending(file) in endings and file.is_file()
     ]
+    if format in TABLES:
+        files = [file for file in files if not is_unfinished(file.name)]
     if not files:
         expected = " or ".join(f"`{ending}`" for ending in endings)
         raise SapbertError(Errors.E594.format(path=path, endings=expected))

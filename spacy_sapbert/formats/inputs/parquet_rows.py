@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
@@ -11,6 +12,7 @@ from ...system.reading import UNPACKED_BYTES, UNPACKED_RATIO
 from .rows import COLUMNS, Columns, Row, list_columns
 
 ROWS_AT_ONCE = 64  # each with a text
+NULL = "__HIVE_DEFAULT_PARTITION__"  # as the value of a partition
 BUFFER_BYTES = 1 << 20  # of a column
 DAMAGED = (OSError, ValueError, TypeError, NotImplementedError)  # of pyarrow
 
@@ -36,9 +38,21 @@ def check_packed(path: Path, metadata: Any) -> None:
                 raise SapbertError(Errors.E011.format(path=path, ratio=UNPACKED_RATIO))
 
 
-def read_parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
+def read_partition(name: str) -> dict[str, str | None]:
+    """Return the columns that engines write as folders: `year=2024/part-0.parquet`.
+
+    name (str): Path of a file in the folder of its table.
+    RETURNS (dict[str, str | None]): Their values as texts.
+    """
+    pairs = (part.split("=", 1) for part in Path(name).parts[:-1] if "=" in part)
+    found = {unquote(key): unquote(value) for key, value in pairs}
+    return {key: None if value == NULL else value for key, value in found.items()}
+
+
+def read_parquet_rows(path: Path, columns: Columns, name: str = "") -> Iterator[Row]:
     """Read the rows of a Parquet file, some of them in memory.
 
+    name (str): See `read_partition`.
     YIELDS (Row): The number of a row, from 1, and its columns.
     RAISES (SapbertError): If a column is missing, or the file is damaged.
     """
@@ -48,14 +62,16 @@ def read_parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
             path, pre_buffer=False, buffer_size=BUFFER_BYTES, memory_map=False
         ) as file:
             check_packed(path, file.metadata)
-            names = choose_names(path, file.schema_arrow.names, columns)
+            partition = read_partition(name)
+            known = [*file.schema_arrow.names, *partition]
+            names = choose_names(path, known, columns)
             number = 0
             for batch in file.iter_batches(
                 batch_size=ROWS_AT_ONCE, columns=names, use_threads=False
             ):
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, row
+                    yield number, row | partition
     except DAMAGED as error:
         if isinstance(error, SapbertError):
             raise

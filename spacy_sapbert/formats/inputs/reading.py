@@ -23,14 +23,13 @@ from ..documents import (
 from ..gold import GoldDocument, GoldSpan
 from .checks import check_ids, check_runs
 from .csv_rows import read_csv_rows
-from .files import BRAT, TEXT, InputFile
+from .files import BRAT, TABLES, TEXT, InputFile
 from .rows import COLUMNS, Columns, Row, find_field, make_document, read_json_rows
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-ROWS = ("jsonl", "csv", "parquet")
 WITHOUT_TEXT = "without text"  # documents whose text is null
 ENTITIES = "entities"  # the field of a JSONL line
 
@@ -142,7 +141,7 @@ class DocumentReader:
         """Yield the documents of a file."""
         path, name, format = file
         self.check_empty(file)
-        if format in ROWS:
+        if format in TABLES:
             yield from self.read_table(file)
         elif format == "spacy":
             yield from read_docbin(path, name, self.vocab)
@@ -180,8 +179,9 @@ class DocumentReader:
         chosen = spans if self.overlapping else select_spans(spans, self.mentions)
         return [span._replace(parts=[]) for span in chosen]
 
-    def read_rows(self, path: Path, format: str) -> Iterator[Row]:
+    def read_rows(self, file: InputFile) -> Iterator[Row]:
         """Return the rows of a file."""
+        path, name, format = file
         if format == "jsonl":
             return read_json_rows(path, self.on_error)
         if format == "csv":
@@ -190,12 +190,12 @@ class DocumentReader:
             )
         from .parquet_rows import read_parquet_rows
 
-        return read_parquet_rows(path, self.columns)
+        return read_parquet_rows(path, self.columns, name)
 
     def read_table(self, file: InputFile) -> Iterator[Document]:
         """Yield the documents of rows, with the mentions of JSONL."""
         path, _ = open_input(file.path)
-        for number, row in self.read_rows(file.path, file.format):
+        for number, row in self.read_rows(file):
             try:
                 document = self.convert_row(file, path, number, row)
             except SapbertError as error:

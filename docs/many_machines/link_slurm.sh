@@ -1,0 +1,13 @@
+#!/bin/bash
+# sbatch --array=0-99 link_slurm.sh NOTES OUTPUT KB: link NOTES/part-00000.parquet …
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=4G
+#SBATCH --requeue
+set -euo pipefail
+export OMP_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
+part=$(printf 'part-%05d.parquet' "$SLURM_ARRAY_TASK_ID")
+# Once a node: the other tasks wait for the copy, and use it.
+kb=$(python -c 'import sys; from spacy_sapbert import copy_kb; print(copy_kb(*sys.argv[1:]))' \
+    "$3" "${SLURM_TMPDIR:-/tmp}/sapbert-$USER")
+# In parts: a task that is stopped and queued again continues.
+python -m spacy sapbert link "$1/$part" --kb "$kb" --keep ward --output "$2/$part" --shard-size 1000

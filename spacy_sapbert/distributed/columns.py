@@ -1,0 +1,75 @@
+"""The columns of tables: texts and ids of any type that Arrow has, and maps."""
+
+import pyarrow as pa
+
+from ..errors import Errors, SapbertError
+from ..formats.inputs.rows import list_columns
+
+
+def find_column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column of a table.
+
+    RAISES (SapbertError): If there is none, or several of that name.
+    """
+    if table.column_names.count(name) != 1:
+        found = list_columns(table.column_names)
+        raise SapbertError(Errors.E370.format(name=name, found=found))
+    return table.column(name)
+
+
+def value_type(column: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of the values of a column, also of one with a dictionary."""
+    type = column.type
+    return type.value_type if pa.types.is_dictionary(type) else type
+
+
+def is_text(type: pa.DataType) -> bool:
+    """Return whether a column of a type has texts, or only nulls."""
+    return (
+        pa.types.is_string(type)
+        or pa.types.is_large_string(type)
+        or pa.types.is_string_view(type)
+        or pa.types.is_null(type)
+    )
+
+
+def read_texts(table: pa.Table, name: str) -> pa.Array:
+    """Return the column of the texts. See `find_column`."""
+    column = find_column(table, name)
+    if not is_text(value_type(column)):
+        values = {"name": name, "expected": "texts", "got": column.type}
+        raise SapbertError(Errors.E371.format(**values))
+    # `string` has room for 2 GB, which a dictionary may unpack to
+    return column.cast(pa.large_string()).combine_chunks()
+
+
+def read_ids(table: pa.Table, name: str) -> pa.Array:
+    """Return the column of the ids as texts. See `find_column`."""
+    column = find_column(table, name)
+    type = value_type(column)
+    if not (is_text(type) or pa.types.is_integer(type)):
+        expected = "texts or whole numbers"
+        values = {"name": name, "expected": expected, "got": column.type}
+        raise SapbertError(Errors.E371.format(**values))
+    return column.cast(type).cast(pa.large_string()).combine_chunks()
+
+
+def decode_value(value: pa.Scalar) -> str | None:
+    """Return a text of Arrow; None if it is null or not UTF-8."""
+    try:
+        found: str | None = value.as_py()
+    except UnicodeDecodeError:
+        return None
+    return found
+
+
+def without_maps(type: pa.DataType) -> pa.DataType:
+    """Return a type with lists of `key` and `value` in place of maps."""
+    if pa.types.is_map(type):
+        pairs = {"key": type.key_type, "value": without_maps(type.item_type)}
+        return pa.list_(pa.struct(pairs))
+    if pa.types.is_list(type):
+        return pa.list_(without_maps(type.value_type))
+    if pa.types.is_struct(type):
+        return pa.struct([(f.name, without_maps(f.type)) for f in type])
+    return type

@@ -1,0 +1,299 @@
+"""Link tables of documents inside an engine for many machines.
+
+    engine        a partition: Arrow tables, one document a row
+    LinkBatches   pickled: names and settings, no data
+      open_once         the pipeline, opened once a process    distributed.opened
+      plan_chunks       some documents, shortest first         here
+      run_batch         Docs, or why there is none             pipeline.batches
+      describe_entities → mention_rows → make_batch            formats.entities, .arrow
+    engine        Arrow tables, one mention a row, in the order of the documents
+
+The engine does the rest: partitions, retries, files. What the rows are does not depend
+on the partitions.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import __version__
+from ..errors import Errors, SapbertError, check_range
+from ..formats.arrow import MENTION_SCHEMA, make_batch
+from ..formats.documents import Document
+from ..formats.entities import (
+    COLUMNS,
+    AttributeNames,
+    LinkedDoc,
+    describe_entities,
+    mention_rows,
+)
+from ..formats.gold import LONGEST
+from ..formats.inputs.checks import MOST_RUN, measure_run
+from ..formats.inputs.rows import list_columns
+from ..pipeline.batches import ComponentError, run_batch
+from ..pipeline.running import complete_pipeline
+from .columns import decode_value, find_column, read_ids, read_texts, without_maps
+from .opened import OpenedPipeline, open_once
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+MOST_TOGETHER = 10_000  # documents
+CHARS_TOGETHER = 500_000  # of documents that are in memory as Docs at once
+FAILED = ("id", "error")  # columns of a document that has no mentions because it failed
+ROWS_PER_BATCH = 10_000  # of what is returned to an engine that streams
+
+
+class LinkBatches:
+    """Links the documents of Arrow tables: a row for each mention.
+
+    Holds names and settings only, so that it is small when it is pickled. The pipeline
+    is opened in each process when it is needed first; several objects with the same
+    settings share it, and one thread at a time uses it.
+
+    pipeline (str | Path | None): Folder or package; None = a blank pipeline that
+        detects the names of the knowledge base.
+    text (str), id (str): Columns of the text and the id of a document.
+    keep (Sequence[str]): Columns to repeat for each mention.
+    candidates (bool): Return the candidates; else their column is null.
+    max_chars (int): Maximum number of characters of a document.
+    batch_size (int): Maximum of documents in memory at once.
+    lang (str | None): Language of the blank pipeline; None = "en".
+    copy_to (str | Path | None): Folder on the local disk of each machine, into which
+        the knowledge base is copied once; see `copy_kb`.
+    settings (Any): `kb`, `kb_digest`, `mentions`, `k`, `threshold`, `filter`, `engine`
+        and `precision`: see `complete_pipeline`. With `copy_to`, `kb` may be a URL.
+    RAISES (SapbertError): If a setting is not possible; nothing is opened.
+    """
+
+    def __init__(
+        self,
+        pipeline: str | Path | None = None,
+        *,
+        text: str = "text",
+        id: str = "id",
+        keep: Sequence[str] = (),
+        candidates: bool = False,
+        max_chars: int = LONGEST,
+        batch_size: int = 64,
+        lang: str | None = None,
+        copy_to: str | Path | None = None,
+        **settings: Any,
+    ) -> None:
+        known = {*(complete_pipeline.__kwdefaults__ or {})} - {"detection"}
+        for name in {*settings} - known:
+            listed = list_columns(known)
+            raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))
+        if isinstance(keep, str) or len({*keep}) < len(keep):
+            raise SapbertError(Errors.E372.format(got=repr(keep)))
+        for name in keep:
+            if name in MENTION_SCHEMA.names:
+                raise SapbertError(Errors.E372.format(got=repr(name)))
+        check_range("max_chars", max_chars, 1, LONGEST)
+        check_range("batch_size", batch_size, 1, MOST_TOGETHER)
+        self.text, self.id, self.keep = text, id, tuple(keep)
+        self.candidates = candidates
+        self.max_chars = max_chars
+        self.batch_size = batch_size
+        places = {"pipeline": pipeline, "lang": lang, "copy_to": copy_to}
+        # as a text, so that a value that no worker could read is an error here
+        self.settings = json.dumps(settings | places, default=os.fspath, sort_keys=True)
+
+    def open(self) -> OpenedPipeline:
+        """Return the pipeline of this process, opened when first needed.
+
+        RAISES (SapbertError): If the pipeline or the knowledge base is missing or
+            damaged.
+        """
+        return open_once(self.settings)
+
+    def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """Link the documents of a table.
+
+        table (pa.Table | pa.RecordBatch): A document a row; a text that is null is a
+            document without mentions.
+        RETURNS (pa.Table): The columns of `MENTION_SCHEMA`, then those to keep, with
+            their types. A row for each mention, in the order of the documents, and for
+            a document that failed one row with its `error`.
+        RAISES (SapbertError): If a column is missing or has another type, or the
+            pipeline cannot be opened.
+        """
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        texts = read_texts(table, self.text)
+        ids = read_ids(table, self.id)
+        kept = [find_column(table, name) for name in self.keep]
+        # of the documents of the rows; a chunk is sorted by length and not by place
+        numbers: list[int] = []
+        batches: list[pa.RecordBatch] = []
+        lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
+        if lengths.any():
+            opened = self.open()
+            # one zone for all chunks, since a new word takes time
+            with opened.lock, memory_zone(opened.nlp):
+                for chunk in plan_chunks(lengths, most=self.batch_size):
+                    found = self.link_chunk(opened, chunk, texts, ids, lengths)
+                    for of_documents, batch in found:
+                        numbers += of_documents
+                        batches.append(batch)
+        rows = pa.Table.from_batches(batches, MENTION_SCHEMA)
+        order = np.argsort(numbers, kind="stable")
+        rows = rows.take(pa.array(order, pa.int64()))
+        places = pa.array(np.array(numbers, np.int64)[order])
+        for name, column in zip(self.keep, kept, strict=True):
+            rows = rows.append_column(table.field(name), column.take(places))
+        return rows
+
+    def iterate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Link the documents of record batches, one batch at a time.
+
+        batches (Iterable[pa.RecordBatch]): See `__call__`.
+        YIELDS (pa.RecordBatch): The rows of the documents of each, in order.
+        """
+        for batch in batches:
+            yield from self(batch).combine_chunks().to_batches(ROWS_PER_BATCH)
+
+    def link_chunk(
+        self,
+        opened: OpenedPipeline,
+        chunk: np.ndarray,
+        texts: Any,
+        ids: Any,
+        lengths: np.ndarray,
+    ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Link some documents together.
+
+        chunk (np.ndarray): Their places in the table. Shape: (n,).
+        texts (pa.Array), ids (pa.Array), lengths (np.ndarray): Of the whole table.
+        YIELDS (tuple[list[int], pa.RecordBatch]): Rows, and the place of the document
+            of each.
+        """
+        failed: dict[int, str] = {}
+        documents: dict[int, Document] = {}
+        for place in chunk.tolist():
+            id: Any = decode_value(ids[place])
+            try:
+                text = self.check_text(texts[place], id, int(lengths[place]))
+                documents[place] = Document(id, text)
+            except SapbertError as error:
+                failed[place] = str(error)
+        numbers, batch = self.link_documents(opened, documents, failed)
+        yield numbers, batch
+        rows = [[decode_value(ids[place]), error] for place, error in failed.items()]
+        yield [*failed], make_batch(rows, FAILED, kb_digest=opened.digest)
+
+    def link_documents(
+        self,
+        opened: OpenedPipeline,
+        documents: dict[int, Document],
+        failed: dict[int, str],
+    ) -> tuple[list[int], pa.RecordBatch]:
+        """Return the rows of some documents, and the place of the document of each.
+
+        documents (dict[int, Document]): By their places.
+        failed (dict[int, str]): Updated: errors of components by places.
+        """
+        names, key = AttributeNames(*opened.linker.attrs), opened.linker.spans_key
+        columns = [c for c in COLUMNS if self.candidates or c != "candidates"]
+        numbers: list[int] = []
+        rows: list[list[Any]] = []
+        results = run_batch(opened.nlp, [*documents.values()], skip=[])
+        for place, doc in zip(documents, results, strict=True):
+            if isinstance(doc, ComponentError):
+                failed[place] = str(doc)
+                continue
+            entities = describe_entities(doc, spans_key=key, names=names)
+            linked = LinkedDoc(documents[place].id, "", entities)
+            rows += mention_rows([linked], columns)
+            numbers += [place] * len(entities)
+        return numbers, make_batch(rows, columns, kb_digest=opened.digest)
+
+    def check_text(self, value: pa.Scalar, id: str | None, length: int) -> str:
+        """Return the text of a document.
+
+        RAISES (SapbertError): If it is too long, not UTF-8, or would take hours.
+        """
+        if length > self.max_chars:
+            limits = {"limit": self.max_chars, "length": length}
+            raise SapbertError(Errors.E374.format(**limits))
+        text = decode_value(value)
+        if text is None:
+            raise SapbertError(Errors.E375)
+        run = measure_run(text)
+        if run > MOST_RUN:
+            raise SapbertError(Errors.E536.format(limit=MOST_RUN, id=id, run=run))
+        return text
+
+    def as_lists(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """Link as `__call__` does, with maps as lists of `key` and `value`.
+
+        The types of `datasets` have no maps.
+        """
+        rows = self(table)
+        types = [without_maps(field.type) for field in rows.schema]
+        return rows.cast(pa.schema([*zip(rows.schema.names, types, strict=True)]))
+
+    def fingerprint(self, previous: str) -> str:
+        """Return the fingerprint of the result, for the cache of `datasets`.
+
+        previous (str): Fingerprint of the documents.
+        RETURNS (str): Differs if the settings, the version of this package, the
+            pipeline or the knowledge base do.
+        """
+        opened = self.open()
+        described = [
+            previous,
+            {**vars(self), "keep": list(self.keep)},
+            __version__,
+            opened.digest,
+            opened.nlp.meta.get("version"),
+            opened.nlp.config.to_str(),
+        ]
+        return sha256(json.dumps(described).encode()).hexdigest()[:32]
+
+    def spark_schema(self, documents: Any = None) -> Any:
+        """Return the schema of the rows for `DataFrame.mapInArrow`.
+
+        documents (pyspark.sql.DataFrame | None): The documents, if columns are kept.
+        RETURNS (pyspark.sql.types.StructType): The schema.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(MENTION_SCHEMA)
+        for name in self.keep:
+            schema = schema.add(documents.schema[name])
+        return schema
+
+
+def memory_zone(nlp: "Language") -> Any:
+    """Return a context at whose end the new words of documents are forgotten.
+
+    spaCy keeps them else for ever, which a worker of some days would notice.
+    """
+    return nlp.memory_zone() if hasattr(nlp, "memory_zone") else nullcontext()
+
+
+def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:
+    """Group documents of similar lengths; those without text are left out.
+
+    lengths (np.ndarray): Their numbers of characters. Shape: (n,).
+    most (int): Maximum of documents in a group.
+    YIELDS (np.ndarray): Places of documents, the shortest first. Shape: (up to most,).
+    """
+    order = np.argsort(lengths, kind="stable")
+    order = order[np.searchsorted(lengths[order], 1) :]
+    start = 0
+    while start < len(order):
+        ends = np.cumsum(lengths[order[start : start + most]])
+        fitting = int(np.searchsorted(ends, CHARS_TOGETHER, side="right"))
+        end = start + max(1, fitting)
+        yield order[start:end]
+        start = end

@@ -1,0 +1,151 @@
+"""A copy of a knowledge base on the local disk of a machine, made once.
+
+All workers of a machine open the same files, so that the system has their pages in
+memory once.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..errors import Errors, SapbertError
+from ..kb.folder.installed import find_kb
+from ..kb.folder.manifest import MAX_BYTES, read_manifest
+from ..kb.folder.records import FILE, FileRecord, Manifest
+from ..system.writing import fcntl, write_folder_atomically
+
+BLOCK_BYTES = 1 << 20  # copied at once
+
+
+def copy_kb(
+    source: str | None, folder: str | Path, *, digest: str | None = None
+) -> Path:
+    """Copy a knowledge base to a folder on this machine, unless it is there.
+
+    The copy is verified, and has its name only when it is complete. Other processes
+    of the machine wait for it.
+
+    source (str | None): A folder, the name of an installed knowledge base, or a URL of
+        fsspec, e.g. `s3://bucket/kb` or `zip://kb::/mnt/kb.zip`; None = the only one
+        that is installed.
+    folder (str | Path): The folder; it may have copies of several knowledge bases.
+    digest (str | None): The digest of the knowledge base; None = any. With it, the
+        source is not read if the copy is there.
+    RETURNS (Path): The copy, which has the first digits of the digest in its name.
+    RAISES (SapbertError): If the source is missing, damaged or has another digest, or
+        the disk has no room.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        values = {"path": folder, "reason": error.strerror}
+        raise SapbertError(Errors.E004.format(**values)) from None
+    if digest is not None and is_complete(copy_path(folder, digest)):
+        return copy_path(folder, digest)
+    files, root = open_source(source)
+    with TemporaryDirectory(dir=folder, prefix=".meta-") as described:
+        meta = read_file(files, f"{root}/{FILE}", MAX_BYTES)
+        Path(described, FILE).write_bytes(meta)
+        try:
+            manifest = read_manifest(Path(described))
+        except SapbertError as error:
+            raise SapbertError(str(error).replace(described, root)) from None
+    if digest not in (None, manifest.digest):
+        values = {"expected": digest, "got": manifest.digest}
+        raise SapbertError(Errors.E351.format(path=root, **values))
+    copy = copy_path(folder, manifest.digest)
+    with lock_file(copy.with_name(f".{copy.name}.lock")):
+        if not is_complete(copy):
+            check_room(folder, manifest)
+            with write_folder_atomically(copy) as part:
+                for name, record in manifest.files.items():
+                    copy_file(files, f"{root}/{name}", part / name, record)
+                (part / FILE).write_bytes(meta)
+    return copy
+
+
+def copy_path(folder: Path, digest: str) -> Path:
+    """Return the place of the copy of a knowledge base."""
+    return folder / f"kb-{digest[:16]}"
+
+
+def is_complete(copy: Path) -> bool:
+    """Return whether a copy is there; its files are verified when it is opened."""
+    return (copy / FILE).is_file()
+
+
+def check_room(folder: Path, manifest: Manifest) -> None:
+    """Raise an error if a disk has less room than a knowledge base needs."""
+    size = sum(record.size for record in manifest.files.values())
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        values = {"size": size / 1e6, "free": free / 1e6}
+        raise SapbertError(Errors.E377.format(path=folder, **values))
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Lock a file against other processes, where the system has locks; wait for it.
+
+    The lock ends with the process, also if that is killed.
+    """
+    with open(path, "ab") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def open_source(source: str | None) -> tuple[Any, str]:
+    """Return the file system of a knowledge base, and its folder there."""
+    if source is None or "://" not in source:
+        source = str(find_kb(source))
+    from fsspec.core import url_to_fs
+
+    with name_failure(source):
+        files, root = url_to_fs(source)
+    return files, root.rstrip("/")
+
+
+@contextmanager
+def name_failure(path: str) -> Iterator[None]:
+    """Raise the error with a code for what a file system raises."""
+    try:
+        yield
+    except SapbertError:
+        raise
+    except Exception as error:  # each file system has its own
+        kind = type(error).__name__
+        raise SapbertError(Errors.E376.format(path=path, kind=kind)) from None
+
+
+def read_file(files: Any, path: str, most: int) -> bytes:
+    """Return the content of a file.
+
+    most (int): Number of bytes; the rest is not read.
+    """
+    with name_failure(path), files.open(path, "rb") as file:
+        content: bytes = file.read(most)
+    return content
+
+
+def copy_file(files: Any, path: str, target: Path, record: FileRecord) -> None:
+    """Copy a file, and check its size and its digest on the way.
+
+    RAISES (SapbertError): If it is missing or different.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    with name_failure(path), files.open(path, "rb") as file, open(target, "wb") as copy:
+        # a packed file may unpack to far more
+        while size <= record.size and (block := file.read(BLOCK_BYTES)):
+            digest.update(block)
+            size += len(block)
+            copy.write(block)
+    if size != record.size or digest.hexdigest() != record.sha256:
+        reason = "its size or its sha256 is another"
+        raise SapbertError(Errors.E306.format(path=path, reason=reason))

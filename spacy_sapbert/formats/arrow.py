@@ -1,0 +1,106 @@
+"""The row of a mention in Arrow: the columns of Parquet files and of `LinkBatches`.
+
+One schema, so that what one machine and what a cluster wrote can be read as one table.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from .. import __version__
+from .entities import COLUMNS, RUN_COLUMNS, LinkedCandidate, read_tie
+
+CODES = pa.map_(pa.string(), pa.list_(pa.string()))
+TYPES: dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "start": pa.int64(),
+    "end": pa.int64(),
+    "text": pa.string(),
+    "label": pa.string(),
+    "cui": pa.string(),
+    "name": pa.string(),
+    "score": pa.float64(),
+    "probability": pa.float64(),
+    "types": pa.list_(pa.string()),
+    "codes": CODES,
+    "candidates": pa.list_(
+        pa.struct(
+            {
+                "cui": pa.string(),
+                "name": pa.string(),
+                "alias": pa.string(),
+                "score": pa.float64(),
+                "rank": pa.int64(),
+                "types": pa.list_(pa.string()),
+                "codes": CODES,
+                "tie": pa.string(),
+                "probability": pa.float64(),
+            }
+        )
+    ),
+    "note": pa.string(),
+    "tie": pa.string(),
+    "kb_digest": pa.string(),
+    "package_version": pa.string(),
+    "error": pa.string(),
+}
+MENTION_SCHEMA = pa.schema([(name, TYPES[name]) for name in (*COLUMNS, *RUN_COLUMNS)])
+
+
+def to_pairs(codes: Mapping[str, list[str]] | None) -> list[tuple[str, list[str]]]:
+    """Return codes as Arrow expects a map."""
+    return list((codes or {}).items())
+
+
+def to_arrow(candidate: LinkedCandidate) -> dict[str, Any]:
+    """Return a candidate for Arrow."""
+    plain = {"codes": to_pairs(candidate.get("codes"))}
+    return {**candidate, **plain, "tie": read_tie(candidate)}
+
+
+def to_text(value: Any) -> str | None:
+    """Return the value of a field as a text."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def to_array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
+    """Return the values of a column; those of kept fields as texts."""
+    if field.name == "codes":
+        values = [to_pairs(codes) for codes in values]
+    elif field.name == "candidates":
+        values = [[to_arrow(each) for each in found] for found in values]
+    elif field.name not in TYPES:
+        values = [to_text(value) for value in values]
+    return pa.array(values, field.type)
+
+
+def make_batch(
+    rows: Iterable[Sequence[Any]],
+    columns: Sequence[str],
+    schema: pa.Schema = MENTION_SCHEMA,
+    *,
+    kb_digest: str | None = None,
+) -> pa.RecordBatch:
+    """Return rows of mentions in Arrow's compact form.
+
+    rows (Iterable[Sequence[Any]]): From `entities.mention_rows`.
+    columns (Sequence[str]): Their columns; others of the schema are null.
+    schema (pa.Schema): The columns to return.
+    kb_digest (str | None): Digest of the knowledge base.
+    """
+    rows = list(rows)
+    found = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}
+    run = {"kb_digest": kb_digest, "package_version": __version__}
+    arrays = []
+    for field in schema:
+        if field.name in found:
+            arrays.append(to_array(field, found[field.name]))
+        elif (value := run.get(field.name)) is not None:
+            arrays.append(pa.repeat(pa.scalar(value, field.type), len(rows)))
+        else:
+            arrays.append(pa.nulls(len(rows), field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

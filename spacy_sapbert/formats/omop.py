@@ -1,0 +1,123 @@
+"""OMOP: the rows of the table `note_nlp` of the Common Data Model 5.4, as CSV.
+
+SOURCE: https://ohdsi.github.io/CommonDataModel/cdm54.html#note_nlp
+"""
+
+import csv
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from typing import IO, Any
+
+from .. import __version__
+from ..errors import Errors, SapbertError
+from .entities import LinkedDoc, LinkedEntity, blank_breaks
+
+COLUMNS = (
+    "note_nlp_id",
+    "note_id",
+    "section_concept_id",
+    "snippet",
+    "offset",
+    "lexical_variant",
+    "note_nlp_concept_id",
+    "note_nlp_source_concept_id",
+    "nlp_system",
+    "nlp_date",
+    "nlp_datetime",
+    "term_exists",
+    "term_temporal",
+    "term_modifiers",
+)
+SOURCE = "OMOP"  # of the codes that are ids of OMOP concepts
+NO_CONCEPT = "0"  # as everywhere in OMOP
+LONGEST = 250  # characters of a snippet, a term and the name of the system
+AROUND = 80  # characters of a snippet before the term
+MENTIONS = 1_000_000  # of a note: the factor that makes ids of rows of ids of notes
+MAX_NOTE = (2**63 - 1) // MENTIONS - 1  # so that the ids of rows are 64-bit numbers
+
+
+def write_docs(
+    docs: Iterable[LinkedDoc],
+    file: IO[bytes],
+    *,
+    include_text: bool = True,
+    system: str = f"spacy-sapbert {__version__}",
+) -> None:
+    """Write a row for each mention; see `registry.Writer`.
+
+    The id of a row is made of the id of its note and the number of the mention, so that
+    the rows of several files or runs of different notes can be loaded together.
+
+    system (str): The value of `nlp_system`.
+    RAISES (SapbertError): If the text is not to be written, or the id of a document is
+        not a whole number.
+    """
+    if not include_text:
+        raise SapbertError(Errors.E503.format(format="omop"))
+    now = datetime.now(UTC)
+    text = TextIOWrapper(file, "utf8", newline="", write_through=True)
+    try:
+        writer = csv.writer(text)
+        writer.writerow(COLUMNS)
+        for doc in docs:
+            note = parse_note_id(doc.id)
+            for number, entity in enumerate(doc.entities):
+                writer.writerow(
+                    [
+                        note * MENTIONS + number,
+                        note,
+                        "",
+                        cut_snippet(doc.text, entity["start"]),
+                        entity["start"],
+                        clean_text(entity.get("text", "")),
+                        find_concept_id(entity),
+                        NO_CONCEPT,
+                        system[:LONGEST],
+                        now.date().isoformat(),
+                        now.strftime("%Y-%m-%d %H:%M:%S"),
+                        "",
+                        "",
+                        format_modifiers(entity),
+                    ]
+                )
+    finally:
+        text.detach()  # else the file would be closed with it
+
+
+def parse_note_id(id: Any) -> int:
+    """Return the id of a note.
+
+    RAISES (SapbertError): If it is not a whole number that fits; it is not quoted.
+    """
+    text = str(id)
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 13:
+        raise SapbertError(Errors.E378.format(limit=MAX_NOTE))
+    if not -MAX_NOTE <= int(text) <= MAX_NOTE:
+        raise SapbertError(Errors.E378.format(limit=MAX_NOTE))
+    return int(text)
+
+
+def cut_snippet(text: str, start: int) -> str:
+    """Return the text around a term, without line ends."""
+    first = max(0, start - AROUND)
+    return clean_text(text[first : first + LONGEST])
+
+
+def clean_text(text: str) -> str:
+    """Return a text as a column can have it: short, without line ends and NUL."""
+    return blank_breaks(text[:LONGEST]).replace("\0", " ")
+
+
+def find_concept_id(entity: LinkedEntity) -> str:
+    """Return the id of the OMOP concept of a mention; 0 if there is none."""
+    found = entity["codes"].get(SOURCE) or [NO_CONCEPT]
+    return found[0] if found[0].isdecimal() else NO_CONCEPT
+
+
+def format_modifiers(entity: LinkedEntity) -> str:
+    """Return what has no column of its own: id, score and probability."""
+    names = ("cui", "score", "probability")
+    values = {name: entity[name] for name in names}  # type: ignore[literal-required]
+    return ",".join(f"{k}={v}" for k, v in values.items() if v is not None)

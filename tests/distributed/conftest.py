@@ -1,0 +1,113 @@
+"""Documents, and the rows that one process makes of them."""
+
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+
+import spacy_sapbert
+
+WORDS = ("heart attack", "fever", "MI", "aspirin", "no", "head pain", "and", "DM")
+SENTINEL = "SENTINELTEXT"
+RECIPES = Path(__file__).parents[2] / "docs" / "many_machines"
+
+
+@pytest.fixture(scope="session")
+def documents() -> Any:
+    """Twenty documents: short, long, empty, without text, and one that is too long."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    texts: list[str | None] = [
+        f"{WORDS[n % 8]} of {WORDS[n * 3 % 8]}. " * (1 + n * n % 11) for n in range(16)
+    ]
+    texts += ["", None, "  ", f"{SENTINEL} fever " * 100]
+    wards = [None if n % 5 == 4 else n % 3 for n in range(20)]
+    return pa.table(
+        {
+            "note": pa.array(range(100, 120), pa.int64()),
+            "body": texts,
+            "ward": pa.array(wards, pa.int8()),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def make_link(sample_kb: Path) -> Callable[..., Any]:
+    """Makes a callable for these documents."""
+
+    def make(**options: Any) -> Any:
+        settings = {
+            "kb": sample_kb,
+            "text": "body",
+            "id": "note",
+            "keep": ["ward"],
+            "max_chars": 1000,
+            **options,
+        }
+        return spacy_sapbert.LinkBatches(**settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def expected(make_link: Callable[..., Any], documents: Any) -> Any:
+    """The rows of these documents from one call in this process."""
+    return make_link()(documents).to_pylist()
+
+
+@pytest.fixture(scope="session")
+def notes_file(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documents as a Parquet file with the usual names of columns."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path_factory.mktemp("notes") / "part-00000.parquet"
+    pq.write_table(documents.rename_columns(["id", "text", "ward"]), path)
+    return path
+
+
+@pytest.fixture
+def run_recipe(
+    notes_file: Path,
+    sample_kb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., list[dict[str, Any]]]:
+    """Runs a script of the docs in this process, and returns the rows that it wrote."""
+    import pyarrow.parquet as pq
+
+    def run(name: str, *more: object) -> list[dict[str, Any]]:
+        output = tmp_path / "linked.parquet"
+        arguments = [name, notes_file, output, sample_kb, *more]
+        monkeypatch.setattr(sys, "argv", [*map(str, arguments)])
+        runpy.run_path(str(RECIPES / name))
+        return sort_rows(pq.read_table(output).to_pylist())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def expected_of_recipes(sample_kb: Path, notes_file: Path) -> list[dict[str, Any]]:
+    """What the scripts have to write."""
+    import pyarrow.parquet as pq
+
+    link = spacy_sapbert.LinkBatches(kb=sample_kb, keep=["ward"])
+    rows: list[dict[str, Any]] = link(pq.read_table(notes_file)).to_pylist()
+    return rows
+
+
+def sort_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of an engine in the order of the documents."""
+    return sorted(rows, key=lambda row: (int(row["id"]), row["start"] or 0))
+
+
+@pytest.fixture(scope="session")
+def failing_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline whose component fails on documents with "diabetes" or "DM"."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_distributed_fails")
+    folder = tmp_path_factory.mktemp("pipelines") / "failing"
+    nlp.to_disk(folder)
+    return folder

@@ -1,0 +1,281 @@
+import json
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from spacy_sapbert import LinkBatches, SapbertError, __version__  # noqa: E402
+from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
+from spacy_sapbert.formats.entities import describe_entities  # noqa: E402
+from spacy_sapbert.kb.folder.manifest import read_manifest  # noqa: E402
+
+SENTINEL = "SENTINELTEXT"
+MakeLink = Callable[..., LinkBatches]
+
+
+@Language.component("test_distributed_fails")
+def fail_on_some(doc: Doc) -> Doc:
+    if "DM" in doc.text:
+        raise ZeroDivisionError(doc.text)
+    return doc
+
+
+def make_table(*texts: str | None) -> Any:
+    numbers = [str(number) for number in range(len(texts))]
+    return pa.table({"id": numbers, "text": pa.array(texts, pa.string())})
+
+
+def test_link_batches_links_as_the_pipeline_does(sample_kb: Path) -> None:
+    texts = ["Fever and MI.", "heart attack, diabetes", "Pyrexia"]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    rows = LinkBatches(kb=sample_kb, candidates=True)(make_table(*texts)).to_pylist()
+    entities = [
+        {"id": str(number), **entity}
+        for number, doc in enumerate(nlp.pipe(texts))
+        for entity in describe_entities(doc)
+    ]
+    assert len(rows) == len(entities) == 5
+    same = ("id", "start", "end", "text", "label", "cui", "name", "score", "note")
+    for name in (*same, "probability", "types", "tie"):
+        found = [row[name] for row in rows]
+        assert found == [entity[name] for entity in entities]  # type: ignore[misc]
+    for row, entity in zip(rows, entities, strict=True):
+        assert dict(row["codes"]) == entity["codes"]
+        cuis = [candidate["cui"] for candidate in row["candidates"]]
+        assert cuis == [candidate["cui"] for candidate in entity["candidates"]]
+    digest = read_manifest(sample_kb).digest
+    run = {(row["kb_digest"], row["package_version"], row["error"]) for row in rows}
+    assert run == {(digest, __version__, None)}
+
+
+def test_link_batches_pickles_small_and_opens_in_the_process(
+    make_link: MakeLink, documents: Any, expected: Any
+) -> None:
+    link = make_link()
+    link(documents)
+    data = pickle.dumps(link.iterate)
+    assert len(data) < 2000
+    rows = pa.Table.from_batches(pickle.loads(data)(documents.to_batches()))
+    assert rows.to_pylist() == expected
+    assert make_link().open() is make_link(max_chars=7).open()
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_link_batches_rows_do_not_depend_on_the_partitions(
+    make_link: MakeLink,
+    documents: Any,
+    expected: Any,
+    partitions: int,
+    batch_size: int,
+) -> None:
+    link = make_link(batch_size=batch_size)
+    size = -(-len(documents) // partitions)
+    batches = documents.to_batches(size)
+    assert len(batches) == partitions
+    rows = [row for batch in link.iterate(batches) for row in batch.to_pylist()]
+    assert rows == expected
+
+
+def test_link_batches_keeps_columns_with_their_types(
+    make_link: MakeLink, documents: Any
+) -> None:
+    rows = make_link()(documents)
+    assert rows.schema.names == [*MENTION_SCHEMA.names, "ward"]
+    assert rows.schema.field("ward").type == pa.int8()
+    wards = {row["note"]: row["ward"] for row in documents.to_pylist()}
+    assert {wards[int(row["id"])] == row["ward"] for row in rows.to_pylist()} == {True}
+
+
+def test_link_batches_a_document_that_is_too_long_is_a_row(
+    expected: list[dict[str, Any]],
+) -> None:
+    *linked, last = expected
+    assert {row["error"] for row in linked} == {None}
+    assert last["id"] == "119"
+    assert last["error"].startswith("[E374] Expected a document of at most 1,000")
+    assert last["kb_digest"] == linked[0]["kb_digest"]
+    null = {name for name, value in last.items() if value is None}
+    run = {"id", "error", "kb_digest", "package_version"}
+    assert null - {"ward"} == {*MENTION_SCHEMA.names} - run
+
+
+def test_link_batches_a_document_whose_component_fails_is_a_row(
+    failing_pipeline: Path, sample_kb: Path
+) -> None:
+    link = LinkBatches(failing_pipeline, kb=sample_kb, mentions="names")
+    rows = link(make_table("fever", f"DM {SENTINEL} fever", "aspirin")).to_pylist()
+    assert [(row["id"], row["cui"]) for row in rows] == [
+        ("0", "C0000004"),
+        ("1", None),
+        ("2", "C0000006"),
+    ]
+    error = rows[1]["error"]
+    assert error.startswith("[E513]")
+    assert "test_distributed_fails" in error
+    assert SENTINEL not in error
+
+
+def test_link_batches_text_of_other_bytes_is_a_row(sample_kb: Path) -> None:
+    bad = b"fever \xff"
+    ends = b"".join(n.to_bytes(4, "little") for n in (0, 5, 5 + len(bad)))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"fever" + bad)]
+    texts = pa.Array.from_buffers(pa.string(), 2, buffers)
+    rows = LinkBatches(kb=sample_kb)(pa.table({"id": ["a", "b"], "text": texts}))
+    found = [(row["id"], row["cui"], row["error"]) for row in rows.to_pylist()]
+    assert found[0] == ("a", "C0000004", None)
+    assert found[1][:2] == ("b", None)
+    assert found[1][2].startswith("[E375]")
+
+
+def test_link_batches_text_that_would_take_hours_is_a_row(sample_kb: Path) -> None:
+    (row,) = LinkBatches(kb=sample_kb)(make_table("(" * 100_001)).to_pylist()
+    assert row["error"].startswith("[E536]")
+
+
+def test_link_batches_document_of_a_megabyte(sample_kb: Path) -> None:
+    long = "fever " + ("a" * 9_999 + " ") * 99
+    link = LinkBatches(kb=sample_kb)
+    rows = link(make_table(long, "b" * (1 << 20), "aspirin")).to_pylist()
+    assert [row["cui"] for row in rows] == ["C0000004", None, "C0000006"]
+    assert rows[1]["error"].startswith("[E374]")
+
+
+def test_link_batches_without_text_nothing_is_opened() -> None:
+    link = LinkBatches(kb="/nowhere")
+    rows = link(make_table(*[""] * 10_000, None))
+    assert (rows.num_rows, rows.schema) == (0, MENTION_SCHEMA)
+    assert link(make_table()).schema == MENTION_SCHEMA
+    assert list(link.iterate([])) == []
+    with pytest.raises(SapbertError, match="E310.*/nowhere"):
+        link(make_table("fever"))
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.dictionary(pa.int8(), pa.large_string()),
+    ],
+)
+def test_link_batches_reads_any_type_of_text(sample_kb: Path, type: Any) -> None:
+    link = LinkBatches(kb=sample_kb)
+    table = make_table("fever", None, "aspirin")
+    texts = pa.array(table.column("text").to_pylist(), type)
+    assert link(table.set_column(1, "text", texts)) == link(table)
+
+
+@pytest.mark.parametrize(
+    "ids", [pa.array([7, None], pa.uint64()), pa.array(["7", None]).dictionary_encode()]
+)
+def test_link_batches_ids_become_texts(sample_kb: Path, ids: Any) -> None:
+    table = pa.table({"id": ids, "text": ["fever", "fever"]})
+    assert LinkBatches(kb=sample_kb)(table).column("id").to_pylist() == ["7", None]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "match"),
+    [
+        ({"id": [1]}, {}, "E370.*'text'.*have id"),
+        ({"text": ["a"]}, {}, "E370.*'id'"),
+        ({"id": [1], "text": ["a"]}, {"keep": ["ward"]}, "E370.*'ward'"),
+        ({"id": [1], "text": [1]}, {}, "E371.*texts in the column 'text'.*int64"),
+        ({"id": [1], "text": [b"a"]}, {}, "E371.*'text'.*binary"),
+        ({"id": [0.5], "text": ["a"]}, {}, "E371.*'id'.*double"),
+    ],
+)
+def test_link_batches_columns_that_do_not_fit_are_an_error(
+    columns: Any, options: Any, match: str
+) -> None:
+    with pytest.raises(SapbertError, match=match):
+        LinkBatches(**options)(pa.table(columns))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"treshold": 0.5}, "E373.*kb_digest.*threshold.*'treshold'"),
+        ({"detection": False}, "E373"),
+        ({"keep": ["a", "a"]}, "E372"),
+        ({"keep": "ward"}, "E372.*'ward'"),
+        ({"keep": ["score"]}, "E372.*'score'"),
+        ({"max_chars": 1_000_001}, "E313.*max_chars"),
+        ({"batch_size": 0}, "E313.*batch_size"),
+    ],
+)
+def test_link_batches_settings_are_checked_at_once(options: Any, match: str) -> None:
+    with pytest.raises(SapbertError, match=match):
+        LinkBatches(**options)
+
+
+def test_link_batches_setting_that_no_worker_could_read_is_an_error() -> None:
+    with pytest.raises(TypeError):
+        LinkBatches(filter={"types": {"T047"}})
+
+
+def test_link_batches_has_the_settings_of_link(
+    make_link: MakeLink, documents: Any, expected: Any
+) -> None:
+    rows = make_link(filter={"types": ["T121"]}, k=1, threshold=0.5)(documents)
+    linked = [row for row in rows.to_pylist() if row["cui"]]
+    assert {row["cui"] for row in linked} == {"C0000006"}
+    assert 0 < len(linked) < len(expected)
+
+
+def test_link_batches_of_another_version_of_the_kb_is_an_error(sample_kb: Path) -> None:
+    link = LinkBatches(kb=sample_kb, kb_digest="0" * 64)
+    with pytest.raises(SapbertError, match="E351"):
+        link(make_table("fever"))
+
+
+def test_link_batches_from_threads_at_once(
+    make_link: MakeLink, documents: Any, expected: Any
+) -> None:
+    link = make_link(k=3)  # not opened before
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(link(documents))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [rows.to_pylist() for rows in found] == [expected] * 4
+
+
+def test_link_batches_fingerprint_is_of_all_that_changes_the_rows(
+    make_link: MakeLink, cold_kb: Path, failing_pipeline: Path
+) -> None:
+    links = [
+        make_link(),
+        make_link(k=2),
+        make_link(kb=cold_kb),
+        make_link(keep=[]),
+        make_link(max_chars=10),
+        make_link(pipeline=failing_pipeline, mentions="names"),
+    ]
+    prints = [link.fingerprint("before") for link in links]
+    assert len({*prints, links[0].fingerprint("other")}) == 7
+    assert make_link().fingerprint("before") == prints[0]
+    assert json.dumps(vars(make_link()))  # plain values only
+
+
+def test_link_batches_new_words_do_not_stay_in_memory(make_link: MakeLink) -> None:
+    link = make_link(keep=[], id="id", text="text")
+    sizes = []
+    for run in range(3):
+        link(make_table(*(f"fever of {run}x{number}" for number in range(100))))
+        sizes.append(len(link.open().nlp.vocab.strings))
+    assert sizes[0] == sizes[1] == sizes[2]

@@ -1,0 +1,78 @@
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.entities import describe_docs
+from spacy_sapbert.formats.omop import COLUMNS, write_docs
+
+NLP = spacy.blank("en")
+CODES = {"MSH": ["D001241"], "OMOP": ["1112807", "5"]}
+CANDIDATE = {"cui": "C1", "name": "Aspirin", "score": 0.5, "codes": CODES}
+
+
+@pytest.fixture
+def doc() -> Doc:
+    spacy.blank("en").add_pipe("sapbert_linker")  # registers the attributes
+    doc = NLP("Took\naspirin " + "now " * 100)
+    doc.ents = [Span(doc, 2, 3, label="DRUG"), Span(doc, 90, 102, label="X")]
+    doc.ents[0]._.cui, doc.ents[0]._.candidates = "C1", [CANDIDATE]
+    return doc
+
+
+def write(docs: Any, **options: Any) -> list[dict[str, str]]:
+    file = io.BytesIO()
+    write_docs(describe_docs(docs), file, **options)
+    return [*csv.DictReader(io.StringIO(file.getvalue().decode("utf8"), newline=""))]
+
+
+def test_omop_a_mention_is_a_row_of_note_nlp(doc: Doc) -> None:
+    first, second = write([("77", doc)], system="pipe 1.0")
+    assert tuple(first) == COLUMNS
+    assert [first["note_nlp_id"], second["note_nlp_id"]] == ["77000000", "77000001"]
+    assert (first["note_id"], first["offset"]) == ("77", "5")
+    assert (first["lexical_variant"], first["nlp_system"]) == ("aspirin", "pipe 1.0")
+    assert first["snippet"].startswith("Took aspirin now now")
+    assert {len(row["snippet"]) for row in (first, second)} == {250, 132}
+    assert first["note_nlp_concept_id"] == "1112807"
+    assert first["term_modifiers"] == "cui=C1,score=0.5"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", first["nlp_date"])
+    assert first["nlp_datetime"].startswith(f"{first['nlp_date']} ")
+
+
+def test_omop_without_an_athena_id_the_concept_is_zero(doc: Doc) -> None:
+    doc.ents[0]._.candidates = [{**CANDIDATE, "codes": {"OMOP": ["no number"]}}]
+    rows = write([(-7, doc)])
+    assert [row["note_nlp_concept_id"] for row in rows] == ["0", "0"]
+    assert [row["note_nlp_id"] for row in rows] == ["-7000000", "-6999999"]
+    assert rows[1]["term_modifiers"] == ""
+
+
+@pytest.mark.parametrize("id", ["note.txt", "", None, 10**13, "1.5", "٣"])
+def test_omop_id_that_is_no_note_id_is_an_error(id: Any, doc: Doc) -> None:
+    with pytest.raises(SapbertError, match="E378.*--id-field"):
+        write([(id, doc)])
+
+
+def test_omop_of_link_in_parts(sample_kb: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.csv"
+    notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
+    arguments = ["link", notes, "--id-field", "note_id", "--kb", sample_kb]
+    arguments += ["--format", "omop", "--shard-size", 2, "--output", tmp_path / "out"]
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    parts = sorted((tmp_path / "out").glob("part-*.csv"))
+    rows = [row for part in parts for row in csv.DictReader(part.open("r", newline=""))]
+    assert [row["note_nlp_id"] for row in rows] == ["5000000", "5000001", "7000000"]
+    assert re.fullmatch(
+        r"en_pipeline [\d.]+, spacy-sapbert [\d.]+, kb [0-9a-f]{16}",
+        rows[0]["nlp_system"],
+    )
