@@ -1,4 +1,4 @@
-"""Distinct tokenised names → the matrix of their vectors, embedded in shards."""
+"""Distinct tokenised names → the file of their vectors, embedded in shards."""
 
 import json
 import os
@@ -16,9 +16,13 @@ from ..errors import Errors, SapbertError
 from ..system.progress import show_progress
 from ..system.writing import fcntl
 from .folder.manifest import try_lock
+from .indexes.choice import Choice
+from .indexes.row_file import RowFile, encode_rows
 from .store import name_key
 
 SHARD_ROWS = 8_192  # names embedded between two saves
+SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
+PLAN, VECTORS, MERGED = "plan.json", "vectors", ".done"
 
 
 @contextmanager
@@ -50,10 +54,30 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
             Errors.E004.format(path=output, reason=error.strerror or error)
         ) from error
     finally:
-        if owned and not any(work.glob("shard-*.npy")):
+        if owned and not any(work.glob("shard-*")):
             shutil.rmtree(work, ignore_errors=True)
         if handle is not None:
             os.close(handle)
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """Return the plan of a stopped build; empty if there is none."""
+    try:
+        plan = json.loads((folder / PLAN).read_text("utf8"))
+    except (OSError, ValueError):
+        return {}
+    return plan if isinstance(plan, dict) else {}
+
+
+def resumed_index(folder: Path, plan: dict[str, Any]) -> Choice | None:
+    """Return the index of a stopped build, None if its plan was another.
+
+    The memory that is free may be another now, which must not cost the vectors.
+    """
+    known = read_plan(folder)
+    if known | plan != known or known.keys() != {*plan, "index"}:
+        return None
+    return Choice(**known["index"])
 
 
 def drop_other_shards(folder: Path, plan: dict[str, Any]) -> None:
@@ -62,11 +86,11 @@ def drop_other_shards(folder: Path, plan: dict[str, Any]) -> None:
     folder (Path): Folder of the build.
     plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
     """
-    path = folder / "plan.json"
-    if not path.is_file() or path.read_bytes() != json.dumps(plan, indent=2).encode():
-        for shard in folder.glob("shard-*.npy"):
-            shard.unlink()
-        path.write_text(json.dumps(plan, indent=2), "utf8")
+    if read_plan(folder) != plan:
+        for pattern in ("shard-*", VECTORS):
+            for path in folder.glob(pattern):
+                path.unlink()
+        (folder / PLAN).write_text(json.dumps(plan, indent=2), "utf8")
 
 
 class Names:
@@ -104,21 +128,20 @@ class Names:
 
 
 def embed_rows(
-    names: Names, folder: Path, model: NameModel, *, progress: bool
-) -> np.ndarray:
+    names: Names, folder: Path, model: NameModel, *, compact: bool, progress: bool
+) -> RowFile:
     """Embed all rows, sorted by length; shards that exist are not embedded again.
 
     names (Names): The rows.
     folder (Path): Folder of the shards.
     model (Model[list[str], Floats2d]): The encoder.
+    compact (bool): Store 16 bits a value.
     progress (bool): Show a progress bar.
-    RETURNS (np.ndarray): Memory-mapped, float32. Shape: (rows, width).
+    RETURNS (RowFile): The vectors. Shape: (rows, width).
     RAISES (SapbertError): If a vector is not finite.
     """
     order = names.by_length()
-    shape = (len(order), model.get_dim("nO"))
-    matrix = np.memmap(folder / "vectors.f32", dtype="<f4", mode="w+", shape=shape)
-    finished = len(list(folder.glob("shard-*.npy"))) * SHARD_ROWS
+    finished = len(list(folder.glob("shard-*.[nd]*"))) * SHARD_ROWS
     with show_progress(
         total=len(order),
         initial=min(finished, len(order)),
@@ -127,15 +150,50 @@ def embed_rows(
         quiet=not progress,
     ) as bar:
         for number, start in enumerate(range(0, len(order), SHARD_ROWS)):
-            rows = order[start : start + SHARD_ROWS]
-            path = folder / f"shard-{number:06}.npy"
-            if path.is_file():
-                vectors = np.load(path, allow_pickle=False)
-            else:
+            path = shard_path(folder, number)
+            if not path.is_file() and not path.with_suffix(MERGED).is_file():
+                rows = order[start : start + SHARD_ROWS]
                 vectors = embed_shard(names, rows, model, bar)
-                write_shard(path, vectors)
-            matrix[rows] = vectors
-    matrix.flush()
+                write_shard(path, encode_rows(vectors, compact=compact))
+    width = model.get_dim("nO")
+    return merge_shards(order, folder, width=width, compact=compact)
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Return the path of a shard."""
+    return folder / f"shard-{number:06}.npy"
+
+
+def merge_shards(
+    order: np.ndarray, folder: Path, *, width: int, compact: bool
+) -> RowFile:
+    """Write the vectors of all shards to the file of all rows, and remove the shards.
+
+    A shard is removed when its rows are on the disk, so that the vectors are never
+    there twice; an empty file takes its place.
+
+    order (np.ndarray): The row of each vector of the shards. Shape: (rows,).
+    folder (Path): Folder of the shards.
+    width (int): Width of the vectors.
+    compact (bool): 16 bits a value.
+    RETURNS (RowFile): The vectors. Shape: (rows, width).
+    """
+    matrix = RowFile(
+        folder / VECTORS, rows=len(order), width=width, compact=compact, writable=True
+    )
+    written: list[Path] = []
+    for number, start in enumerate(range(0, len(order), SHARD_ROWS)):
+        path = shard_path(folder, number)
+        if not path.with_suffix(MERGED).is_file():
+            stored = np.load(path, allow_pickle=False)
+            matrix.write(order[start : start + SHARD_ROWS], stored)
+            written.append(path)
+        if len(written) == SHARDS_AT_ONCE or start + SHARD_ROWS >= len(order):
+            matrix.sync()
+            for path in written:
+                path.with_suffix(MERGED).touch()
+                path.unlink()
+            written.clear()
     return matrix
 
 
