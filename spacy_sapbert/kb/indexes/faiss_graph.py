@@ -25,7 +25,7 @@ LIBRARY, PACKAGE = "faiss", "faiss-cpu"
 FILE = "index.faiss"
 # links of a node; candidates kept while building; while searching; width of the short
 # vectors, 0 = full; results ordered by the full cosine
-DEFAULTS = {"M": 16, "ef_construction": 100, "ef": 128, "pca": 128, "rerank": 100}
+DEFAULTS = {"M": 16, "ef_construction": 200, "ef": 256, "pca": 128, "rerank": 100}
 RANGES = {
     "M": (2, 1024),
     "ef_construction": (1, 100_000),
