@@ -169,8 +169,8 @@ def merge_shards(
 ) -> RowFile:
     """Write the vectors of all shards to the file of all rows, and remove the shards.
 
-    A shard is removed when its rows are on the disk, so that the vectors are never
-    there twice; an empty file takes its place.
+    A shard is renamed and emptied when its rows are on the disk, so that the vectors
+    are never there twice.
 
     order (np.ndarray): The row of each vector of the shards. Shape: (rows,).
     folder (Path): Folder of the shards.
@@ -191,8 +191,9 @@ def merge_shards(
         if len(written) == SHARDS_AT_ONCE or start + SHARD_ROWS >= len(order):
             matrix.sync()
             for path in written:
-                path.with_suffix(MERGED).touch()
-                path.unlink()
+                path.rename(path.with_suffix(MERGED))
+            for path in folder.glob(f"shard-*{MERGED}"):
+                os.truncate(path, 0)
             written.clear()
     return matrix
 
