@@ -50,9 +50,12 @@ setup(
         "openvino": ["openvino>=2024.4"],
         "parquet": ["pyarrow>=15"],
         "gpu": ["cupy-cuda12x>=13"],
+        # From 1.15 on, it checks the files that it reads; the layout is that of 1.x.
+        "faiss": ["faiss-cpu>=1.15,<2"],
         "bioc": ["bioc>=2.1", "lxml>=5"],
         "test": [
             "bioc>=2.1",
+            "faiss-cpu>=1.15,<2",
             "matplotlib>=3.8",
             "negspacy>=1.1",
             "pyarrow>=15",
