@@ -23,7 +23,7 @@ from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 
 WORDS = 5_000  # qualifiers
 WORD = re.compile(r"[a-z]{4,12}")
-FIRST_CUI = 5_000_000  # of the generated concepts: C5000000
+PREFIX = "G"  # of the ids of generated concepts: G0000001 …
 TYPES = ("T047", "T121", "T061", "T116", "T033", "T023", "T184", "T191")
 # Share of the concepts with so many names: most have one or two, few have many, and
 # the mean is that of UMLS: 10 million names of 4 million concepts.
@@ -55,7 +55,7 @@ def generate_concepts(
     """
     rng = random.Random(seed)
     sizes, weights = [*NAMES_SHARES], [*NAMES_SHARES.values()]
-    written, number, turn = 0, FIRST_CUI, 0
+    written = number = turn = 0
     while written < names and turn < len(words):
         drawn = iter(
             rng.choices(sizes, weights, k=sum(len(c.aliases) for c in concepts))
@@ -69,7 +69,8 @@ def generate_concepts(
                 if not own:
                     return
                 aliases = [f"{alias} {word}" for alias in own]
-                yield Concept(f"C{number}", aliases, types=[TYPES[number % len(TYPES)]])
+                cui = f"{PREFIX}{number:07}"
+                yield Concept(cui, aliases, types=[TYPES[number % len(TYPES)]])
                 written += len(aliases)
                 number += 1
         turn += 1
@@ -120,13 +121,17 @@ def write_vocabulary(
             break
         kept.append(concept)
         count += len(concept.aliases)
+    # Rich Release Format is sorted by id.
+    kept.sort(key=lambda concept: concept.cui.encode("utf8"))
+    before = [concept for concept in kept if concept.cui < PREFIX]
     out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed + 1)
     generated = generate_concepts(real, words, names - count, seed)
     rows = concepts = 0
     atoms = iter_choices(ROWS_SHARES, rng)
     with open(out / "MRCONSO.RRF", "wb") as conso, open(out / "MRSTY.RRF", "wb") as sty:
-        for concept in show_progress(chain(kept, generated), unit="concepts"):
+        every = chain(before, generated, kept[len(before) :])
+        for concept in show_progress(every, unit="concepts"):
             rows += write_rows(concept, atoms, conso)
             sty.writelines(
                 f"{concept.cui}|{kind}|A1|{kind}|AT0||\n".encode()

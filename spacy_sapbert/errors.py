@@ -535,6 +535,10 @@ class Errors(metaclass=_WithCodes):
         "Copy or build the knowledge base again; `spacy sapbert kb verify` checks all "
         "of it."
     )
+    E393 = (
+        "Expected to reuse the vectors of {path}, but its {name} is another than that "
+        "of the new knowledge base. Build without `--reuse`, or with the same settings."
+    )
     E392 = (
         "Expected finite values in the vectors to search for, but got NaN or infinity. "
         "Remove such vectors, or correct the encoder that made them."

@@ -159,9 +159,7 @@ def build(
     max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
     lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
     backend: str | None = typer.Option(
-        None,
-        help="Index: exact, hnsw or faiss. [by the number of names, the free memory "
-        "and what is installed; up to 20,000 names exact]",
+        None, help="Index: exact, hnsw or faiss. [by number of names and memory]"
     ),
     setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated."
@@ -183,6 +181,9 @@ def build(
     ),
     ngrams: bool = typer.Option(
         False, "--ngrams", help="Index character 3-grams too, for hybrid search."
+    ),
+    reuse: Path | None = typer.Option(
+        None, help="Knowledge base of the same encoder; only other names are embedded."
     ),
     gpu_id: int = typer.Option(
         -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
@@ -216,6 +217,7 @@ def build(
         precision=precision,
         threads=threads,
         ngrams=ngrams,
+        reuse=reuse,
         force=force,
         progress=not quiet,
     )

@@ -65,6 +65,7 @@ from .row_vectors import (
     drop_other_shards,
     embed_rows,
     lock_work_folder,
+    open_reused,
     resumed_index,
 )
 from .store import Store
@@ -140,6 +141,7 @@ def build_kb(
     precision: str = "float32",
     threads: int = 0,
     ngrams: bool = False,
+    reuse: Path | None = None,
     force: bool = False,
     progress: bool = False,
 ) -> Manifest:
@@ -162,6 +164,8 @@ def build_kb(
     threads (int): Threads of the index build, 0 = all. With 1, equal input gives equal
         bytes.
     ngrams (bool): Index the character 3-grams of the names, for `fusion`.
+    reuse (Path | None): A knowledge base of the same encoder, e.g. of the release
+        before: only names that it lacks are embedded. The bytes are the same.
     force (bool): Replace an existing folder.
     progress (bool): Show progress bars.
     RETURNS (Manifest): The meta.json of the knowledge base.
@@ -208,8 +212,11 @@ def build_kb(
             msg.info(describe_choices(index, counts.rows, width))
         drop_other_shards(work, plan | {"index": index._asdict()})
         compact = uses_compact_rows(index)
-        matrix = embed_rows(names, work, model, compact=compact, progress=progress)
-        del names  # gigabytes, of ten million
+        old = open_reused(reuse, compact=compact, plan=plan) if reuse else None
+        matrix = embed_rows(
+            names, work, model, compact=compact, reused=old, progress=progress
+        )
+        del names, old  # gigabytes, of ten million
         with replace_kb(output) as part:
             shutil.copytree(work / ENCODER, part / ENCODER)
             link_file(work / STORE_FILE, part / STORE_FILE)

@@ -6,8 +6,9 @@ import shutil
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from ..errors import Errors, SapbertError
 from ..system.progress import show_progress
 from ..system.writing import fcntl
 from .folder.manifest import try_lock
-from .indexes.choice import Choice
+from .indexes.choice import Choice, uses_compact_rows
 from .indexes.row_file import RowFile, encode_rows
 from .store import name_key
+
+if TYPE_CHECKING:
+    from .knowledge_base import KnowledgeBase
 
 SHARD_ROWS = 8_192  # names embedded between two saves
 SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
@@ -127,8 +131,40 @@ class Names:
         return np.argsort(lengths, kind="stable")
 
 
+def open_reused(path: Path, *, compact: bool, plan: dict[str, Any]) -> "KnowledgeBase":
+    """Open a knowledge base whose vectors are as a build would compute them.
+
+    path (Path): Its folder.
+    compact (bool): Whether the build stores 16 bits a value.
+    plan (dict[str, Any]): See `drop_other_shards`.
+    RAISES (SapbertError): If it has another encoder, engine or precision.
+    """
+    from .opening import open_kb
+
+    kb = open_kb(path)
+    record, index = kb.manifest.encoder, kb.manifest.index
+    differences = {
+        # Its files have the settings too.
+        "encoder": record.fingerprint != plan["fingerprint"],
+        "engine": record.engine != plan["engine"],
+        "precision": record.precision != plan["precision"],
+        "index, with 16 bits a value,": not compact
+        and uses_compact_rows(Choice(index.backend, index.settings)),
+    }
+    for name, differs in differences.items():
+        if differs:
+            raise SapbertError(Errors.E393.format(path=path, name=name))
+    return kb
+
+
 def embed_rows(
-    names: Names, folder: Path, model: NameModel, *, compact: bool, progress: bool
+    names: Names,
+    folder: Path,
+    model: NameModel,
+    *,
+    compact: bool,
+    reused: "KnowledgeBase | None" = None,
+    progress: bool,
 ) -> RowFile:
     """Embed all rows, sorted by length; shards that exist are not embedded again.
 
@@ -136,6 +172,7 @@ def embed_rows(
     folder (Path): Folder of the shards.
     model (Model[list[str], Floats2d]): The encoder.
     compact (bool): Store 16 bits a value.
+    reused (KnowledgeBase | None): Has the vectors of some names; see `open_reused`.
     progress (bool): Show a progress bar.
     RETURNS (RowFile): The vectors. Shape: (rows, width).
     RAISES (SapbertError): If a vector is not finite.
@@ -153,7 +190,7 @@ def embed_rows(
             path = shard_path(folder, number)
             if not path.is_file() and not path.with_suffix(MERGED).is_file():
                 rows = order[start : start + SHARD_ROWS]
-                vectors = embed_shard(names, rows, model, bar)
+                vectors = embed_shard(names, rows, model, reused, bar)
                 write_shard(path, encode_rows(vectors, compact=compact))
     width = model.get_dim("nO")
     return merge_shards(order, folder, width=width, compact=compact)
@@ -199,16 +236,42 @@ def merge_shards(
 
 
 def embed_shard(
-    names: Names, rows: np.ndarray, model: NameModel, bar: Any
+    names: Names,
+    rows: np.ndarray,
+    model: NameModel,
+    reused: "KnowledgeBase | None",
+    bar: Any,
 ) -> np.ndarray:
-    """Embed rows (shape: (n,)) and update a progress bar. Shape: (n, width)."""
+    """Embed rows and update a progress bar.
+
+    Each pass has names of one length, and is filled up with repeated ones: the sums of
+    an encoder depend on the shape of a pass, but not on its other names. So a name has
+    the same vector whatever else is embedded.
+
+    rows (np.ndarray): In order of their length. Shape: (n,).
+    reused (KnowledgeBase | None): Has the vectors of some names.
+    RETURNS (np.ndarray): Shape: (n, width).
+    RAISES (SapbertError): If a vector is not finite.
+    """
     _, size, _ = model.attrs["run"]
-    parts: list[np.ndarray] = []
-    for start in range(0, len(rows), size):
-        batch = [names.token_ids(row) for row in rows[start : start + size]]
-        parts.append(encode_token_ids(model, batch))
-        bar.update(len(batch))
-    vectors = np.concatenate(parts)
+    token_ids = [names.token_ids(row) for row in rows]
+    vectors = np.empty((len(rows), model.get_dim("nO")), dtype=np.float32)
+    known = np.zeros(len(rows), dtype=bool)
+    if reused is not None:
+        keys = [name_key(ids) for ids in token_ids]
+        found = reused.store.rows_of_keys(keys)
+        known[:] = [key in found for key in keys]
+        vectors[known] = reused.vectors(
+            np.array([found[key] for key in keys if key in found], dtype=np.int64)
+        )
+    bar.update(int(known.sum()))
+    new = np.flatnonzero(~known).tolist()
+    for _, same in groupby(new, key=lambda place: len(token_ids[place])):
+        while places := list(islice(same, size)):
+            batch = [token_ids[place] for place in places]
+            filled = batch + batch[:1] * (size - len(batch))
+            vectors[places] = encode_token_ids(model, filled)[: len(batch)]
+            bar.update(len(batch))
     if not np.isfinite(vectors).all():
         raise SapbertError(Errors.E315)
     return vectors
