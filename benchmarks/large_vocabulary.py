@@ -1,8 +1,8 @@
 """A vocabulary of the shape of UMLS: real names, and generated ones made of them.
 
 A generated concept is a real one with a qualifier: some of its names, each with the
-same word of another name after it. So generated names are distinct, synonyms stay near
-each other, and a name has many near neighbours, as in UMLS.
+same word of another name after it. So generated names are nearly all distinct, synonyms
+stay near each other, and a name has many near neighbours, as in UMLS.
 """
 
 import random
@@ -54,12 +54,9 @@ def generate_concepts(
     seed (int): Equal seeds give equal concepts.
     """
     rng = random.Random(seed)
-    sizes, weights = [*NAMES_SHARES], [*NAMES_SHARES.values()]
+    drawn = iter_choices(NAMES_SHARES, rng)
     written = number = turn = 0
     while written < names and turn < len(words):
-        drawn = iter(
-            rng.choices(sizes, weights, k=sum(len(c.aliases) for c in concepts))
-        )
         for place, concept in enumerate(concepts):
             # In each turn another word follows the names of a concept.
             word = words[(place * 7919 + turn) % len(words)]

@@ -195,6 +195,7 @@ def build_kb(
             "names_per_pass": names_per_pass,
             "shard_rows": SHARD_ROWS,
         }
+        old = open_reused(reuse, plan) if reuse else None
         if engine == "openvino":
             export_encoder(work / ENCODER, work / EXPORTED, settings)
         open_encoder(model, work / ENCODER, settings=settings, sealed=True)
@@ -212,7 +213,6 @@ def build_kb(
             msg.info(describe_choices(index, counts.rows, width))
         drop_other_shards(work, plan | {"index": index._asdict()})
         compact = uses_compact_rows(index)
-        old = open_reused(reuse, compact=compact, plan=plan) if reuse else None
         matrix = embed_rows(
             names, work, model, compact=compact, reused=old, progress=progress
         )

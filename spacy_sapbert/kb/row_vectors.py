@@ -131,30 +131,38 @@ class Names:
         return np.argsort(lengths, kind="stable")
 
 
-def open_reused(path: Path, *, compact: bool, plan: dict[str, Any]) -> "KnowledgeBase":
+def open_reused(path: Path, plan: dict[str, Any]) -> "KnowledgeBase":
     """Open a knowledge base whose vectors are as a build would compute them.
 
     path (Path): Its folder.
-    compact (bool): Whether the build stores 16 bits a value.
     plan (dict[str, Any]): See `drop_other_shards`.
     RAISES (SapbertError): If it has another encoder, engine or precision.
     """
     from .opening import open_kb
 
     kb = open_kb(path)
-    record, index = kb.manifest.encoder, kb.manifest.index
+    record = kb.manifest.encoder
     differences = {
         # Its files have the settings too.
         "encoder": record.fingerprint != plan["fingerprint"],
         "engine": record.engine != plan["engine"],
         "precision": record.precision != plan["precision"],
-        "index, with 16 bits a value,": not compact
-        and uses_compact_rows(Choice(index.backend, index.settings)),
     }
     for name, differs in differences.items():
         if differs:
             raise SapbertError(Errors.E393.format(path=path, name=name))
     return kb
+
+
+def check_values(reused: "KnowledgeBase") -> None:
+    """Check that a knowledge base has full vectors of 32 bits a value.
+
+    RAISES (SapbertError): If not: others cannot be made of them.
+    """
+    index = reused.manifest.index
+    if uses_compact_rows(Choice(index.backend, index.settings)):
+        name = "index, with 16 bits a value,"
+        raise SapbertError(Errors.E393.format(path=reused.folder, name=name))
 
 
 def embed_rows(
@@ -177,6 +185,8 @@ def embed_rows(
     RETURNS (RowFile): The vectors. Shape: (rows, width).
     RAISES (SapbertError): If a vector is not finite.
     """
+    if reused is not None and not compact:
+        check_values(reused)
     order = names.by_length()
     finished = len(list(folder.glob("shard-*.[nd]*"))) * SHARD_ROWS
     with show_progress(

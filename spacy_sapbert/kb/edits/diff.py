@@ -75,7 +75,7 @@ def iter_names(store: Store) -> Iterator[tuple[str, str]]:
     sql = "SELECT cui, name FROM concepts WHERE cui > ? ORDER BY cui LIMIT ?"
     last = ""
     while page := store.query(sql, [last, PAGE], columns="tt"):
-        yield from page  # type: ignore[misc]
+        yield from page
         last = page[-1][0]
 
 
