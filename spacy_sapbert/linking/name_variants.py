@@ -1,6 +1,7 @@
 """Other ways to write an English name: singular, word order, spelling, hyphens."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from .surface_forms import singular_forms
@@ -41,6 +42,15 @@ SPELLINGS = (
     ("lysed", "lyzed"),
 )
 
+AMERICAN = dict(SPELLINGS)
+BRITISH = re.compile("|".join(AMERICAN))
+POSSESSIVE = re.compile(" ['\u2019](?: s)?(?= |$)")
+MARKS = re.compile(f" [-/'\u2019] |{BRITISH.pattern}")
+REORDERED = range(2, 4)  # words of a form in running text
+
+
+Rule = Callable[[str], Iterable[str]]
+
 
 class Names(NamedTuple):
     """The names with one form.
@@ -71,13 +81,16 @@ def change_order(form: str) -> Iterator[str]:
 
 def change_spelling(form: str) -> Iterator[str]:
     """Yield a form in American and in British spelling: tumour, haem-, -aemia, oe-."""
-    american = form
     for british, other in SPELLINGS:
-        american = american.replace(british, other)
         for old, new in ((british, other), (other, british)):
             if old in form:
                 yield form.replace(old, new)
-    yield american
+    yield from change_to_american(form)
+
+
+def change_to_american(form: str) -> Iterator[str]:
+    """Yield a form in American spelling."""
+    yield BRITISH.sub(lambda part: AMERICAN[part.group()], form)
 
 
 def drop_hyphens(form: str) -> Iterator[str]:
@@ -87,12 +100,42 @@ def drop_hyphens(form: str) -> Iterator[str]:
         yield form.replace(" - ", "")
 
 
+def drop_slashes(form: str) -> Iterator[str]:
+    """Yield a form with blanks in the place of its slashes."""
+    if " / " in form:
+        yield form.replace(" / ", " ")
+
+
+def insert_hyphens(form: str) -> Iterator[str]:
+    """Yield a form with one hyphen between two of its words."""
+    words = form.split(" ")
+    for place in range(1, len(words)):
+        yield " ".join([*words[:place], "-", *words[place:]])
+
+
+def drop_possessive(form: str) -> Iterator[str]:
+    """Yield a form without "'s": "crohn ' s disease" → "crohn disease"."""
+    plain = POSSESSIVE.sub("", form)
+    if plain != form:
+        yield plain
+
+
 RULES = (
+    drop_possessive,
     singular_forms,
     change_order,
     singular_forms,  # again: "cancers , lung" ends with another word now
     change_spelling,
     drop_hyphens,
+    drop_slashes,
+)
+
+MARKED_RULES = (
+    drop_possessive,
+    drop_slashes,
+    drop_hyphens,
+    change_to_american,
+    singular_forms,
 )
 
 
@@ -104,8 +147,33 @@ def list_variants(form: str) -> list[str]:
     """
     if form.count(" ") >= MAX_WORDS or sum(map(str.isalpha, form)) < MIN_LETTERS:
         return []
+    return apply_rules(form, RULES)
+
+
+def list_text_variants(form: str) -> list[str]:
+    """Return the variants of a part of a running text, most of which is no name.
+
+    They are fewer than those of `list_variants`, because a text has hundreds of parts.
+
+    form (str): From `name_form`.
+    RETURNS (list[str]): Other forms.
+    """
+    if len(form) <= MIN_LETTERS or sum(map(str.isalpha, form)) < MIN_LETTERS:
+        return []
+    if MARKS.search(form):
+        return apply_rules(form, MARKED_RULES)
+    variants = list(singular_forms(form))
+    # "attack, heart" is a name in a vocabulary, and a list in a text.
+    if form.count(" ") + 1 in REORDERED and "," not in form:
+        for each in (form, *variants):
+            variants += [*change_order(each), *insert_hyphens(each)]
+    return variants
+
+
+def apply_rules(form: str, rules: Iterable[Rule]) -> list[str]:
+    """Return what the rules make of a form, and of what the ones before made of it."""
     forms = {form: None}
-    for rule in RULES:
+    for rule in rules:
         forms |= {new: None for old in list(forms) for new in rule(old)}
     del forms[form]
     return list(forms)

@@ -2,10 +2,17 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from unicodedata import is_normalized, normalize
+from unicodedata import category, is_normalized, normalize
 
 # Combining accents belong to their letter, so that NFC and NFD give equal pieces.
 PIECE = re.compile(r"\w[\w\u0300-\u036f]*|[^\w\s]")
+# Thai, Lao, Myanmar, Khmer, kana and Chinese characters: words without blanks between
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+)
+UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}]")
+UNSPACED_PART = re.compile(f"[{UNSPACED}]|[^{UNSPACED}]+")
+CHARACTERS_A_WORD = 3  # of such a script
 MAX_ABBREVIATION = 4  # letters
 # other plurals than those in -s
 PLURALS = (("ies", "y"), ("ses", "sis"), ("mata", "ma"))
@@ -65,23 +72,48 @@ def list_windows(text: str, max_tokens: int) -> Iterator[Window]:
     """Yield the parts of a text that could be a name.
 
     text (str): The text.
-    max_tokens (int): Maximum of words and other characters in a name.
+    max_tokens (int): Maximum of words and other characters in a name. Three characters
+        of a script without blanks count as a word.
     YIELDS (Window): Parts that start and end with a word, have a letter and do not
-        cross a blank line.
+        cross a blank line. In a script without blanks each character may start or end
+        a word.
     """
-    pieces = list(split_name(text))
-    words = [piece[0].isalnum() for piece, _, _ in pieces]
-    for first, (_, start, _) in enumerate(pieces):
+    pieces = list(split_unspaced(text))
+    words = [piece[0].isalnum() for piece, _, _, _ in pieces]
+    # A word of Thai may end with a mark, which is a piece of its own.
+    ends = [
+        word or category(piece[0][-1])[0] == "M"
+        for word, piece in zip(words, pieces, strict=True)
+    ]
+    for first, (_, start, _, _) in enumerate(pieces):
         if not words[first]:
             continue
-        form, stop = "", start
-        for number in range(first, min(first + max_tokens, len(pieces))):
-            piece, begin, end = pieces[number]
-            if text.count("\n", stop, begin) > 1:
+        form, stop, size = "", start, 0.0
+        for number in range(first, len(pieces)):
+            piece, begin, end, joined = pieces[number]
+            unspaced = UNSPACED_CHARACTER.match(piece) is not None
+            size += 1 / CHARACTERS_A_WORD if unspaced else 1
+            if size > max_tokens + 1e-6 or text.count("\n", stop, begin) > 1:
                 break
-            form, stop = f"{form} {piece}" if form else piece, end
-            if words[number] and end - start > 1 and any(map(str.isalpha, form)):
+            form = f"{form}{piece}" if joined or not form else f"{form} {piece}"
+            stop = end
+            if ends[number] and end - start > 1 and any(map(str.isalpha, form)):
                 yield form, start, end
+
+
+def split_unspaced(text: str) -> Iterator[tuple[str, int, int, bool]]:
+    """Split a text as `split_name`, and words of a script without blanks further.
+
+    YIELDS (tuple[str, int, int, bool]): The piece, its start and end in the text, and
+        whether it belongs to the same word as the one before.
+    """
+    for piece, start, end in split_name(text):
+        if len(piece) == end - start and UNSPACED_CHARACTER.search(piece):
+            for part in UNSPACED_PART.finditer(piece):
+                places = start + part.start(), start + part.end()
+                yield part.group(), *places, part.start() > 0
+        else:
+            yield piece, start, end, False
 
 
 def means_name(mention: str, spellings: Iterable[str], *, min_length: int) -> bool:
@@ -89,12 +121,15 @@ def means_name(mention: str, spellings: Iterable[str], *, min_length: int) -> bo
 
     mention (str): The mention.
     spellings (Iterable[str]): Names with the same form.
-    min_length (int): Minimum of characters, except for abbreviations.
+    min_length (int): Minimum of characters, except for abbreviations; a character of a
+        script without blanks counts as three.
     RETURNS (bool): Whether a name is the same abbreviation, or is not an abbreviation
         and the mention is long enough.
     """
     mention = " ".join(mention.split())
+    length = len(mention)
+    length += (CHARACTERS_A_WORD - 1) * len(UNSPACED_CHARACTER.findall(mention))
     return any(
-        spelling == mention if is_abbreviation(spelling) else len(mention) >= min_length
+        spelling == mention if is_abbreviation(spelling) else length >= min_length
         for spelling in spellings
     )

@@ -1,6 +1,6 @@
 """The component `sapbert_mentions`: marks names of the knowledge base as mentions."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,9 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
-from ..linking.surface_forms import list_windows, means_name, singular_forms
+from ..linking.name_variants import list_text_variants
+from ..linking.stop_names import STOP_NAMES
+from ..linking.surface_forms import list_windows, means_name, name_form
 from ..system.forks import ProcessLock
 
 if TYPE_CHECKING:
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
     from .linker import SapbertLinker
 
 LINKER = "sapbert_linker"
-SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key")
+SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names")
 SETTINGS_FILE = "settings.json"
-FORMS_AT_ONCE = 20_000  # bounds memory for a very long Doc
+WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
 OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
 
 
@@ -40,6 +42,7 @@ OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
         "min_length": 3,
         "overwrite": False,
         "spans_key": None,
+        "stop_names": None,
     },
 )
 def make_sapbert_mentions(
@@ -51,6 +54,7 @@ def make_sapbert_mentions(
     min_length: int,
     overwrite: bool,
     spans_key: str | None,
+    stop_names: list[str] | None,
 ) -> "SapbertMentions":
     """Make the component; see `SapbertMentions` for its settings."""
     return SapbertMentions(
@@ -62,6 +66,7 @@ def make_sapbert_mentions(
         min_length=min_length,
         overwrite=overwrite,
         spans_key=spans_key,
+        stop_names=stop_names,
     )
 
 
@@ -74,29 +79,35 @@ def has_content_word(form: str, vocab: Vocab) -> bool:
 
 
 def find_names(
-    doc: Doc, kb: "KnowledgeBase", *, max_tokens: int, min_length: int
+    doc: Doc,
+    kb: "KnowledgeBase",
+    *,
+    max_tokens: int,
+    min_length: int,
+    stop_names: Container[str] = (),
 ) -> Iterator[tuple[int, int]]:
     """Find the names of a knowledge base in a Doc, also names inside other names.
 
-    In English the plural of a name is found too. Names in other languages than those of
-    the document do not count, see `choose_languages`.
+    In English other ways to write a name are found too, see `list_text_variants`. Names
+    in other languages than those of the document do not count, see `choose_languages`.
 
     max_tokens (int): See `list_windows`.
     min_length (int): See `means_name`.
+    stop_names (Container[str]): Forms that are not yielded.
     YIELDS (tuple[int, int]): Start and end in characters.
     """
     text = doc.text
     foreign = kb.foreign_origins(doc.vocab.lang)
     english = doc.vocab.lang == "en"
-    for windows in minibatch(list_windows(text, max_tokens), FORMS_AT_ONCE):
-        singulars = {
-            form: list(singular_forms(form)) if english else []
-            for form, _, _ in windows
+    windows = (w for w in list_windows(text, max_tokens) if w[0] not in stop_names)
+    for batch in minibatch(windows, WINDOWS_AT_ONCE):
+        variants = {
+            form: list_text_variants(form) if english else [] for form, _, _ in batch
         }
-        forms = {*singulars, *chain.from_iterable(singulars.values())}
+        forms = {*variants, *chain.from_iterable(variants.values())}
         spellings = kb.store.spellings(forms, without=foreign)
-        for form, start, end in windows:
-            found = (spellings.get(each) for each in (form, *singulars[form]))
+        for form, start, end in batch:
+            found = (spellings.get(each) for each in (form, *variants[form]))
             names = next(filter(None, found), None)
             if (
                 names
@@ -124,8 +135,10 @@ class SapbertMentions(Pipe):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
-    exactly so. Stop words and numbers are not marked. In English, "heart attacks" is
-    the name "heart attack".
+    exactly so. Stop words, numbers and `stop_names` are not marked. In English, "heart
+    attacks", "beta-blocker", "Crohn's disease" and "anaemia" are found as the names
+    "heart attack", "beta blocker", "Crohn disease" and "anemia", and the other way
+    round but for the last two.
 
     nlp (Language | None): The pipeline; its linker shares its knowledge base.
     name (str): Name of the component.
@@ -136,6 +149,8 @@ class SapbertMentions(Pipe):
     min_length (int): Minimum of characters in a mention, except for abbreviations.
     overwrite (bool): Replace entities that a mention overlaps; else they are kept.
     spans_key (str | None): None = doc.ents, else doc.spans[spans_key].
+    stop_names (Iterable[str] | None): Names that are not marked; None = common words of
+        the language, of which there is a list for English.
     RAISES (SapbertError): If a number is out of its range.
     """
 
@@ -150,6 +165,7 @@ class SapbertMentions(Pipe):
         min_length: int = 3,
         overwrite: bool = False,
         spans_key: str | None = None,
+        stop_names: Iterable[str] | None = None,
     ) -> None:
         check_range(f"components.{name}.max_tokens", max_tokens, 1, 50)
         check_range(f"components.{name}.min_length", min_length, 1, 1000)
@@ -160,6 +176,10 @@ class SapbertMentions(Pipe):
         self.min_length = min_length
         self.overwrite = overwrite
         self.spans_key = spans_key
+        if stop_names is None:
+            lang = nlp.lang if nlp is not None else None
+            stop_names = STOP_NAMES.get(lang or "", ())
+        self.stop_names = {name_form(name) for name in stop_names}
         self.opened: KnowledgeBase | None = None
         # Not a strong reference, since the pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
@@ -211,7 +231,11 @@ class SapbertMentions(Pipe):
         else:
             old = list(doc.spans[key]) if key in doc.spans else []
         places = find_names(
-            doc, self.kb, max_tokens=self.max_tokens, min_length=self.min_length
+            doc,
+            self.kb,
+            max_tokens=self.max_tokens,
+            min_length=self.min_length,
+            stop_names=self.stop_names,
         )
         spans = (doc.char_span(*place, label=self.label) for place in places)
         found = [span for span in spans if span is not None]
@@ -240,12 +264,15 @@ class SapbertMentions(Pipe):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():
                     source = None
         values = {key: getattr(self, key) for key in SETTINGS}
+        values["stop_names"] = sorted(self.stop_names)
         return {"kb": None if source is None else str(source), **values}
 
     def use_settings(self, settings: dict[str, Any]) -> "SapbertMentions":
         """Set saved settings; the knowledge base is opened again."""
         for key in SETTINGS:
-            setattr(self, key, settings[key])
+            if key in settings:  # earlier versions had no `stop_names`
+                setattr(self, key, settings[key])
+        self.stop_names = {*self.stop_names}
         self.source, self.opened = settings["kb"], None
         return self
 

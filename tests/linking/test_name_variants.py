@@ -7,6 +7,7 @@ from spacy_sapbert.linking.name_variants import (
     SPELLINGS,
     Names,
     choose_variant,
+    list_text_variants,
     list_variants,
 )
 from spacy_sapbert.linking.surface_forms import name_form
@@ -39,10 +40,35 @@ from spacy_sapbert.linking.surface_forms import name_form
         ("sulphasalazine", "sulfasalazine"),
         ("sacro-iliitis", "sacroiliitis"),
         ("beta-carotene", "beta carotene"),
+        ("Crohn's disease", "Crohn disease"),
+        ("Duchenne/Becker dystrophy", "Duchenne Becker dystrophy"),
     ],
 )
 def test_list_variants_has_the_name(mention: str, name: str) -> None:
     assert name_form(name) in list_variants(name_form(mention))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("heart attacks", "heart attack"),
+        ("Crohn\u2019s diseases", "Crohn disease"),
+        ("Coats' disease", "Coats disease"),
+        ("Duchenne/Becker dystrophy", "Duchenne Becker dystrophy"),
+        ("sacro-iliitis", "sacroiliitis"),
+        ("beta-blocker", "beta blocker"),
+        ("beta blockers", "beta-blocker"),
+        ("haemolytic-uraemic syndrome", "hemolytic uremic syndrome"),
+        ("lung cancers", "cancer, lung"),
+    ],
+)
+def test_list_text_variants_has_the_name(text: str, name: str) -> None:
+    assert name_form(name) in list_text_variants(name_form(text))
+
+
+@pytest.mark.parametrize("text", ["attack, heart", "edema", "MI", "A-T", "", "1/2"])
+def test_list_text_variants_leaves_lists_and_short_forms(text: str) -> None:
+    assert list_text_variants(name_form(text)) == []
 
 
 @pytest.mark.parametrize("mention", ["MI", "hem", "a-t", "", "?", "1-2"])
