@@ -55,6 +55,8 @@ setup(
         "ray": ["pyarrow>=16", "ray[data]>=2.30"],
         "datasets": ["datasets>=2.20", "pyarrow>=16"],
         "gpu": ["cupy-cuda12x>=13"],
+        # From 1.15 on, it checks the files that it reads; the layout is that of 1.x.
+        "faiss": ["faiss-cpu>=1.15,<2"],
         "bioc": ["bioc>=2.1", "lxml>=5"],
         "excel": ["openpyxl>=3.1"],
         "rdf": ["rdflib>=7"],
@@ -62,6 +64,7 @@ setup(
             "bioc>=2.1",
             "dask[dataframe]>=2024.8",
             "datasets>=2.20",
+            "faiss-cpu>=1.15,<2",
             "matplotlib>=3.8",
             "negspacy>=1.1",
             "openpyxl>=3.1",

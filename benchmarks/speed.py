@@ -27,7 +27,6 @@ from benchmarks.harness import (
     read_memory,
     run_cli,
 )
-from benchmarks.indexes import measure_indexes
 from benchmarks.new_process import measure_build, measure_opening
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
@@ -55,7 +54,6 @@ REPORTED = (1_000, 10_000, 50_000, 100_000)  # documents
 
 app = make_app(add_completion=False)
 app.command("engines")(measure_engines)
-app.command("indexes")(measure_indexes)
 app.command("mining")(measure_mining)
 app.command("opening")(measure_opening)
 app.command("build")(measure_build)

@@ -639,6 +639,24 @@ class Errors(metaclass=_WithCodes):
         "Expected all settings of the backend {backend}, {known}, but {missing} is "
         "missing. Copy or build the knowledge base again."
     )
+    E390 = (
+        "Expected the library {library}, which searches this index, but it is not "
+        "installed. Run `pip install {package}`, or build the knowledge base again "
+        "with `--backend` one of {usable}."
+    )
+    E391 = (
+        "{path}: Expected unit vectors, but row {row} has none: the file is damaged. "
+        "Copy or build the knowledge base again; `spacy sapbert kb verify` checks all "
+        "of it."
+    )
+    E393 = (
+        "Expected to reuse the vectors of {path}, but its {name} is another than that "
+        "of the new knowledge base. Build without `--reuse`, or with the same settings."
+    )
+    E392 = (
+        "Expected finite values in the vectors to search for, but got NaN or infinity. "
+        "Remove such vectors, or correct the encoder that made them."
+    )
 
     # --- commands ---
     E501 = "Expected a format of {known}, but got {name!r}. Correct `--format`."

@@ -192,6 +192,8 @@ def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
     def make(folder: Path, concepts: list[Concept], **options: Any) -> Path:
         write_concepts(folder / "concepts.jsonl", concepts)
         settings = {"threads": 1, "backend": "hnsw", **options}
+        if settings["backend"] == "faiss":
+            pytest.importorskip("faiss")
         build_kb(
             folder / "concepts.jsonl", folder / "kb", str(tiny_encoder), **settings
         )

@@ -1,6 +1,9 @@
 """`spacy sapbert kb add`, `remove`, `set` …: change a knowledge base in place."""
 
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import typer
 
@@ -8,8 +11,12 @@ from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..system.progress import format_count
 from ..system.terminal import msg
+from ..system.writing import check_outputs, write_atomically
 from ..vocabularies.concepts import Concept, read_concepts
 from .kb import describe_manifest, kb_app, parse_settings, warn_of_recall
+
+if TYPE_CHECKING:
+    from ..kb.edits.diff import Difference
 
 
 def list_concepts(
@@ -126,6 +133,46 @@ def remove(
         msg.good(f"Removed {count} from {opened.folder}")
 
 
+@kb_app.command("diff")
+def diff(
+    old: str = typer.Argument(..., help="Folder or name of a knowledge base."),
+    new: str = typer.Argument(..., help="Another one, e.g. of the next release."),
+    output: Path | None = typer.Option(None, help="JSONL with every difference."),
+    force: bool = typer.Option(False, "--force", help="Replace the output."),
+) -> None:
+    """kb/ + kb/ -> how many concepts were added, removed, retired, renamed, moved …
+
+    "retired": the id is now one of another concept; "moved": other parents; "names":
+    other names. The knowledge bases may have different encoders.
+
+    Example: spacy sapbert kb diff models/umls-2024AA models/umls-2024AB --output
+    changes.jsonl
+    """
+    from ..kb.edits.diff import compare_kbs, count_differences
+    from ..kb.opening import load_kb
+
+    check_outputs(output, force=force)
+    differences = compare_kbs(load_kb(old), load_kb(new))
+    if output is None:
+        counts = count_differences(differences)
+    else:
+        with write_atomically(output) as file:
+            counts = count_differences(write_json_lines(differences, file))
+    msg.table([(change, f"{count:,}") for change, count in counts.items()])
+    if output is not None:
+        msg.good(f"Wrote {output}")
+
+
+def write_json_lines(
+    differences: Iterable["Difference"], file: IO[bytes]
+) -> Iterator["Difference"]:
+    """Write each difference as a line of JSON, and yield it."""
+    for difference in differences:
+        line = json.dumps(difference._asdict(), ensure_ascii=False)
+        file.write(line.encode("utf8", "replace") + b"\n")
+        yield difference
+
+
 @kb_app.command("set")
 def set_values(
     kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
@@ -137,8 +184,8 @@ def set_values(
     """kb/ -> kb/ with another threshold, or other settings of its index
 
     Only settings that need no new build can change: the threshold (0 = link
-    everything), and `ef` of hnsw, the number of names compared in a search. More find
-    more, and take longer.
+    everything), and `ef` of the index, the number of names compared in a search. More
+    find more, and take longer.
 
     Example: spacy sapbert kb set models/kb ef=200
 

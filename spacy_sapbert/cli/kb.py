@@ -11,7 +11,7 @@ from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..kb.folder.manifest import read_manifest
 from ..kb.folder.records import Manifest, Teaching
-from ..kb.opening import load_kb
+from ..kb.opening import check_digest, open_kb
 from ..system.progress import format_count
 from ..system.terminal import format_json, msg
 from ..system.writing import check_outputs
@@ -159,7 +159,7 @@ def build(
     max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
     lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
     backend: str | None = typer.Option(
-        None, help="Index: hnsw, or exact. [exact up to 20,000 names, else hnsw]"
+        None, help="Index: exact, hnsw or faiss. [by number of names and memory]"
     ),
     setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated."
@@ -181,6 +181,9 @@ def build(
     ),
     ngrams: bool = typer.Option(
         False, "--ngrams", help="Index character 3-grams too, for hybrid search."
+    ),
+    reuse: Path | None = typer.Option(
+        None, help="Knowledge base of the same encoder; only other names are embedded."
     ),
     gpu_id: int = typer.Option(
         -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
@@ -214,6 +217,7 @@ def build(
         precision=precision,
         threads=threads,
         ngrams=ngrams,
+        reuse=reuse,
         force=force,
         progress=not quiet,
     )
@@ -264,7 +268,8 @@ def verify(
     """
     from ..kb.probe import probe_kb
 
-    opened = load_kb(kb, digest=digest)
+    opened = open_kb(find_kb(kb), whole=True)
+    check_digest(opened, digest)
     opened.store.check()
     found = probe_kb(opened)
     if not quiet:

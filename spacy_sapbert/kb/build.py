@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from ..encoder.huggingface import (
@@ -24,7 +25,8 @@ from ..encoder.openvino_export import export_encoder
 from ..errors import Errors, SapbertError, check_range
 from ..system.progress import show_progress
 from ..system.reading import check_not_empty, file_digest
-from ..system.writing import write_folder_atomically
+from ..system.terminal import msg
+from ..system.writing import link_file, write_folder_atomically
 from ..vocabularies.concepts import Concept, read_concepts
 from .database import Database
 from .folder.files import describe_files, open_files
@@ -46,11 +48,14 @@ from .folder.records import (
     Manifest,
     encoder_fingerprint,
 )
-from .indexes.registry import (
-    build_index,
-    choose_backend,
-    complete_settings,
+from .indexes.choice import (
+    Choice,
+    choose_index,
+    describe_choices,
+    free_memory,
+    uses_compact_rows,
 )
+from .indexes.registry import build_index, check_library, complete_settings
 from .ngrams.build import build_ngrams, iter_names
 from .opening import open_kb
 from .probe import estimate_threshold, measure_recall, probe_kb
@@ -60,6 +65,8 @@ from .row_vectors import (
     drop_other_shards,
     embed_rows,
     lock_work_folder,
+    open_reused,
+    resumed_index,
 )
 from .store import Store
 from .store_writer import create_store
@@ -134,6 +141,7 @@ def build_kb(
     precision: str = "float32",
     threads: int = 0,
     ngrams: bool = False,
+    reuse: Path | None = None,
     force: bool = False,
     progress: bool = False,
 ) -> Manifest:
@@ -143,7 +151,8 @@ def build_kb(
     output (Path): The folder to write.
     encoder (str): A folder or a hub id.
     settings (EncoderSettings | None): How to run it; None = as in its folder.
-    backend (str | None): "hnsw" or "exact"; None = see `choose_backend`.
+    backend (str | None): "hnsw", "faiss" or "exact"; None = see `choose_index`, or
+        "hnsw" if there are settings. A stopped build continues with its own.
     backend_settings (dict[str, int] | None): Settings that differ from the defaults.
     threshold (float | None): Cosine below which a mention has no concept; None = see
         `estimate_threshold`; 0 or −1 = link everything.
@@ -155,6 +164,8 @@ def build_kb(
     threads (int): Threads of the index build, 0 = all. With 1, equal input gives equal
         bytes.
     ngrams (bool): Index the character 3-grams of the names, for `fusion`.
+    reuse (Path | None): A knowledge base of the same encoder, e.g. of the release
+        before: only names that it lacks are embedded. The bytes are the same.
     force (bool): Replace an existing folder.
     progress (bool): Show progress bars.
     RETURNS (Manifest): The meta.json of the knowledge base.
@@ -165,16 +176,17 @@ def build_kb(
         raise SapbertError(Errors.E003.format(path=output))
     if threshold is not None:
         check_range("threshold", threshold, -1, 1)
-    if backend is None and backend_settings:
-        backend = "hnsw"  # the only one with settings
-    if backend is not None:
-        complete_settings(backend, backend_settings or {})
+    given = None
+    if backend is not None or backend_settings:
+        given = Choice(backend or "hnsw", backend_settings or {})
+        complete_settings(*given)
+        check_library(given.backend)
     model = create_encoder(engine, names_per_pass, precision)
     with lock_work_folder(output) as work:
         settings = copy_encoder(encoder, work / ENCODER, settings)
         described = describe_files(work / ENCODER).items()
         fingerprint = encoder_fingerprint({f"{ENCODER}/{k}": v for k, v in described})
-        plan = {
+        plan: dict[str, Any] = {
             "concepts_sha256": file_digest(concepts_path),
             "fingerprint": fingerprint,
             "settings": asdict(settings),
@@ -183,7 +195,7 @@ def build_kb(
             "names_per_pass": names_per_pass,
             "shard_rows": SHARD_ROWS,
         }
-        drop_other_shards(work, plan)
+        old = open_reused(reuse, plan) if reuse else None
         if engine == "openvino":
             export_encoder(work / ENCODER, work / EXPORTED, settings)
         open_encoder(model, work / ENCODER, settings=settings, sealed=True)
@@ -194,27 +206,36 @@ def build_kb(
             quiet=not progress,
         )
         names, counts = write_store(concepts, work / STORE_FILE, model)
-        matrix = embed_rows(names, work, model, progress=progress)
-        chosen = backend or choose_backend(len(matrix))
+        width = model.get_dim("nO")
+        index = given or resumed_index(work, plan)
+        index = index or choose_index(counts.rows, width, free=free_memory())
+        if progress:
+            msg.info(describe_choices(index, counts.rows, width))
+        drop_other_shards(work, plan | {"index": index._asdict()})
+        compact = uses_compact_rows(index)
+        matrix = embed_rows(
+            names, work, model, compact=compact, reused=old, progress=progress
+        )
+        del names, old  # gigabytes, of ten million
         with replace_kb(output) as part:
             shutil.copytree(work / ENCODER, part / ENCODER)
-            shutil.copyfile(work / STORE_FILE, part / STORE_FILE)
+            link_file(work / STORE_FILE, part / STORE_FILE)
             used = build_index(
                 matrix,
                 part,
-                backend=chosen,
-                settings=backend_settings or {},
+                backend=index.backend,
+                settings=index.settings,
                 threads=threads,
                 progress=progress,
             )
             if ngrams:
                 store = Store(Database(part / STORE_FILE), counts)
-                build_ngrams(iter_names(store, len(matrix)), part / NGRAMS)
+                build_ngrams(iter_names(store, counts.rows), part / NGRAMS)
             described_encoder = {
                 # Only the name of a folder: its path may be private.
                 "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
                 "fingerprint": fingerprint,
-                "width": int(matrix.shape[1]),
+                "width": width,
                 "engine": engine,
                 "precision": precision,
                 **asdict(settings),
@@ -222,7 +243,7 @@ def build_kb(
             manifest = Manifest(
                 package_version=__version__,
                 encoder=EncoderRecord.model_validate(described_encoder),
-                index=IndexRecord(backend=chosen, settings=used),
+                index=IndexRecord(backend=index.backend, settings=used),
                 counts=counts,
                 ngrams=ngrams,
                 sources=list(sources),

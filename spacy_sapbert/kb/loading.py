@@ -21,9 +21,11 @@ from .folder.records import (
     Manifest,
 )
 from .indexes.layered import LayeredIndex
-from .indexes.registry import Index, index_file, load_index
+from .indexes.registry import Index, index_files, load_index
 from .ngrams.index import NgramIndex, NgramLayers, load_ngrams
 from .store import Store
+
+OVERLAY_SETTINGS = {"compact": 0}
 
 if TYPE_CHECKING:
     from ..encoder.name_encoder import NameModel
@@ -96,14 +98,32 @@ def load_ranker(files: KbFiles, manifest: Manifest) -> Ranker | None:
 
 def load_base_index(files: KbFiles, manifest: Manifest) -> Index:
     """Load the index that was built, without the overlay."""
-    backend = manifest.index.backend
-    with files.open_path(index_file(backend)) as path:
+    index = manifest.index
+    return load_index_files(
+        files, manifest, index.backend, index.settings, manifest.counts.rows
+    )
+
+
+def load_index_files(
+    files: KbFiles,
+    manifest: Manifest,
+    backend: str,
+    settings: dict[str, int],
+    rows: int,
+    folder: str = "",
+) -> Index:
+    """Load an index from the verified files of a knowledge base.
+
+    folder (str): Of the overlay, with a slash; "" = none.
+    """
+    with ExitStack() as stack:
+        paths = {
+            name: stack.enter_context(files.open_path(folder + name))
+            for name in index_files(backend, settings)
+        }
+        width = manifest.encoder.width
         return load_index(
-            path,
-            backend=backend,
-            settings=manifest.index.settings,
-            rows=manifest.counts.rows,
-            width=manifest.encoder.width,
+            paths, backend=backend, settings=settings, rows=rows, width=width
         )
 
 
@@ -112,14 +132,9 @@ def add_overlay_index(base: Index, files: KbFiles, manifest: Manifest) -> Index:
     overlay = manifest.overlay
     if overlay is None or not overlay.rows:
         return base
-    with files.open_path(f"{overlay.folder}/{index_file('exact')}") as path:
-        added = load_index(
-            path,
-            backend="exact",
-            settings={},
-            rows=overlay.rows,
-            width=manifest.encoder.width,
-        )
+    added = load_index_files(
+        files, manifest, "exact", OVERLAY_SETTINGS, overlay.rows, f"{overlay.folder}/"
+    )
     return LayeredIndex([(0, base), (manifest.counts.rows, added)])
 
 

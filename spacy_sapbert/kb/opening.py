@@ -33,15 +33,27 @@ def load_kb(
         with another digest.
     """
     kb = open_kb(find_kb(name), encoder=encoder)
+    check_digest(kb, digest)
+    return kb
+
+
+def check_digest(kb: KnowledgeBase, digest: str | None) -> None:
+    """Check that a knowledge base has a digest; None = any.
+
+    RAISES (SapbertError): If it has another.
+    """
     if digest is not None and digest != kb.manifest.digest:
         raise SapbertError(
             Errors.E351.format(path=kb.folder, expected=digest, got=kb.manifest.digest)
         )
-    return kb
 
 
 def open_kb(
-    folder: Path, *, encoder: "NameModel | None" = None, old_overlay: bool = False
+    folder: Path,
+    *,
+    encoder: "NameModel | None" = None,
+    old_overlay: bool = False,
+    whole: bool = False,
 ) -> KnowledgeBase:
     """Open the folder of a knowledge base; see `load_kb`.
 
@@ -49,11 +61,12 @@ def open_kb(
     version.
 
     old_overlay (bool): See `read_manifest`.
+    whole (bool): See `open_files`.
     """
     for attempt in range(ATTEMPTS):
         manifest = read_manifest(folder, old_overlay=old_overlay)
         try:
-            files = open_files(folder, manifest.files)
+            files = open_files(folder, manifest.files, whole=whole)
             return KnowledgeBase(files, manifest, encoder=encoder)
         except SapbertError:
             new = read_manifest(folder, old_overlay=old_overlay)

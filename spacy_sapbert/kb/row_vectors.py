@@ -1,4 +1,4 @@
-"""Distinct tokenised names → the matrix of their vectors, embedded in shards."""
+"""Distinct tokenised names → the file of their vectors, embedded in shards."""
 
 import json
 import os
@@ -6,8 +6,9 @@ import shutil
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +17,16 @@ from ..errors import Errors, SapbertError
 from ..system.progress import show_progress
 from ..system.writing import fcntl
 from .folder.manifest import try_lock
+from .indexes.choice import Choice, uses_compact_rows
+from .indexes.row_file import RowFile, encode_rows
 from .store import name_key
 
+if TYPE_CHECKING:
+    from .knowledge_base import KnowledgeBase
+
 SHARD_ROWS = 8_192  # names embedded between two saves
+SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
+PLAN, VECTORS, MERGED = "plan.json", "vectors", ".done"
 
 
 @contextmanager
@@ -50,10 +58,30 @@ def lock_work_folder(output: Path) -> Iterator[Path]:
             Errors.E004.format(path=output, reason=error.strerror or error)
         ) from error
     finally:
-        if owned and not any(work.glob("shard-*.npy")):
+        if owned and not any(work.glob("shard-*")):
             shutil.rmtree(work, ignore_errors=True)
         if handle is not None:
             os.close(handle)
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """Return the plan of a stopped build; empty if there is none."""
+    try:
+        plan = json.loads((folder / PLAN).read_text("utf8"))
+    except (OSError, ValueError):
+        return {}
+    return plan if isinstance(plan, dict) else {}
+
+
+def resumed_index(folder: Path, plan: dict[str, Any]) -> Choice | None:
+    """Return the index of a stopped build, None if its plan was another.
+
+    The memory that is free may be another now, which must not cost the vectors.
+    """
+    known = read_plan(folder)
+    if known | plan != known or known.keys() != {*plan, "index"}:
+        return None
+    return Choice(**known["index"])
 
 
 def drop_other_shards(folder: Path, plan: dict[str, Any]) -> None:
@@ -62,11 +90,11 @@ def drop_other_shards(folder: Path, plan: dict[str, Any]) -> None:
     folder (Path): Folder of the build.
     plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
     """
-    path = folder / "plan.json"
-    if not path.is_file() or path.read_bytes() != json.dumps(plan, indent=2).encode():
-        for shard in folder.glob("shard-*.npy"):
-            shard.unlink()
-        path.write_text(json.dumps(plan, indent=2), "utf8")
+    if read_plan(folder) != plan:
+        for pattern in ("shard-*", VECTORS):
+            for path in folder.glob(pattern):
+                path.unlink()
+        (folder / PLAN).write_text(json.dumps(plan, indent=2), "utf8")
 
 
 class Names:
@@ -103,22 +131,64 @@ class Names:
         return np.argsort(lengths, kind="stable")
 
 
+def open_reused(path: Path, plan: dict[str, Any]) -> "KnowledgeBase":
+    """Open a knowledge base whose vectors are as a build would compute them.
+
+    path (Path): Its folder.
+    plan (dict[str, Any]): See `drop_other_shards`.
+    RAISES (SapbertError): If it has another encoder, engine or precision.
+    """
+    from .opening import open_kb
+
+    kb = open_kb(path)
+    record = kb.manifest.encoder
+    differences = {
+        # Its files have the settings too.
+        "encoder": record.fingerprint != plan["fingerprint"],
+        "engine": record.engine != plan["engine"],
+        "precision": record.precision != plan["precision"],
+    }
+    for name, differs in differences.items():
+        if differs:
+            raise SapbertError(Errors.E393.format(path=path, name=name))
+    return kb
+
+
+def check_values(reused: "KnowledgeBase") -> None:
+    """Check that a knowledge base has full vectors of 32 bits a value.
+
+    RAISES (SapbertError): If not: others cannot be made of them.
+    """
+    index = reused.manifest.index
+    if uses_compact_rows(Choice(index.backend, index.settings)):
+        name = "index, with 16 bits a value,"
+        raise SapbertError(Errors.E393.format(path=reused.folder, name=name))
+
+
 def embed_rows(
-    names: Names, folder: Path, model: NameModel, *, progress: bool
-) -> np.ndarray:
+    names: Names,
+    folder: Path,
+    model: NameModel,
+    *,
+    compact: bool,
+    reused: "KnowledgeBase | None" = None,
+    progress: bool,
+) -> RowFile:
     """Embed all rows, sorted by length; shards that exist are not embedded again.
 
     names (Names): The rows.
     folder (Path): Folder of the shards.
     model (Model[list[str], Floats2d]): The encoder.
+    compact (bool): Store 16 bits a value.
+    reused (KnowledgeBase | None): Has the vectors of some names; see `open_reused`.
     progress (bool): Show a progress bar.
-    RETURNS (np.ndarray): Memory-mapped, float32. Shape: (rows, width).
+    RETURNS (RowFile): The vectors. Shape: (rows, width).
     RAISES (SapbertError): If a vector is not finite.
     """
+    if reused is not None and not compact:
+        check_values(reused)
     order = names.by_length()
-    shape = (len(order), model.get_dim("nO"))
-    matrix = np.memmap(folder / "vectors.f32", dtype="<f4", mode="w+", shape=shape)
-    finished = len(list(folder.glob("shard-*.npy"))) * SHARD_ROWS
+    finished = len(list(folder.glob("shard-*.[nd]*"))) * SHARD_ROWS
     with show_progress(
         total=len(order),
         initial=min(finished, len(order)),
@@ -127,29 +197,91 @@ def embed_rows(
         quiet=not progress,
     ) as bar:
         for number, start in enumerate(range(0, len(order), SHARD_ROWS)):
-            rows = order[start : start + SHARD_ROWS]
-            path = folder / f"shard-{number:06}.npy"
-            if path.is_file():
-                vectors = np.load(path, allow_pickle=False)
-            else:
-                vectors = embed_shard(names, rows, model, bar)
-                write_shard(path, vectors)
-            matrix[rows] = vectors
-    matrix.flush()
+            path = shard_path(folder, number)
+            if not path.is_file() and not path.with_suffix(MERGED).is_file():
+                rows = order[start : start + SHARD_ROWS]
+                vectors = embed_shard(names, rows, model, reused, bar)
+                write_shard(path, encode_rows(vectors, compact=compact))
+    width = model.get_dim("nO")
+    return merge_shards(order, folder, width=width, compact=compact)
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Return the path of a shard."""
+    return folder / f"shard-{number:06}.npy"
+
+
+def merge_shards(
+    order: np.ndarray, folder: Path, *, width: int, compact: bool
+) -> RowFile:
+    """Write the vectors of all shards to the file of all rows, and remove the shards.
+
+    A shard is renamed and emptied when its rows are on the disk, so that the vectors
+    are never there twice.
+
+    order (np.ndarray): The row of each vector of the shards. Shape: (rows,).
+    folder (Path): Folder of the shards.
+    width (int): Width of the vectors.
+    compact (bool): 16 bits a value.
+    RETURNS (RowFile): The vectors. Shape: (rows, width).
+    """
+    matrix = RowFile(
+        folder / VECTORS, rows=len(order), width=width, compact=compact, writable=True
+    )
+    written: list[Path] = []
+    for number, start in enumerate(range(0, len(order), SHARD_ROWS)):
+        path = shard_path(folder, number)
+        if not path.with_suffix(MERGED).is_file():
+            stored = np.load(path, allow_pickle=False)
+            matrix.write(order[start : start + SHARD_ROWS], stored)
+            written.append(path)
+        if len(written) == SHARDS_AT_ONCE or start + SHARD_ROWS >= len(order):
+            matrix.sync()
+            for path in written:
+                path.rename(path.with_suffix(MERGED))
+            for path in folder.glob(f"shard-*{MERGED}"):
+                os.truncate(path, 0)
+            written.clear()
     return matrix
 
 
 def embed_shard(
-    names: Names, rows: np.ndarray, model: NameModel, bar: Any
+    names: Names,
+    rows: np.ndarray,
+    model: NameModel,
+    reused: "KnowledgeBase | None",
+    bar: Any,
 ) -> np.ndarray:
-    """Embed rows (shape: (n,)) and update a progress bar. Shape: (n, width)."""
+    """Embed rows and update a progress bar.
+
+    Each pass has names of one length, and is filled up with repeated ones: the sums of
+    an encoder depend on the shape of a pass, but not on its other names. So a name has
+    the same vector whatever else is embedded.
+
+    rows (np.ndarray): In order of their length. Shape: (n,).
+    reused (KnowledgeBase | None): Has the vectors of some names.
+    RETURNS (np.ndarray): Shape: (n, width).
+    RAISES (SapbertError): If a vector is not finite.
+    """
     _, size, _ = model.attrs["run"]
-    parts: list[np.ndarray] = []
-    for start in range(0, len(rows), size):
-        batch = [names.token_ids(row) for row in rows[start : start + size]]
-        parts.append(encode_token_ids(model, batch))
-        bar.update(len(batch))
-    vectors = np.concatenate(parts)
+    token_ids = [names.token_ids(row) for row in rows]
+    vectors = np.empty((len(rows), model.get_dim("nO")), dtype=np.float32)
+    known = np.zeros(len(rows), dtype=bool)
+    if reused is not None:
+        keys = [name_key(ids) for ids in token_ids]
+        found = reused.store.rows_of_keys(keys)
+        known[:] = [key in found for key in keys]
+        vectors[known] = reused.vectors(
+            np.array([found[key] for key in keys if key in found], dtype=np.int64)
+        )
+    bar.update(int(known.sum()))
+    new = np.flatnonzero(~known).tolist()
+    for _, same in groupby(new, key=lambda place: len(token_ids[place])):
+        while places := list(islice(same, size)):
+            batch = [token_ids[place] for place in places]
+            filled = batch + batch[:1] * (size - len(batch))
+            vectors[places] = encode_token_ids(model, filled)[: len(batch)]
+            bar.update(len(batch))
     if not np.isfinite(vectors).all():
         raise SapbertError(Errors.E315)
     return vectors

@@ -202,6 +202,18 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
             remove_path(part)
 
 
+def link_file(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the disk has no links.
+
+    source (Path): The file, which must not be changed in its place any more.
+    target (Path): The second name.
+    """
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def write_json(path: Path, data: Any) -> None:
     """Write an indented JSON file atomically; lone surrogates become "?".
 

@@ -33,7 +33,7 @@ CONCEPTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["exact", "hnsw"])
+@pytest.fixture(scope="module", params=["exact", "hnsw", "faiss"])
 def built(request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
     folder = tmp_path_factory.mktemp("related")
     return make_kb(folder, CONCEPTS, backend=request.param)

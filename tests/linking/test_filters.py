@@ -38,7 +38,7 @@ def make_concepts() -> list[Concept]:
     return concepts
 
 
-@pytest.fixture(scope="module", params=["hnsw", "exact"])
+@pytest.fixture(scope="module", params=["hnsw", "exact", "faiss"])
 def kb(
     request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any
 ) -> KnowledgeBase:

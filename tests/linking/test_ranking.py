@@ -53,7 +53,7 @@ ADDED = [
 REMOVED = ["C00", "C13"]
 
 
-@pytest.fixture(scope="module", params=["hnsw", "exact"])
+@pytest.fixture(scope="module", params=["hnsw", "exact", "faiss"])
 def base(
     request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any
 ) -> KnowledgeBase:

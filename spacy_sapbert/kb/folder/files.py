@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -17,6 +18,7 @@ from weakref import finalize
 
 from ...errors import Errors, SapbertError
 from .records import ENCODER, EXPORTED, FILE, FileRecord
+from .verified import keep_verified, was_verified
 
 DESCRIPTORS = Path("/proc/self/fd")
 # A link must not lead elsewhere, and a pipe must not block.
@@ -49,10 +51,11 @@ class OpenFile:
 
     path (Path): The file.
     record (FileRecord): Its size and digest.
+    whole (bool): Compute the digest also of large vectors that were verified before.
     RAISES (SapbertError): If it is missing, no plain file, unreadable or different.
     """
 
-    def __init__(self, path: Path, record: FileRecord) -> None:
+    def __init__(self, path: Path, record: FileRecord, *, whole: bool = False) -> None:
         self.path = path
         self.record = record
         try:
@@ -76,9 +79,12 @@ class OpenFile:
             raise damaged_file(
                 path, f"it has {status.st_size} bytes and not {record.size}"
             )
-        with open(self.handle, "rb", closefd=False) as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
-                raise damaged_file(path, "its sha256 is another")
+        sha256 = record.sha256
+        if whole or not was_verified(path.name, self.opened, sha256):
+            with open(self.handle, "rb", closefd=False) as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                    raise damaged_file(path, "its sha256 is another")
+            keep_verified(path.name, self.opened, sha256)
         if not DESCRIPTORS.is_dir():
             self.close()
 
@@ -157,7 +163,11 @@ class KbFiles:
 
 
 def open_files(
-    folder: Path, records: Mapping[str, FileRecord], known: KbFiles | None = None
+    folder: Path,
+    records: Mapping[str, FileRecord],
+    known: KbFiles | None = None,
+    *,
+    whole: bool = False,
 ) -> KbFiles:
     """Open and verify the files of a knowledge base, before any library opens them.
 
@@ -165,6 +175,7 @@ def open_files(
     records (Mapping[str, FileRecord]): The files in its meta.json.
     known (KbFiles | None): Files of a version before; those that are the same are not
         read again.
+    whole (bool): Read also large vectors that were verified before on this machine.
     RAISES (SapbertError): At the first file that is missing, different, a symbolic
         link, or in the folder of the encoder and not in meta.json.
     """
@@ -178,14 +189,18 @@ def open_files(
             unknown = name not in records and not name.startswith(UNFINISHED)
             if unknown and name.startswith(f"{ENCODER}/") and path.name in names:
                 raise damaged_file(path, "it was not there then")
-    files: dict[str, OpenFile] = {}
-    for name, record in records.items():
+
+    def verify(name: str) -> OpenFile:
         old = known.files.get(name) if known is not None else None
-        if old is not None and old.record == record and is_present(old):
-            files[name] = old
-        else:
-            files[name] = OpenFile(folder / name, record)
-    return KbFiles(folder, files)
+        if old is not None and old.record == records[name] and is_present(old):
+            return old
+        return OpenFile(folder / name, records[name], whole=whole)
+
+    # Checksums are computed without Python's lock.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return KbFiles(
+            folder, dict(zip(records, pool.map(verify, records), strict=True))
+        )
 
 
 def is_present(file: OpenFile) -> bool:

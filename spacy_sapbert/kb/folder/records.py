@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from ...encoder.sealed import is_encoder_file
-from ..indexes.registry import check_settings, index_file
+from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"
 FORMAT = 2
@@ -269,10 +269,11 @@ class Manifest(Record):
     def needed_files(self) -> set[str]:
         """Return the names of the files without which nothing works."""
         ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
-        needed = {STORE_FILE, index_file(self.index.backend), *ngrams}
+        index = index_files(self.index.backend, self.index.settings)
+        needed = {STORE_FILE, *index, *ngrams}
         if self.overlay is not None and self.overlay.format == OVERLAY_FORMAT:
             own = [STORE_FILE, "concepts.jsonl", "removed.json"]
-            own += [index_file("exact"), *ngrams] * bool(self.overlay.rows)
+            own += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)
             if self.taught is not None:
                 own += [TAUGHT_FILE, *[RANKER_FILE] * self.has_ranker]
             needed |= {f"{self.overlay.folder}/{name}" for name in own}

@@ -1,58 +1,70 @@
 """Exact search: every query against every row, from a memory-mapped file."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from ...system.progress import show_progress
-from .registry import best_first, check_width, find_bad_vector
+from .registry import Size, best_first, check_queries
+from .row_file import Vectors, decode_rows, find_bad_vector, value_type, write_rows
 
-FILE = "index.f32"
-DEFAULTS: dict[str, int] = {}
-RANGES: dict[str, tuple[int, int]] = {}
+LIBRARY = PACKAGE = ""
+FILE, COMPACT_FILE = "index.f32", "index.i16"
+DEFAULTS = {"compact": 0}  # 1 = 16 bits a value; see `row_file`
+RANGES = {"compact": (0, 1)}
 CHANGEABLE: set[str] = set()
+ABSENT = DEFAULTS
 BLOCK_ROWS = 65_536
 READ_ROWS = 16_384  # rows read at once from a file or another index
 
 
+def list_files(settings: Mapping[str, int]) -> list[str]:
+    """Return the names of the files."""
+    return [COMPACT_FILE if settings["compact"] else FILE]
+
+
+def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
+    """See `registry.estimate_size`: each search reads all of the mapped file."""
+    size = rows * width * value_type(compact=bool(settings["compact"])).itemsize
+    return Size(memory=size, building=0, disk=size)
+
+
 def build_index(
-    vectors: np.ndarray,
+    vectors: Vectors,
     folder: Path,
     *,
     settings: dict[str, int],
     threads: int,
     progress: bool,
 ) -> None:
-    """Write the vectors one after the other; see `indexes.build_index`."""
-    starts = range(0, len(vectors), BLOCK_ROWS)
-    with open(folder / FILE, "wb") as file:
-        for start in show_progress(
-            starts, unit="blocks", desc="Index", quiet=not progress
-        ):
-            block = np.asarray(vectors[start : start + BLOCK_ROWS], dtype="<f4")
-            file.write(block.tobytes())
+    """Write the vectors one after the other; see `registry.build_index`."""
+    path = folder / list_files(settings)[0]
+    write_rows(vectors, path, compact=bool(settings["compact"]), progress=progress)
 
 
 def load_index(
-    path: Path, *, settings: dict[str, int], rows: int, width: int
+    paths: Mapping[str, Path], *, settings: dict[str, int], rows: int, width: int
 ) -> "ExactIndex":
-    """Check and map the file; see `indexes.load_index`."""
+    """Check and map the file; see `registry.load_index`."""
+    (path,) = paths.values()
+    layout = value_type(compact=bool(settings["compact"]))
     try:
         size = path.stat().st_size
-        if size != rows * width * 4 or not size:
-            raise ValueError(f"it has {size} bytes and not {rows * width * 4}")
+        if size != rows * width * layout.itemsize or not size:
+            expected = rows * width * layout.itemsize
+            raise ValueError(f"it has {size} bytes and not {expected}")
         with open(path, "rb") as file:
             for first in range(0, rows, READ_ROWS):
-                block = np.fromfile(file, "<f4", min(READ_ROWS, rows - first) * width)
-                if (bad := find_bad_vector(block.reshape(-1, width))) is not None:
+                block = np.fromfile(file, layout, min(READ_ROWS, rows - first) * width)
+                vectors = decode_rows(block.reshape(-1, width))
+                if (bad := find_bad_vector(vectors)) is not None:
                     raise ValueError(f"row {first + bad} has no unit vector")
     except OSError as error:
         raise SapbertError(Errors.E010.format(path=path, reason=error)) from None
     except ValueError as error:
         raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
-    return ExactIndex(np.memmap(path, dtype="<f4", mode="r", shape=(rows, width)))
+    return ExactIndex(np.memmap(path, dtype=layout, mode="r", shape=(rows, width)))
 
 
 class ExactIndex:
@@ -60,18 +72,21 @@ class ExactIndex:
 
     def __init__(self, matrix: np.ndarray) -> None:
         self.matrix = matrix  # (rows, width)
+        self.width = matrix.shape[1]
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
-        check_width(queries, self.matrix.shape[1])
-        starts = range(0, len(self.matrix), BLOCK_ROWS)
-        parts = ((start, self.matrix[start : start + BLOCK_ROWS]) for start in starts)
-        blocks = ((np.arange(start, start + len(part)), part) for start, part in parts)
+        check_queries(queries, self.width)
+        # Decoded blocks should stay in the cache of the processor.
+        size = BLOCK_ROWS if self.matrix.dtype.kind == "f" else BLOCK_ROWS // 16
+        starts = range(0, len(self.matrix), size)
+        parts = ((start, self.matrix[start : start + size]) for start in starts)
+        blocks = ((np.arange(i, i + len(part)), decode_rows(part)) for i, part in parts)
         return search_blocks(blocks, queries, k)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""
-        return np.array(self.matrix[rows], dtype=np.float32)
+        return np.array(decode_rows(self.matrix[rows]))
 
 
 def search_blocks(

@@ -1,6 +1,7 @@
-"""Approximate search in a graph, by hnswlib."""
+"""Approximate search in a graph, by hnswlib; with shorter vectors in it, if set."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,45 +9,82 @@ import numpy as np
 
 from ...errors import Errors, SapbertError
 from ...system.progress import show_progress
+from . import projection, reranked
 from .hnsw_file import NodeVectors, read_graph
-from .registry import best_first, check_width
+from .projection import project
+from .registry import Index, Size, best_first, check_queries, import_library
+from .reranked import rerank, write_full_rows
+from .row_file import Vectors
 
+LIBRARY = PACKAGE = "hnswlib"
 FILE = "index.hnsw"
-# links of a node; candidates kept while building; while searching; of the levels
-DEFAULTS = {"M": 16, "ef_construction": 200, "ef": 100, "seed": 100}
+# links of a node; candidates kept while building; while searching; of the levels;
+# width of shorter vectors in the graph, 0 = full, and of its results those that are
+# then ordered by the full cosine
+DEFAULTS = {
+    "M": 16,
+    "ef_construction": 200,
+    "ef": 100,
+    "seed": 100,
+    "pca": 0,
+    "rerank": 100,
+}
 RANGES = {
     "M": (2, 1024),  # with 1 the number of levels is infinite
     "ef_construction": (1, 100_000),
     "ef": (1, 100_000),
     "seed": (0, 2**32 - 1),
+    "pca": (0, 1 << 16),
+    "rerank": (1, 100_000),
 }
-CHANGEABLE = {"ef"}
+CHANGEABLE = {"ef", "rerank"}
+ABSENT = {"pca": 0, "rerank": 100}
 BLOCK_ROWS = 4096
 
 
+def list_files(settings: Mapping[str, int]) -> list[str]:
+    """Return the names of the files."""
+    return [FILE, *([projection.FILE, reranked.FILE] if settings["pca"] else [])]
+
+
+def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
+    """See `registry.estimate_size`."""
+    short = min(settings["pca"] or width, width)
+    graph = rows * (4 * short + 8 * settings["M"] + 32)
+    full = 2 * rows * width if settings["pca"] else 0
+    locks = 100 * rows  # and visited nodes, of the process only
+    return Size(memory=graph + locks, building=graph + locks, disk=graph + full)
+
+
 def build_index(
-    vectors: np.ndarray,
+    vectors: Vectors,
     folder: Path,
     *,
     settings: dict[str, int],
     threads: int,
     progress: bool,
 ) -> None:
-    """Build the graph and write it; see `indexes.build_index`."""
-    import hnswlib
-
-    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+    """Build the graph and write it; see `registry.build_index`."""
+    hnswlib = import_library("hnswlib")
+    rows, width = vectors.shape
+    matrix = None
+    if settings["pca"]:
+        matrix = write_full_rows(
+            vectors, folder, width=settings["pca"], progress=progress
+        )
+        width = min(settings["pca"], width)
+    index = hnswlib.Index(space="ip", dim=width)
     index.init_index(
-        max_elements=len(vectors),
+        max_elements=rows,
         M=settings["M"],
         ef_construction=settings["ef_construction"],
         random_seed=settings["seed"],
     )
     with show_progress(
-        total=len(vectors), unit="names", desc="Index", quiet=not progress
+        total=rows, unit="names", desc="Index", quiet=not progress
     ) as bar:
-        for start in range(0, len(vectors), BLOCK_ROWS):
-            block = np.asarray(vectors[start : start + BLOCK_ROWS], dtype=np.float32)
+        for start in range(0, rows, BLOCK_ROWS):
+            block = project(vectors[start : start + BLOCK_ROWS], matrix)
             numbers = np.arange(start, start + len(block))
             index.add_items(block, numbers, num_threads=threads or -1)
             bar.update(len(block))
@@ -54,13 +92,13 @@ def build_index(
 
 
 def load_index(
-    path: Path, *, settings: dict[str, int], rows: int, width: int
-) -> "HnswIndex":
-    """Check and read the graph; see `indexes.load_index`."""
-    import hnswlib
-
-    mapped = read_graph(path, M=settings["M"], rows=rows, width=width)
-    graph = hnswlib.Index(space="ip", dim=width)
+    paths: Mapping[str, Path], *, settings: dict[str, int], rows: int, width: int
+) -> Index:
+    """Check and read the graph; see `registry.load_index`."""
+    short = min(settings["pca"] or width, width)
+    path = paths[FILE]
+    mapped = read_graph(path, M=settings["M"], rows=rows, width=short)
+    graph = import_library("hnswlib").Index(space="ip", dim=short)
     try:
         graph.load_index(str(path), max_elements=rows)
     except RuntimeError as error:
@@ -70,7 +108,10 @@ def load_index(
     # What people set for torch and numpy holds here too; hnswlib takes all cores.
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
         graph.set_num_threads(max(1, int(threads)))
-    return HnswIndex(graph, mapped)
+    index = HnswIndex(graph, mapped)
+    if not settings["pca"]:
+        return index
+    return rerank(index, paths, rows=rows, width=width, depth=settings["rerank"])
 
 
 class HnswIndex:
@@ -79,10 +120,11 @@ class HnswIndex:
     def __init__(self, graph: Any, mapped: NodeVectors) -> None:
         self.graph = graph
         self.mapped = mapped
+        self.width = int(graph.dim)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
-        check_width(queries, self.graph.dim)
+        check_queries(queries, self.width)
         k = min(k, self.graph.element_count)
         if not len(queries):
             return np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from .registry import find_bad_vector
+from .row_file import find_bad_vector
 
 BLOCK_BYTES = 1 << 23
 HEADER = np.dtype(

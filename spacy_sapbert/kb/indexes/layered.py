@@ -20,6 +20,7 @@ class LayeredIndex:
 
     def __init__(self, layers: Sequence[tuple[int, Index]]) -> None:
         self.layers = layers
+        self.width = layers[0][1].width
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""

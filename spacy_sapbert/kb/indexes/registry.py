@@ -1,26 +1,45 @@
-"""Search structures: one file a backend, all behind one small protocol."""
+"""Search structures: one module a backend, all behind one small protocol."""
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ...errors import Errors, SapbertError, check_range
+from .row_file import Vectors
 
-# A backend is a module with `FILE`, `DEFAULTS`, `RANGES`, `CHANGEABLE` (settings that
-# need no new build), `build_index` and `load_index`.
+# A backend is a module with `LIBRARY` and `PACKAGE` (what it imports, and what to
+# install; "" = nothing), `DEFAULTS`, `RANGES`, `CHANGEABLE` (settings that need no new
+# build), `ABSENT` (settings that older folders lack, and what they have instead),
+# `list_files`, `estimate_size`, `build_index` and `load_index`.
 EXACT_ROWS = 20_000  # fewer rows are searched exactly
-UNIT_TOLERANCE = 1e-3  # of the squared length of a vector
 BACKENDS: dict[str, str] = {
     "hnsw": "spacy_sapbert.kb.indexes.hnsw",
+    "faiss": "spacy_sapbert.kb.indexes.faiss_graph",
     "exact": "spacy_sapbert.kb.indexes.exact",
 }
 
 
+class Size(NamedTuple):
+    """What an index takes, in bytes.
+
+    memory (int): Of the process that searches, besides memory-mapped full vectors.
+    building (int): Of the process that builds it, at most.
+    disk (int): Of its files.
+    """
+
+    memory: int
+    building: int
+    disk: int
+
+
 class Index(Protocol):
     """What every backend's `load_index` returns."""
+
+    width: int  # of its vectors
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest rows.
@@ -51,13 +70,62 @@ def load_backend(backend: str) -> Any:
     return import_module(BACKENDS[backend])
 
 
-def index_file(backend: str) -> str:
-    """Return the name of the file of a backend.
+def import_library(name: str) -> Any:
+    """Import the library of a backend.
+
+    RAISES (SapbertError): If it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        backends = (load_backend(backend) for backend in BACKENDS)
+        package = next(each.PACKAGE for each in backends if name == each.LIBRARY)
+        usable = ", ".join(sorted(filter(is_usable, BACKENDS)))
+        raise SapbertError(
+            Errors.E390.format(library=name, package=package, usable=usable)
+        ) from None
+
+
+def check_library(backend: str) -> None:
+    """Import the library of a backend.
+
+    RAISES (SapbertError): If it is not installed.
+    """
+    if library := load_backend(backend).LIBRARY:
+        import_library(library)
+
+
+def is_usable(backend: str) -> bool:
+    """Return whether the library of a backend is installed."""
+    library = load_backend(backend).LIBRARY
+    try:
+        return not library or find_spec(library) is not None
+    except ValueError:  # in `sys.modules`, and made unusable there
+        return False
+
+
+def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
+    """Return the names of the files of an index.
 
     RAISES (SapbertError): If there is no such backend.
     """
-    name: str = load_backend(backend).FILE
-    return name
+    module = load_backend(backend)
+    names: list[str] = module.list_files({**module.ABSENT, **settings})
+    return names
+
+
+def estimate_size(
+    backend: str, rows: int, width: int, settings: Mapping[str, int]
+) -> Size:
+    """Estimate what an index takes.
+
+    backend (str): Its name.
+    rows (int), width (int): Of the vectors.
+    settings (Mapping[str, int]): Settings that differ from the defaults.
+    """
+    complete = complete_settings(backend, settings)
+    size: Size = load_backend(backend).estimate_size(rows, width, complete)
+    return size
 
 
 def complete_settings(backend: str, given: Mapping[str, int]) -> dict[str, int]:
@@ -79,6 +147,7 @@ def check_settings(backend: str, settings: Mapping[str, int]) -> None:
         or out of range.
     """
     module = load_backend(backend)
+    settings = {**module.ABSENT, **settings}
     known = sorted(module.DEFAULTS)
     if unknown := sorted(settings.keys() - module.DEFAULTS.keys()):
         raise SapbertError(
@@ -102,6 +171,7 @@ def change_settings(
     RAISES (SapbertError): If a changed one needs a new build; also see
         `check_settings`.
     """
+    settings = {**load_backend(backend).ABSENT, **settings}
     changed = {**settings, **changes}
     check_settings(backend, changed)
     known = sorted(load_backend(backend).CHANGEABLE)
@@ -111,24 +181,6 @@ def change_settings(
                 Errors.E356.format(backend=backend, name=name, known=known or "none")
             )
     return changed
-
-
-def choose_backend(rows: int) -> str:
-    """Return the backend for a number of rows.
-
-    Up to `EXACT_ROWS` comparing all rows is about as fast as the graph.
-    """
-    return "exact" if rows <= EXACT_ROWS else "hnsw"
-
-
-def find_bad_vector(vectors: np.ndarray) -> int | None:
-    """Return the first row that is no finite unit vector, None if all are.
-
-    vectors (np.ndarray): float32. Shape: (n, width).
-    """
-    squares = np.einsum("nd,nd->n", vectors, vectors)
-    good = np.abs(squares - 1) < UNIT_TOLERANCE  # false for NaN
-    return None if good.all() else int(np.argmin(good))
 
 
 def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -145,19 +197,21 @@ def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.nda
     )
 
 
-def check_width(queries: np.ndarray, width: int) -> None:
-    """Check the width of queries before they reach native code.
+def check_queries(queries: np.ndarray, width: int) -> None:
+    """Check queries before they reach native code.
 
     queries (np.ndarray): Shape: (n, width).
     width (int): Of the index.
-    RAISES (SapbertError): If they differ.
+    RAISES (SapbertError): If they have another width or a value that is not finite.
     """
     if queries.ndim != 2 or queries.shape[1] != width:
         raise SapbertError(Errors.E301.format(width=width, got=queries.shape[1:]))
+    if not np.isfinite(queries).all():
+        raise SapbertError(Errors.E392)
 
 
 def build_index(
-    vectors: np.ndarray,
+    vectors: Vectors,
     folder: Path,
     *,
     backend: str,
@@ -165,11 +219,11 @@ def build_index(
     threads: int = 0,
     progress: bool = False,
 ) -> dict[str, int]:
-    """Build an index and write its file.
+    """Build an index and write its files.
 
-    vectors (np.ndarray): Unit vectors in float32, may be a memory map.
+    vectors (Vectors): Unit vectors in float32: an array, or a file of rows.
         Shape: (rows, width).
-    folder (Path): Where to write it.
+    folder (Path): Where to write them.
     backend (str): Name of the backend.
     settings (dict[str, int]): Settings of the backend that differ from its defaults.
     threads (int): Threads, 0 = all. With one, equal vectors give equal bytes.
@@ -186,23 +240,29 @@ def build_index(
 
 
 def load_index(
-    path: Path, *, backend: str, settings: dict[str, int], rows: int, width: int
+    paths: Mapping[str, Path],
+    *,
+    backend: str,
+    settings: dict[str, int],
+    rows: int,
+    width: int,
 ) -> Index:
-    """Check the file of an index, and open it.
+    """Check the files of an index, and open them.
 
     The check does not trust the file: it also protects from one that was made to do
     harm.
 
-    path (Path): The file; `index_file` returns its name.
+    paths (Mapping[str, Path]): The files by name; `index_files` returns the names.
     backend (str): Name of the backend.
     settings (dict[str, int]): All settings that it was built with.
     rows (int): Number of its rows.
     width (int): Width of its vectors.
     RETURNS (Index): The index.
-    RAISES (SapbertError): If the backend or a setting is not valid, or the file is
-        truncated or damaged.
+    RAISES (SapbertError): If the backend or a setting is not valid, its
+        library is not installed, or a file is truncated or damaged.
     """
     module = load_backend(backend)
     check_settings(backend, settings)
-    index: Index = module.load_index(path, settings=settings, rows=rows, width=width)
+    settings = {**module.ABSENT, **settings}
+    index: Index = module.load_index(paths, settings=settings, rows=rows, width=width)
     return index

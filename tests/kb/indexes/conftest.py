@@ -1,0 +1,56 @@
+"""Indexes of random unit vectors."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.kb.indexes.registry import (
+    Index,
+    build_index,
+    index_files,
+    load_backend,
+    load_index,
+)
+
+MakeIndex = Callable[..., Index]
+
+
+def unit_rows(rows: int, width: int, seed: int) -> np.ndarray:
+    vectors = np.random.default_rng(seed).normal(size=(rows, width))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32)
+
+
+@pytest.fixture(scope="session", name="unit_rows")
+def make_unit_rows() -> Callable[[int, int, int], np.ndarray]:
+    return unit_rows
+
+
+@pytest.fixture(scope="session")
+def open_index() -> MakeIndex:
+    """Opens the index of a folder; its settings are those given, else the defaults."""
+
+    def load(folder: Path, backend: str, rows: int, width: int, **given: int) -> Index:
+        settings = {**load_backend(backend).DEFAULTS, **given}
+        paths = {name: folder / name for name in index_files(backend, settings)}
+        return load_index(
+            paths, backend=backend, settings=settings, rows=rows, width=width
+        )
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def make_index(open_index: MakeIndex) -> MakeIndex:
+    """Builds an index of vectors in a folder with one thread, and opens it."""
+
+    def make(folder: Path, backend: str, vectors: np.ndarray, **given: int) -> Index:
+        if library := load_backend(backend).LIBRARY:
+            pytest.importorskip(library)
+        folder.mkdir(exist_ok=True)
+        build_index(vectors, folder, backend=backend, settings=given, threads=1)
+        return open_index(folder, backend, *vectors.shape, **given)
+
+    return make

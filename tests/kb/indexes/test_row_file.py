@@ -1,0 +1,93 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.indexes.row_file import (
+    RowFile,
+    decode_rows,
+    encode_rows,
+    write_rows,
+)
+
+UnitRows = Callable[[int, int, int], np.ndarray]
+
+
+def test_encode_rows_keeps_cosines(unit_rows: UnitRows) -> None:
+    a, b = unit_rows(300, 64, 1), unit_rows(300, 64, 2)
+    decoded = decode_rows(encode_rows(b, compact=True))
+    assert decoded.dtype == np.float32
+    assert np.abs(a @ b.T - a @ decoded.T).max() < 1e-4
+    again = encode_rows(decoded, compact=True)
+    np.testing.assert_array_equal(again, encode_rows(b, compact=True))
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_row_file_written_in_any_order_returns_its_rows(
+    compact: bool, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    vectors = unit_rows(100, 8, 3)
+    path = tmp_path / "rows"
+    rows = RowFile(path, rows=100, width=8, compact=compact, writable=True)
+    order = np.random.default_rng(0).permutation(100)
+    for part in np.split(order, [20, 55]):
+        rows.write(part, encode_rows(vectors[part], compact=compact))
+    rows.sync()
+    read = RowFile(path, rows=100, width=8, compact=compact)
+    assert len(read) == 100
+    tolerance = 2e-5 if compact else 0
+    for some in (np.array([3, 99, 3]), np.arange(10, 30), np.array([], dtype=int)):
+        assert np.abs(read[some] - vectors[some]).max(initial=0) <= tolerance
+    assert np.abs(read[90:200] - vectors[90:]).max() <= tolerance
+    assert read[5:5].shape == (0, 8)
+
+
+def test_row_file_of_another_size_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(bytes(100))
+    with pytest.raises(SapbertError, match="E343.*100 bytes and not 160"):
+        RowFile(path, rows=10, width=8)
+
+
+def test_row_file_that_is_cut_while_it_is_used_is_an_error(
+    unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+    write_rows(unit_rows(100, 8, 4), path, compact=True, progress=False)
+    rows = RowFile(path, rows=100, width=8)
+    os.truncate(path, 500)
+    assert rows[np.array([2, 9])].shape == (2, 8)
+    for some in (np.array([2, 70]), slice(60, 80)):
+        with pytest.raises(SapbertError, match="E343.*cut"):
+            rows[some]
+
+
+def test_row_file_damaged_row_is_an_error_when_it_is_read(
+    unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+    write_rows(unit_rows(100, 8, 5), path, compact=True, progress=False)
+    data = bytearray(path.read_bytes())
+    data[50 * 16 : 51 * 16] = bytes(16)
+    path.write_bytes(data)
+    rows = RowFile(path, rows=100, width=8)
+    assert rows[np.array([49, 51])].shape == (2, 8)
+    for some in (np.array([7, 50]), slice(40, 60)):
+        with pytest.raises(SapbertError, match="E391.*row 50 "):
+            rows[some]
+
+
+def test_write_rows_links_a_file_of_the_same_kind(
+    unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    vectors = unit_rows(40, 8, 6)
+    write_rows(vectors, tmp_path / "one", compact=True, progress=False)
+    source = RowFile(tmp_path / "one", rows=40, width=8)
+    write_rows(source, tmp_path / "two", compact=True, progress=False)
+    write_rows(source, tmp_path / "wide", compact=False, progress=False)
+    assert (tmp_path / "two").stat().st_ino == (tmp_path / "one").stat().st_ino
+    wide = RowFile(tmp_path / "wide", rows=40, width=8, compact=False)
+    np.testing.assert_array_equal(wide[:], source[:])

@@ -1,0 +1,89 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.kb.edits import diff
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.edits.diff import Difference, compare_kbs, count_differences
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.vocabularies.concepts import Concept
+
+EXPECTED = [
+    Difference("renamed", "C0000001", ["Myocardial infarction"], ["Heart attack"]),
+    Difference("moved", "C0000001", ["C0000003"], ["C0000008", "C0000009"]),
+    Difference("retired", "C0000002", ["Mitral insufficiency"], ["C0000001"]),
+    Difference("names", "C0000004", ["febrile"], ["feverish"]),
+    Difference("removed", "C0000007", ["Headache"], []),
+    Difference("added", "C0000009", [], ["Sore throat"]),
+]
+
+
+@pytest.fixture(scope="module")
+def changed_kb(
+    few_concepts: list[Concept],
+    make_kb: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The sample of another release."""
+    by_cui = {concept.cui: concept for concept in few_concepts}
+    first, fever = by_cui["C0000001"], by_cui["C0000004"]
+    by_cui["C0000001"] = replace(
+        first,
+        aliases=["Heart attack", "Myocardial infarction", *first.aliases[2:]],
+        parents=["C0000008", "C0000009"],
+        retired=["C9999999", "C0000002"],
+    )
+    by_cui["C0000004"] = replace(fever, aliases=[*fever.aliases[:-1], "feverish"])
+    del by_cui["C0000002"], by_cui["C0000007"]
+    by_cui["C0000009"] = Concept("C0000009", ["Sore throat"])
+    folder = tmp_path_factory.mktemp("changed")
+    return make_kb(folder, [*reversed(by_cui.values())], backend="exact")
+
+
+@pytest.mark.parametrize("page", [1, 2, 5000])
+def test_compare_kbs_yields_all_differences(
+    page: int, sample_kb: Path, changed_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff, "PAGE", page)
+    old, new = load_kb(sample_kb), load_kb(changed_kb)
+    assert list(compare_kbs(old, new)) == EXPECTED
+    back = [one.change for one in compare_kbs(new, old)]
+    assert back == ["renamed", "moved", "added", "names", "added", "removed"]
+    assert not list(compare_kbs(new, new))
+
+
+def test_compare_kbs_sees_edits(own_kb: Path, sample_kb: Path) -> None:
+    kb = add_concepts(load_kb(own_kb), [Concept("C0000005", ["sugar disease"])])
+    kb = remove_concepts(kb, ["C0000008"])
+    assert list(compare_kbs(load_kb(sample_kb), kb)) == [
+        Difference("names", "C0000005", [], ["sugar disease"]),
+        Difference("removed", "C0000008", ["Appendectomy"], []),
+    ]
+
+
+def test_count_differences_has_every_kind() -> None:
+    counts = count_differences(EXPECTED)
+    assert [*counts.values()] == [1, 1, 1, 1, 1, 1]
+    assert count_differences([]) == dict.fromkeys(counts, 0)
+
+
+def test_kb_diff_writes_json_lines(
+    sample_kb: Path, changed_kb: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "changes.jsonl"
+    words = ["kb", "diff", str(sample_kb), str(changed_kb)]
+    printed = CliRunner().invoke(app, words)
+    assert printed.exit_code == 0
+    lines = [line.split() for line in printed.output.strip().splitlines()]
+    assert dict(lines) == dict.fromkeys(count_differences([]), "1")
+    written = CliRunner().invoke(app, [*words, "--output", str(output)])
+    assert written.exit_code == 0
+    lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]
+    assert [Difference(**line) for line in lines] == EXPECTED
+    again = CliRunner().invoke(app, [*words, "--output", str(output)])
+    assert "E003" in again.output

@@ -1,0 +1,228 @@
+"""A build that is stopped at any moment continues, with the same bytes at the end."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.encoder.huggingface import EncoderSettings
+from spacy_sapbert.encoder.name_encoder import encode_token_ids, tokenize_names
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import row_vectors
+from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.indexes.choice import Choice
+from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.row_vectors import (
+    Names,
+    drop_other_shards,
+    embed_shard,
+    merge_shards,
+    resumed_index,
+    shard_path,
+    write_shard,
+)
+from spacy_sapbert.system.progress import show_progress
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+Contents = Callable[[Path], dict[Path, bytes]]
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
+    """Return a function that does its work so often, and then stops."""
+    left = [calls]
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        if not left[0]:
+            raise Stopped
+        left[0] -= 1
+        return work(*arguments, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("calls", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [(Path, "rename"), (os, "truncate"), (RowFile, "sync"), (RowFile, "write")],
+)
+def test_merge_shards_stopped_continues(
+    target: Any,
+    name: str,
+    calls: int,
+    compact: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_vectors, "SHARD_ROWS", 4)
+    monkeypatch.setattr(row_vectors, "SHARDS_AT_ONCE", 2)
+    vectors = np.random.default_rng(0).normal(size=(18, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    order = np.random.default_rng(1).permutation(18)
+    for number, start in enumerate(range(0, 18, 4)):
+        values = encode_rows(vectors[order[start : start + 4]], compact=compact)
+        write_shard(shard_path(tmp_path, number), values)
+    with monkeypatch.context() as patched:
+        patched.setattr(target, name, stop_after(getattr(target, name), calls))
+        with pytest.raises(Stopped):
+            merge_shards(order, tmp_path, width=8, compact=compact)
+    merged = merge_shards(order, tmp_path, width=8, compact=compact)
+    np.testing.assert_array_equal(
+        encode_rows(merged[:], compact=compact), encode_rows(vectors, compact=compact)
+    )
+    assert not [*tmp_path.glob("shard-*.npy")]
+    assert not any(path.stat().st_size for path in tmp_path.glob("shard-*"))
+    again = merge_shards(order, tmp_path, width=8, compact=compact)
+    np.testing.assert_array_equal(again[:], merged[:])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"backend": "exact"}, {"backend": "hnsw", "backend_settings": {"pca": 8}}],
+)
+def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
+    settings: dict[str, Any],
+    concepts_file: Path,
+    tiny_encoder: Path,
+    contents: Contents,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_vectors, "SHARD_ROWS", 4)
+    monkeypatch.setattr(row_vectors, "SHARDS_AT_ONCE", 1)
+    build = {"encoder": str(tiny_encoder), "threads": 1, **settings}
+    build_kb(concepts_file, tmp_path / "whole", **build)
+    with monkeypatch.context() as patched:
+        patched.setattr(RowFile, "sync", stop_after(RowFile.sync, 2))
+        with pytest.raises(Stopped):
+            build_kb(concepts_file, tmp_path / "kb", **build)
+    with monkeypatch.context() as patched:
+        patched.setattr(row_vectors, "embed_shard", stop_after(print, 0))
+        build_kb(concepts_file, tmp_path / "kb", **build)
+    assert contents(tmp_path / "kb") == contents(tmp_path / "whole")
+    assert not (tmp_path / ".kb.build").exists()
+
+
+def test_resumed_index_is_that_of_the_same_plan(tmp_path: Path) -> None:
+    plan = {"concepts_sha256": "1", "engine": "torch"}
+    assert resumed_index(tmp_path, plan) is None
+    chosen = Choice("hnsw", {"pca": 128})
+    drop_other_shards(tmp_path, plan | {"index": chosen._asdict()})
+    assert resumed_index(tmp_path, plan) == chosen
+    assert resumed_index(tmp_path, plan | {"engine": "openvino"}) is None
+    assert resumed_index(tmp_path, {"engine": "torch"}) is None
+
+
+def test_drop_other_shards_removes_all_that_another_plan_left(tmp_path: Path) -> None:
+    plan = {"engine": "torch"}
+    drop_other_shards(tmp_path, plan)
+    left = ("shard-000000.npy", "shard-000001.done", "vectors")
+    for name in left:
+        (tmp_path / name).touch()
+    drop_other_shards(tmp_path, plan)
+    assert all((tmp_path / name).exists() for name in left)
+    drop_other_shards(tmp_path, {"engine": "openvino"})
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_embed_shard_gives_a_name_the_same_vector_beside_any_others(
+    sample_kb: Path,
+) -> None:
+    model = load_kb(sample_kb).encoder
+    texts = [f"{a} of {b}" for a in ("fever", "pain") for b in ("it", "the heart", "I")]
+    token_ids, _ = tokenize_names(model, texts)
+
+    def embed(some: list[int]) -> dict[int, bytes]:
+        names = Names()
+        for place in some:
+            names.add(token_ids[place])
+        rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
+        vectors = embed_shard(names, rows, model, None, bar)
+        return {some[row]: v.tobytes() for row, v in zip(rows, vectors, strict=True)}
+
+    every = embed([0, 1, 2, 3, 4, 5])
+    for some in ([3], [5, 1], [4, 2, 0]):
+        found = embed(some)
+        assert found == {place: every[place] for place in some}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"backend": "exact"}, {"backend": "hnsw", "backend_settings": {"pca": 8}}],
+)
+def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
+    settings: dict[str, Any],
+    few_concepts: list[Concept],
+    sample_kb: Path,
+    tiny_encoder: Path,
+    contents: Contents,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    embedded: list[int] = []
+
+    def count(model: Any, names: Any) -> Any:
+        embedded.append(len(names))
+        return encode_token_ids(model, names)
+
+    monkeypatch.setattr(row_vectors, "encode_token_ids", count)
+    concepts = few_concepts[2:] + [
+        Concept("C1000000", ["Fever of unknown origin", "Heart attack", "pain"])
+    ]
+    path = tmp_path / "concepts.jsonl"
+    write_concepts(path, concepts)
+    build = {"encoder": str(tiny_encoder), "threads": 1, **settings}
+    build_kb(path, tmp_path / "new", **build)
+    at_first = sum(embedded)
+    embedded.clear()
+    build_kb(path, tmp_path / "kb", reuse=sample_kb, **build)
+    assert contents(tmp_path / "kb") == contents(tmp_path / "new")
+    assert sum(embedded) < at_first
+    add_concepts(load_kb(tmp_path / "kb"), [Concept("C1", ["sore throat"])])
+    # An overlay has names too, and a folder may be built from its own vectors.
+    build_kb(path, tmp_path / "kb", reuse=tmp_path / "kb", force=True, **build)
+    assert contents(tmp_path / "kb") == contents(tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"settings": EncoderSettings("cls", 25, True)}, "encoder"),
+        ({"precision": "bf16"}, "precision"),
+        ({"encoder": "other"}, "encoder"),
+    ],
+)
+def test_build_kb_that_reuses_vectors_of_another_encoder_is_an_error(
+    changes: dict[str, Any],
+    name: str,
+    concepts_file: Path,
+    sample_kb: Path,
+    tiny_encoder: Path,
+    make_bert: Any,
+    tmp_path: Path,
+) -> None:
+    build: dict[str, Any] = {"encoder": str(tiny_encoder), **changes}
+    if "encoder" in changes:
+        build["encoder"] = str(make_bert(tmp_path / "bert", ["fever"]))
+    with pytest.raises(SapbertError, match=f"E393.*its {name} is another"):
+        build_kb(concepts_file, tmp_path / "kb", reuse=sample_kb, **build)
+    assert not (tmp_path / "kb").exists()
+
+
+def test_build_kb_does_not_reuse_short_values_for_long_ones(
+    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    build = {"encoder": str(tiny_encoder), "backend": "exact"}
+    short = {"backend_settings": {"compact": 1}}
+    build_kb(concepts_file, tmp_path / "short", **build, **short)
+    with pytest.raises(SapbertError, match="E393.*16 bits"):
+        build_kb(concepts_file, tmp_path / "kb", reuse=tmp_path / "short", **build)
