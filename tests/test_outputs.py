@@ -33,6 +33,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert regress": [[NONE, "--kb", NONE, "--output", OUT]],
     "sapbert teach": [[NONE, NONE, "--output", OUT], [NONE, NONE, "--report", OUT]],
     "sapbert kb build": [[NONE, OUT, "--encoder", NONE]],
+    "sapbert kb diff": [[NONE, NONE, "--output", OUT]],
     "training fetch-encoder": [[OUT]],
     "training new-encoder": [[NONE, OUT]],
     "training pairs": [[NONE, OUT]],

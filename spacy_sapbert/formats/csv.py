@@ -2,24 +2,12 @@
 
 import csv
 import json
-import re
 from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import IO, Any
 
+from ..system.formulas import defuse
 from .entities import LinkedDoc, choose_columns, mention_rows
-
-# A spreadsheet reads such a cell as a formula. Leading quotes are included, so that
-# removing one quote restores any cell.
-FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
-
-
-def defuse(cell: str) -> str:
-    """Return a text with a single quote before it if it could be a formula.
-
-    SOURCE: OWASP, CSV Injection.
-    """
-    return f"'{cell}" if FORMULA.match(cell) else cell
 
 
 def to_cell(value: Any) -> Any:

@@ -174,11 +174,12 @@ class SapbertMentions(Pipe):
         self.min_length = min_length
         self.overwrite = overwrite
         self.spans_key = spans_key
-        if stop_names is None:
-            stop_names = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
-        self.stop_names = {name_form(name) for name in stop_names}
+        common = STOP_NAMES.get(getattr(nlp, "lang", ""), ())
+        self.stop_names = set(
+            map(name_form, common if stop_names is None else stop_names)
+        )
         self.opened: KnowledgeBase | None = None
-        # weak, since the pipeline refers to its components
+        # Weak, since a pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
         self.linker: SapbertLinker | None = None
 
@@ -223,10 +224,7 @@ class SapbertMentions(Pipe):
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
-        if key is None:
-            old = list(doc.ents)
-        else:
-            old = list(doc.spans[key]) if key in doc.spans else []
+        old = list(doc.ents if key is None else doc.spans.get(key, []))
         places = find_names(
             doc,
             self.kb,
@@ -261,8 +259,8 @@ class SapbertMentions(Pipe):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():
                     source = None
         values = {key: getattr(self, key) for key in sorted(SETTINGS)}
-        values |= {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
-        return values
+        others = {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
+        return values | others
 
     def use_settings(self, settings: dict[str, Any]) -> "SapbertMentions":
         """Set saved settings; the knowledge base is opened again."""

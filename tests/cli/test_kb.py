@@ -62,7 +62,7 @@ def test_kb_build_quiet_prints_nothing(
     [
         (("--setting", "M"), "--setting as NAME=NUMBER"),
         (("--setting", "nothing=1"), "'nothing'"),
-        (("--backend", "faiss"), "--backend"),
+        (("--backend", "usearch"), "--backend"),
         (("--pooling", "max"), "Expected a pooling of cls or mean, but got 'max'"),
         (("--precision", "int8"), "precision"),
         (("--engine", "onnx"), "engine"),

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.formats.csv import FORMULA, defuse, write_docs
+from spacy_sapbert.formats.csv import write_docs
 from spacy_sapbert.formats.entities import describe_docs
+from spacy_sapbert.system.formulas import FORMULA, defuse
 
 NLP = spacy.blank("en")
 CANDIDATE = {

@@ -67,7 +67,7 @@ def map_terms(
     """
     from ...kb.opening import load_kb
     from ...linking.options import DEFAULT_OPTIONS, change_options
-    from ...pipeline.mapping.lookup import STATUSES
+    from ...pipeline.mapping.found import STATUSES
     from ...pipeline.mapping.run import TermColumns, check_output, map_table
 
     check_outputs(output, force=force)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from ... import __version__
-from .lookup import EXACT, Found
+from .found import EXACT, Found
 from .tables import Cell
 
 PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost

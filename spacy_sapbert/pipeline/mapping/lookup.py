@@ -13,16 +13,10 @@ from ...linking.candidates import Candidate
 from ...linking.link import Linked
 from ...linking.options import LinkOptions
 from ...linking.surface_forms import name_form
+from .found import EXACT, LINKED, NONE, REVIEW, Found
 from .terms import list_readings
 
 TERMS_AT_ONCE = 256
-EXACT, LINKED, REVIEW, NONE = "exact", "linked", "review", "none"
-STATUSES = {
-    EXACT: "the term is a name of the concept",
-    LINKED: "the score reaches the threshold",
-    REVIEW: "below the threshold or ambiguous: choose a candidate, or NIL",
-    NONE: "no candidate",
-}
 
 
 class Query(NamedTuple):
@@ -31,21 +25,6 @@ class Query(NamedTuple):
     term: str
     types: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
-
-
-class Found(NamedTuple):
-    """What was found for a term.
-
-    read_as (str): The text that was looked up.
-    status (str): One of `STATUSES`.
-    note (str | None): Why there is no concept; see `Linked`.
-    """
-
-    read_as: str
-    status: str
-    cui: str | None
-    note: str | None
-    candidates: list[Candidate]
 
 
 def map_queries(

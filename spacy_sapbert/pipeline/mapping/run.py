@@ -21,7 +21,8 @@ from .columns import (
     sssom_cells,
     sssom_head,
 )
-from .lookup import STATUSES, Found, Query, SavedLookups, map_queries
+from .found import STATUSES, Found
+from .lookup import Query, SavedLookups, map_queries
 from .tables import TSV, Cell, find_kind, read_rows, write_table, write_text
 from .terms import split_terms
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import Errors, SapbertError
-from ...formats.csv import FORMULA, defuse
+from ...system.formulas import FORMULA, defuse
 from ...system.writing import write_atomically
 from ...vocabularies.report import Report
 from ...vocabularies.tables.excel import read_workbook
