@@ -70,6 +70,10 @@ COMMANDS = {
         "check:check_command",
         "vocabulary + settings -> what would stop `spacy project run all`",
     ),
+    "check-assets": CommandInfo(
+        "assets:check_assets",
+        "checksums + fetched vocabularies -> exit code 0 if the files are the same",
+    ),
     "train": CommandInfo(
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",

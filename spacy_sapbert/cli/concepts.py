@@ -19,6 +19,7 @@ from ..vocabularies.describe import (
     example_row,
 )
 from ..vocabularies.registry import READERS, read_vocabularies
+from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
 from .app import app
 
@@ -126,12 +127,6 @@ def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
 
         write(*CONFLICTS)
         yield write
-
-
-def write_report(path: Path, count: int, reports: list[Report]) -> None:
-    """Write the reports of all inputs as JSON."""
-    data = {"concepts": count, "inputs": [report.to_json() for report in reports]}
-    write_json(path, data)
 
 
 @app.command("concepts")
@@ -290,8 +285,11 @@ def main(
                 encoding=encoding,
             ),
         )
+    if output is not None:
+        write_releases(output, reports)
     if report is not None:
-        write_report(report, count, reports)
+        inputs_read = [each.to_json() for each in reports]
+        write_json(report, {"concepts": count, "inputs": inputs_read})
     if not quiet:
         for each in reports:
             print_report(each)

@@ -8,9 +8,17 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from ..errors import Errors, SapbertError
-from .reading import RECORD_BYTES, RECORD_VALUES, read_blocks, record_error
+from .reading import (
+    RECORD_BYTES,
+    RECORD_VALUES,
+    USUAL_BYTES,
+    read_blocks,
+    record_error,
+)
 
 MARKS = (b"<", b"=")  # of tags and attributes
+# of a tag or a comment, which expat scans again for each block that it needs
+TOKEN_BYTES = 4 * USUAL_BYTES
 VALUES_PER_MARK = 4  # an element takes up to 270 bytes
 
 
@@ -38,7 +46,8 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[N
     begin (Callable[[], int]): Returns the byte at which the record begins that has not
         ended: what the handlers keep since then is limited.
     RAISES (SapbertError): With file and line, if the file is missing, truncated or
-        damaged, not in UTF-8, or declares or uses an entity; if a record is too large.
+        damaged, not in UTF-8, or declares or uses an entity; if a record, a tag or a
+        comment is too large.
     """
     fed = marks = begun = 0
     try:
@@ -52,6 +61,9 @@ def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[N
             if fed - begun > RECORD_BYTES or marks * VALUES_PER_MARK > RECORD_VALUES:
                 raise record_error(path, parser.CurrentLineNumber)
             parser.Parse(block, False)
+            if fed - parser.CurrentByteIndex > TOKEN_BYTES:
+                values = {"line": parser.CurrentLineNumber, "limit": TOKEN_BYTES >> 20}
+                raise SapbertError(Errors.E427.format(path=path, **values))
             yield
         parser.Parse(b"", True)
         yield

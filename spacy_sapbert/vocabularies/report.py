@@ -1,5 +1,6 @@
 """What all readers share: they clean names, and count what they keep and drop."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from .concepts import Concept, clean_name, has_letter_or_digit
 
 SHOWN = 30
 MATCH_SECONDS = 2.0
+MOST_SOURCES = 10_000  # of a file; UMLS has some 200
 
 
 def new_counts() -> dict[str, int]:
@@ -38,6 +40,8 @@ class Report:
     progress (Callable[[str, int], None] | None): Called with the name of a file and how
         many more of its rows were read.
     on_error (str): "fail", or "skip" to count invalid records and continue.
+    releases (dict[str, tuple[str, str]]): By source, the release and the licence that
+        the file has; "" = unknown.
     conflict (Callable[[str, str, str, str], None] | None): Called with a rule, the id
         of a concept of this file, the ids of the concepts that it conflicts with, with
         a bar between them, and the name, if it is a name that does.
@@ -52,6 +56,7 @@ class Report:
     dropped: dict[str, int] = field(default_factory=new_counts)
     counts: dict[str, int] = field(default_factory=new_counts)
     notes: list[str] = field(default_factory=list)
+    releases: dict[str, tuple[str, str]] = field(default_factory=dict)
     progress: Callable[[str, int], None] | None = None
     on_error: str = "fail"
     conflict: Callable[[str, str, str, str], None] | None = None
@@ -61,6 +66,13 @@ class Report:
         self.dropped[rule] += 1
         if self.conflict is not None:
             self.conflict(rule, id, "|".join(sorted(others)), name)
+
+    def add_release(self, source: str, release: str, licence: str = "") -> None:
+        """Keep what a file says of a vocabulary; what is known already stays."""
+        known = self.releases.get(source, ("", ""))
+        if source and (source in self.releases or len(self.releases) < MOST_SOURCES):
+            found = clean_name(release), clean_name(licence)
+            self.releases[source] = known[0] or found[0], known[1] or found[1]
 
     def read(self, file: str, rows: int) -> None:
         """Count rows of a file as read."""
@@ -86,6 +98,7 @@ class Report:
             "dropped": {rule: n for rule, n in sorted(self.dropped.items()) if n},
             "counts": {what: n for what, n in sorted(self.counts.items()) if n},
             "notes": self.notes,
+            "releases": {s: [*found] for s, found in sorted(self.releases.items())},
         }
 
 
@@ -216,6 +229,11 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     rows += [(f"found: {what}", n) for what, n in data["counts"].items()]
     rows += [("concepts", report.concepts)]
     return [(what, f"{n:,}") for what, n in rows]
+
+
+def source_of_file(file: str) -> str:
+    """Return the vocabulary of a file of its own: "hp-2026.json" → "HP"."""
+    return re.split(r"[^a-z]", file.lower(), maxsplit=1)[0].upper()
 
 
 def print_report(report: Report) -> None:

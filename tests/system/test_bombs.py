@@ -76,6 +76,7 @@ STREAMS = [
     ("obographs", "x.json.gz", b'{"graphs": [{"nodes": [', b" " * MB, 9_000, "E011"),
     ("icd10cm", "icd10cm.xml.gz", b"<a>", b"<diag>" * (MB // 6), 9_000, "E121"),
     ("mesh", "desc.xml.gz", MESH, b"<b>" * (MB // 3), 9_000, "E007"),
+    ("mesh", "desc.xml.gz", MESH + b"<!--", b"a" * MB, 9_000, "E427"),
     ("biocxml", "x.xml.gz", b"<collection><document>", b"a" * MB, 9_000, "E007"),
     ("biocjson", "x.json.gz", b'{"documents": ["', b"a" * MB, 9_000, "E007"),
     ("documents", "x.jsonl.gz", b'{"text": [', b"[]," * (MB // 3), 9_000, "E007"),

@@ -232,7 +232,7 @@ def test_read_lines_path_may_have_spaces_and_accents(tmp_path: Path) -> None:
 
 
 def test_empty_file_says_it_is_empty(tmp_path: Path, tiny_encoder: Path) -> None:
-    from spacy_sapbert.kb.build import build_kb
+    from spacy_sapbert.kb.building.build import build_kb
     from spacy_sapbert.vocabularies.registry import read_vocabulary
 
     for name in ("concepts.jsonl", "hp.obo"):

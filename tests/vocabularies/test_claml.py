@@ -107,3 +107,64 @@ def test_read_claml_other_root_and_hostile_labels_are_errors(tmp_path: Path) -> 
     entity = FILE.replace('"ClaML.dtd"', '"ClaML.dtd" [<!ENTITY a "b">]')
     with pytest.raises(SapbertError, match="E152"):
         read(tmp_path, entity)
+
+
+def make_class(code: str, inside: str) -> str:
+    label = f"<Rubric kind='preferred'><Label>{code} name</Label></Rubric>"
+    return f"<Class code='{code}' kind='category'>{inside}{label}</Class>"
+
+
+def make_modifier(modifier: str, code: str, more: str = "") -> str:
+    label = f"<Rubric kind='preferred'><Label>m{code}</Label></Rubric>"
+    attributes = f"code='{code}' modifier='{modifier}'"
+    return f"<ModifierClass {attributes}>{more}{label}</ModifierClass>"
+
+
+def test_read_claml_modifiers_are_inherited_and_follow_each_other(
+    tmp_path: Path,
+) -> None:
+    never = "<Meta name='excludeOnPrecedingModifier' value='FOUR .1'/>"
+    parts = [
+        make_modifier("FIVE", "0"),
+        make_modifier("FIVE", "1", never),
+        make_modifier("FOUR", ".0"),
+        make_modifier("FOUR", ".1"),
+        make_class(
+            "W00-W09",
+            "<SubClass code='W00'/><ModifiedBy code='FIVE'/><ModifiedBy code='FOUR'/>",
+        ),
+        make_class("W00", "<SuperClass code='W00-W09'/>"),
+        make_class("W01", "<SuperClass code='W00-W09'/><ExcludeModifier code='FOUR'/>"),
+        make_class("W02", "<SuperClass code='W00-W09'/><SubClass code='W02.7'/>"),
+        make_class("W02.7", "<SuperClass code='W02'/>"),
+    ]
+    concepts, _ = read(tmp_path, f"<ClaML>{''.join(parts)}</ClaML>")
+    made = {cui: concept.parents for cui, concept in concepts.items()}
+    assert made == {
+        "W00-W09": [],
+        "W00": ["W00-W09"],
+        "W00.0": ["W00"],
+        "W00.00": ["W00.0"],
+        "W00.01": ["W00.0"],
+        "W00.1": ["W00"],
+        "W00.10": ["W00.1"],
+        "W01": ["W00-W09"],
+        "W02": ["W00-W09"],
+        "W02.7": ["W02"],
+        "W02.70": ["W02.7"],
+        "W02.71": ["W02.7"],
+    }
+    assert concepts["W00.10"].name == "W00 name, m.1, m0"
+
+
+def test_read_claml_many_modifiers_are_an_error(tmp_path: Path) -> None:
+    count = 60
+    parts = [
+        make_modifier(f"M{n}", f"{'.' if not n else ''}{k}")
+        for n in range(5)
+        for k in range(count)
+    ]
+    used = "".join(f"<ModifiedBy code='M{n}'/>" for n in range(5))
+    text = f"<ClaML>{''.join(parts)}{make_class('A00', used)}</ClaML>"
+    with pytest.raises(SapbertError, match="E123"):
+        read(tmp_path, text)

@@ -213,6 +213,7 @@ def test_read_mesh_descriptors_are_concepts(tmp_path: Path) -> None:
             "records of class 3": 1,
         },
         "notes": [],
+        "releases": {"MSH": ["2024", ""]},
     }
 
 

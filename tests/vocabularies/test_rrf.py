@@ -515,7 +515,7 @@ def test_read_rrf_last_line_needs_no_line_feed_but_its_fields(tmp_path: Path) ->
     assert f"{path}:2: Expected 18 fields" in fail(tmp_path)
 
 
-@pytest.mark.parametrize("table", ["MRSTY", "MRDEF", "MRREL", "MRCUI"])
+@pytest.mark.parametrize("table", ["MRSTY", "MRDEF", "MRREL", "MRCUI", "MRRANK"])
 def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(
     tmp_path: Path, table: str
 ) -> None:
@@ -627,3 +627,23 @@ def test_read_rrf_real_vocabulary_reads_to_its_counts(
     assert rows == report.names == total["names"] - sum(report.dropped.values())
     assert typed == total["concepts with a semantic type"]
     assert parents == report.counts["parents"]
+
+
+def test_read_rrf_codes_of_preferred_names_are_first(tmp_path: Path) -> None:
+    rows = [
+        atom(HEART, "Heart part", CODE="3", TTY="SY"),
+        atom(HEART, "Cor", CODE="2", TTY="PT", ISPREF="Y"),
+        atom(HEART, "Heart", CODE="1", TTY="SY", TS="P"),
+        atom(HEART, "Heart organ", CODE="2", TTY="SY"),
+        atom(HEART, "Old heart", CODE="0", TTY="OP"),
+    ]
+    write_conso(tmp_path, *rows)
+    assert read(tmp_path)[0][0].codes == {"SRC": ["1", "2", "3", "0"]}
+    ranks = [("0200", "SY"), ("0300", "PT"), ("0100", "OP"), ("x", "XX")]
+    same = {"SAB": "SRC", "SUPPRESS": "N"}
+    ranked = [make_row("MRRANK", RANK=rank, TTY=term, **same) for rank, term in ranks]
+    write_table(tmp_path, "MRRANK", *ranked)
+    concepts, report = read(tmp_path)
+    assert concepts[0].codes == {"SRC": ["2", "1", "3", "0"]}
+    assert concepts[0].name == "Heart"
+    assert report.rows["MRRANK.RRF"] == 4

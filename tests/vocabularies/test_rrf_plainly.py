@@ -133,13 +133,18 @@ def read_plainly(
         aliases = list(dict.fromkeys([preferred, *(atom[1] for atom in atoms)]))
         dropped["repeated names"] += len(atoms) - len(aliases)
         concept = Concept(cui, aliases)
-        for _, name, lat, sab, code in atoms:
+        for _, name, lat, sab, _ in atoms:
             place = aliases.index(name)
             for grouped, key in ((concept.languages, lat), (concept.sources, sab)):
                 grouped[key] = sorted({*grouped.get(key, []), place})
-            if code not in ("", "NOCODE"):
-                codes = concept.codes.setdefault(sab, [])
-                concept.codes[sab] = list(dict.fromkeys([*codes, code]))
+        coded = [atom[3:] for atom in atoms if atom[4] not in ("", "NOCODE")]
+        ranked = sorted(atoms, key=lambda atom: atom[0])  # stable
+        concept.codes = {
+            source: list(
+                dict.fromkeys(a[4] for a in ranked if a[3:] in coded and a[3] == source)
+            )
+            for source in dict.fromkeys(sab for sab, _ in coded)
+        }
         concepts.append(concept)
     return concepts, {rule: n for rule, n in dropped.items() if n}, errors
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from ...errors import Errors, SapbertError
 from ...system.writing import check_outputs
 from ..opening import load_kb
 from .copying import copy_files
+from .distribution import check_distribution, current_vocabularies
 from .installed import ENTRY_POINTS
 
 INIT = '''"""A knowledge base for spacy-sapbert in the path `folder`, and its digest."""
@@ -54,7 +56,13 @@ def project_name(name: str) -> str:
 
 
 def package_kb(
-    kb: Path, output: Path, *, name: str, version: str, force: bool = False
+    kb: Path,
+    output: Path,
+    *,
+    name: str,
+    version: str,
+    may_distribute: Sequence[str] = (),
+    force: bool = False,
 ) -> Path:
     """Build an installable wheel of a knowledge base.
 
@@ -62,16 +70,19 @@ def package_kb(
     output (Path): The folder for the wheel.
     name (str): Name for `kb = "…"` in a config: letters, digits and underscores.
     version (str): Version of the package, e.g. "0.1.0".
+    may_distribute (Sequence[str]): Sources of names with a licence that limits who may
+        have them, which the user has the right to distribute.
     force (bool): Replace an existing wheel.
     RETURNS (Path): The wheel.
     RAISES (SapbertError): If the knowledge base is damaged, the name or version is not
-        valid, or the build fails.
+        valid, the licence of a source forbids it, or the build fails.
     """
     check_package_name(name)
     check_version(version)
     module = f"sapbert_kb_{name}"
     check_outputs(output / f"{module}-{version}-py3-none-any.whl", force=force)
     opened = load_kb(kb)
+    check_distribution(current_vocabularies(opened), may_distribute)
     counts = opened.manifest.counts
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)

@@ -7,13 +7,16 @@ from pathlib import Path
 
 from ...errors import Errors, SapbertError
 from ...system.reading import RECORD_VALUES
-from ..report import Report, read_good_lines
+from ..report import Report, read_good_lines, source_of_file
 from .ontology import EXACT, Term, read_ontology
 
 # possessive: else each character of a long text would be kept for going back
 QUOTED = re.compile(r'\s*"((?:[^"\\]++|\\.)*+)"\s*(\w*)')
 ESCAPE = re.compile(r"\\(.)")
 ESCAPED = {"n": "\n", "t": "\t", "W": " "}
+VERSION = re.compile(r"data-version:\s*(\S{1,200})")
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+LICENCE = re.compile(r"property_value:\s*\S*\blicense\s+(\"[^\"]{1,500}\"|\S{1,500})")
 LINES = RECORD_VALUES // 8  # of a term: each takes up to 500 bytes
 # a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
@@ -30,6 +33,7 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
     """
     term: Term | None = None
     lines = 0  # of the term
+    in_head = True
     for number, line in read_good_lines(path, report, blank=True):
         line = line.strip()
         if line.startswith("["):
@@ -37,7 +41,10 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
             if term is not None and term.id:
                 yield term
             term = Term("") if line == "[Term]" else None
+            in_head = False
             continue
+        if in_head:
+            read_head(line, path, report)
         if term is None or not line or line.startswith("!"):
             continue
         lines += 1
@@ -56,6 +63,15 @@ def parse_obo(path: Path, report: Report) -> Iterator[Term]:
 
 
 read_obo = partial(read_ontology, parse_obo)
+
+
+def read_head(line: str, path: Path, report: Report) -> None:
+    """Read the release and the licence from a line above all terms."""
+    source = source_of_file(path.name)
+    if match := VERSION.match(line):
+        report.add_release(source, (DATE.search(match[1]) or match)[0].split()[-1])
+    elif match := LICENCE.match(line):
+        report.add_release(source, "", unescape(match[1]).strip('"'))
 
 
 def parse_id(value: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import Errors, SapbertError
 from ...system.json_members import JSONError, read_members
-from ..report import Report
+from ..report import Report, source_of_file
 from .ontology import Parent, Term, read_ontology
 
 SCOPE_OF = {
@@ -19,6 +19,7 @@ SCOPE_OF = {
 ALTERNATIVE = "hasAlternativeId"
 REPLACED_BY = "IAO_0100001"
 NODES, EDGES = ("graphs", "nodes"), ("graphs", "edges")
+HEAD = ("graphs", "meta", "basicPropertyValues")
 
 
 def bad_graph(path: Path, where: str, got: str) -> SapbertError:
@@ -36,7 +37,10 @@ def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
     number = 0
     found: Term | Parent | None
     try:
-        for place, member in read_members(path, (NODES, EDGES)):
+        for place, member in read_members(path, (NODES, EDGES, HEAD)):
+            if place == HEAD:
+                read_head(member, path, report)
+                continue
             if place == NODES:
                 number += 1
                 report.read(path.name, 1)
@@ -55,6 +59,18 @@ def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
 
 
 read_obographs = partial(read_ontology, parse_graphs)
+
+
+def read_head(member: Any, path: Path, report: Report) -> None:
+    """Read the release or the licence from a property of a graph."""
+    if isinstance(member, dict):
+        kind, value = member.get("pred"), member.get("val")
+        if isinstance(kind, str) and isinstance(value, str):
+            source = source_of_file(path.name)
+            if kind.endswith("versionInfo"):
+                report.add_release(source, value[:200])
+            elif kind.endswith("license"):
+                report.add_release(source, "", value[:500])
 
 
 def short_id(iri: str) -> str:

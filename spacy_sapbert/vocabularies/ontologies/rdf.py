@@ -20,7 +20,7 @@ from ...system.temporary_db import open_temporary_db
 from ..concepts import Concept
 from ..facts import check_count, language_code
 from ..ids import split_id
-from ..report import Report
+from ..report import Report, source_of_file
 from .obographs import short_id
 from .ontology import UMLS, Term, read_ontology
 from .rdf_stream import RdfStream
@@ -32,6 +32,7 @@ OWL = "http://www.w3.org/2002/07/owl#"
 OIO = "http://www.geneontology.org/formats/oboInOwl#"
 OBO = "http://purl.obolibrary.org/obo/"
 CLASSES = (SKOS + "Concept", OWL + "Class", RDFS + "Class")
+FILES = (OWL + "Ontology", SKOS + "ConceptScheme")
 # predicates → the property of a `Term`, or "child" for the other way round
 PREDICATES = {
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#type": "type",
@@ -61,6 +62,8 @@ PREDICATES = {
     OBO + "IAO_0100001": "replaced by",
     "http://purl.org/dc/terms/isReplacedBy": "replaced by",
     OWL + "deprecated": "deprecated",
+    OWL + "versionInfo": "version",
+    "http://purl.org/dc/terms/license": "licence",
 }
 IDS = ("parent", "child", "replaced by")
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
@@ -197,10 +200,11 @@ def make_term(
     """Make a term of the statements about a subject; None if it is no class."""
     term = Term(id)
     order = {language: place for place, language in enumerate(languages or ["ENG"])}
-    is_class = False
+    is_class = is_file = False
     names: list[tuple[int, str]] = []
     texts: list[tuple[str, str]] = []
     other = 0
+    head = {"version": "", "licence": ""}
     for count, (_, kind, value, language) in enumerate(rows):
         check_count(count, id)
         value = value.encode("utf8", "replace").decode("utf8")
@@ -219,6 +223,9 @@ def make_term(
         match kind:
             case "type":
                 is_class = is_class or value in CLASSES
+                is_file = is_file or value in FILES
+            case "version" | "licence":
+                head[kind] = value[:500]
             case "parent":
                 term.parents.append(value)
             case "definition":
@@ -236,6 +243,9 @@ def make_term(
                 term.obsolete = value.lower() in ("true", "1")
             case _ if kind.endswith("Match"):
                 term.matches.append((kind, id_of(value)))
+    if is_file:
+        source = source_of_file(id.rstrip("/#").rpartition("/")[2])
+        report.add_release(source, head["version"], head["licence"])
     if not is_class:
         return None
     report.dropped["names in other languages"] += other

@@ -15,11 +15,10 @@ from ...system.reading import (
     read_line_blocks,
     record_error,
 )
+from ...system.xml_blocks import TOKEN_BYTES
 
 DEPTH = 100  # elements in each other
 ENTITY = 1000  # characters of an entity; Protégé declares namespaces as entities
-# of a tag or a comment, which expat scans again for each block that it needs
-TOKEN_BYTES = 4 * USUAL_BYTES
 NAMES = 1_000_000  # names of nodes that rdflib keeps, and a hundredth of prefixes
 PREFIXES = NAMES // 100
 TURTLE_BYTES = 1 << 27  # of a file, which rdflib holds in memory several times

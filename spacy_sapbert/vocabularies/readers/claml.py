@@ -1,7 +1,7 @@
 """ClaML: classifications in XML, e.g. ICD-10, ICD-10-GM, OPS, ICF and ATC."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -23,8 +23,10 @@ from ..facts import (
 from ..report import Report
 
 ROOT = "ClaML"
+EXCLUDED = "excludeOnPrecedingModifier"  # of ICD-10-GM
 NAMES = {"preferred": 0, "preferredLong": 1, "inclusion": 2}  # kinds of rubrics
 LANGUAGE = "xml:lang"
+MOST_CODES = 10_000  # of a class by modifiers; chapter XX of ICD-10 has some 100
 DEPTH = 50  # elements in a label; the published files have 4
 # the name of a classification without its language and year: ICD-10-EN-2016
 NAME_END = re.compile(r"(?:[-_ .]?(?:EN|DE|FR|ES|NL|CS|\d+))*$", re.IGNORECASE)
@@ -35,11 +37,32 @@ class Modifier(NamedTuple):
     """A class of a modifier: the end of codes, and of names.
 
     code (str), name (str), language (str): E.g. ".0" and "With coma".
+    after (frozenset[str]): Modifiers and classes that it must not follow, "S1 .0".
     """
 
     code: str
     name: str
     language: str
+    after: frozenset[str] = frozenset()
+
+
+class Use(NamedTuple):
+    """A modifier of a class, and the codes of its classes that are valid there.
+
+    valid (frozenset[str]): Empty = all.
+    """
+
+    modifier: str
+    valid: frozenset[str]
+
+
+class Made(NamedTuple):
+    """A code that modifiers have made, or the code of the class; `step`: "S1 .0"."""
+
+    code: str
+    name: str
+    language: str
+    step: str = ""
 
 
 def read_claml(
@@ -47,7 +70,8 @@ def read_claml(
 ) -> Iterator[Concept]:
     """Read the classes of a classification, with inclusion terms as further names.
 
-    A class that names modifiers gets a subclass for each of their classes.
+    A class without subclasses gets those that its modifiers make, and the modifiers of
+    the classes above it that come before it in the file: see `apply_modifiers`.
 
     path (Path): The XML file, plain or `.gz`.
     type (str | None): Semantic type of all concepts.
@@ -63,7 +87,8 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
     """Yield the facts of all classes."""
     source = ""
     modifiers: dict[str, list[Modifier]] = {}
-    count = 0
+    uses: dict[str, list[Use]] = {}  # by class, with those from above
+    count = made = 0
 
     def check_root(tag: str, attributes: dict[str, str], line: int) -> None:
         if tag != ROOT:
@@ -73,10 +98,16 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
     for line, element in read_children(path, check_root):
         if element.tag == "Title":
             source = find_source(element.get("name", ""))
+            report.add_release(source, element.get("version", "")[:200])
         elif element.tag == "ModifierClass":
             name, language = preferred_name(element)
             found = modifiers.setdefault(element.get("modifier", ""), [])
-            found.append(Modifier(element.get("code", ""), name, language))
+            after = frozenset(
+                " ".join(each.get("value", "").split())
+                for each in element.iterfind("Meta")
+                if each.get("name") == EXCLUDED
+            )
+            found.append(Modifier(element.get("code", ""), name, language, after))
             count += 1
             check_count(count, "ModifierClass")
         elif element.tag == "Class":
@@ -88,7 +119,20 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
                 report.skip("bad nodes", SapbertError(text))
                 continue
             yield from class_facts(element, code, source)
-            yield from modified_facts(element, code, source, modifiers)
+            if own := find_uses(element, uses):
+                uses[code] = own
+                count += len(own)
+                check_count(count, "ModifiedBy")
+            if own and element.find("SubClass") is None:
+                base = Made(code, *preferred_name(element))
+                for parent, each in apply_modifiers(base, own, modifiers):
+                    made += 1
+                    check_count(made, "ModifiedBy")
+                    yield Fact(each.code, CODE, each.code, source=source)
+                    yield Fact(each.code, PARENT, parent)
+                    yield Fact(each.code, NAME, each.name, 1, source, each.language)
+                    if type:
+                        yield Fact(each.code, TYPE, type)
             if type:
                 yield Fact(code, TYPE, type)
 
@@ -118,21 +162,65 @@ def class_facts(element: Element, code: str, source: str) -> Iterator[Fact]:
                 yield Fact(code, NAME, text, NAMES[kind], source, language)
 
 
-def modified_facts(
-    element: Element, code: str, source: str, modifiers: dict[str, list[Modifier]]
-) -> Iterator[Fact]:
-    """Yield the facts of the subclasses that the modifiers of a class make."""
-    name, language = preferred_name(element)
-    for used in element.iterfind("ModifiedBy"):
-        valid = {each.get("code") for each in used.iterfind("ValidModifierClass")}
-        for modifier in modifiers.get(used.get("code", ""), ()):
-            if (valid and modifier.code not in valid) or not modifier.name:
-                continue
-            own = code + modifier.code
-            yield Fact(own, CODE, own, source=source)
-            yield Fact(own, PARENT, code)
-            text = f"{name}, {modifier.name}"
-            yield Fact(own, NAME, text, 1, source, modifier.language or language)
+def find_uses(element: Element, above: Mapping[str, Sequence[Use]]) -> list[Use]:
+    """Return the modifiers of a class: its own, then those of the class above it.
+
+    above (Mapping[str, Sequence[Use]]): Of the classes before it.
+    """
+    found = {
+        used.get("code", ""): Use(
+            used.get("code", ""),
+            frozenset(
+                each.get("code", "") for each in used.iterfind("ValidModifierClass")
+            ),
+        )
+        for used in element.iterfind("ModifiedBy")
+    }
+    excluded = {each.get("code") for each in element.iterfind("ExcludeModifier")}
+    for parent in element.iterfind("SuperClass"):
+        for use in above.get((parent.get("code") or "").strip(), ()):
+            if use.modifier not in excluded:
+                found.setdefault(use.modifier, use)
+    return list(found.values())
+
+
+def apply_modifiers(
+    base: Made, uses: Sequence[Use], modifiers: Mapping[str, Sequence[Modifier]]
+) -> Iterator[tuple[str, Made]]:
+    """Make the codes of a class with modifiers.
+
+    ".0" is the end of a code without a dot, "0" of one with a dot: "E10" → "E10.0" →
+    "E10.00". So modifiers of the fourth place come before those of the fifth.
+
+    YIELDS (tuple[str, Made]): The code that was extended, and the new one.
+    RAISES (SapbertError): If there are too many.
+    """
+
+    def is_fifth(use: Use) -> bool:
+        return not any(each.code[:1] == "." for each in modifiers.get(use.modifier, ()))
+
+    ends = [base]
+    for use in sorted(uses, key=is_fifth):
+        longer: list[Made] = []
+        for end in ends:
+            for each in modifiers.get(use.modifier, ()):
+                if use.valid and each.code not in use.valid:
+                    continue
+                fits = (each.code[:1] == ".") != ("." in end.code)
+                if not fits or not each.name or end.step in each.after:
+                    continue
+                made = Made(
+                    end.code + each.code,
+                    f"{end.name}, {each.name}",
+                    each.language or end.language,
+                    f"{use.modifier} {each.code}",
+                )
+                yield end.code, made
+                longer.append(made)
+                if len(longer) > MOST_CODES:
+                    values = {"limit": MOST_CODES, "cui": base.code[:40]}
+                    raise SapbertError(Errors.E123.format(**values))
+        ends = longer or ends
 
 
 def preferred_name(element: Element) -> tuple[str, str]:

@@ -82,6 +82,8 @@ class TabularList:
             self.split_title()
             self.make_concept(self.nodes.pop())
             return
+        if tag == "version" and len(self.tags) == 1:
+            self.report.add_release(SOURCE, text[:200])
         if not self.nodes:
             return
         node, parent = self.nodes[-1], self.tags[-1]

@@ -1,5 +1,6 @@
 """MeSH in the XML of its publisher: descriptors, and supplementary records."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -18,6 +19,7 @@ RECORDS = {
     "SupplementalRecord": ("SupplementalRecordUI", "SupplementalRecordName"),
 }
 ROOTS = tuple(f"{record}Set" for record in RECORDS)
+YEAR = re.compile(r"(?:19|20)\d\d")  # desc2026.gz
 
 
 def read_mesh(path: Path, report: Report) -> Iterator[Concept]:
@@ -54,6 +56,8 @@ def make_concepts(
             values = {"line": line, "known": " or ".join(ROOTS), "got": tag[:40]}
             raise SapbertError(Errors.E151.format(path=path, **values))
         language = attributes.get("LanguageCode", "eng").upper()
+        if year := YEAR.search(path.name):
+            report.add_release("MSH", year[0])
 
     for line, record in read_children(path, check_root):
         report.read(path.name, 1)

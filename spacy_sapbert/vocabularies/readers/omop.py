@@ -70,6 +70,9 @@ def read_omop(
     SOURCE: The tables of the OMOP Common Data Model 5.4.
     """
     release = Release(path, CONCEPT, report)
+    columns = ("vocabulary_id", "vocabulary_version")
+    for vocabulary, version in release.read("VOCABULARY.csv", columns):
+        report.add_release(SOURCES.get(vocabulary, vocabulary), version)
     with open_temporary_db() as database:
         wanted = {"sources": sources, "types": types}
         store_concepts(database, release, wanted, report)
@@ -194,7 +197,7 @@ def find_relations(
             yield Fact(cui_of(id), PARENT, cui_of(other))
     sql = (
         "SELECT min(target), max(target), name, vocabulary, code FROM mapped "
-        "JOIN concepts USING (id) GROUP BY id"
+        "JOIN concepts USING (id) GROUP BY id ORDER BY vocabulary, code"
     )
     for target, last, name, vocabulary, code in database.execute(sql):
         if target != last:

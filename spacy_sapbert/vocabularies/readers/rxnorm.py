@@ -9,7 +9,7 @@ from ...system.temporary_db import open_temporary_db
 from ..concepts import Concept
 from ..facts import CODE, KEEP, NAME, PARENT, REPLACED_BY, TYPE, Fact, build_concepts
 from ..report import Report, check_known
-from ..rrf.tables import BY_RELA, Row, find_table, read_rows
+from ..rrf.tables import BY_RELA, Row, find_table, read_rows, read_sources
 
 PREFIX = SOURCE = "RXNORM"
 KNOWN = 1000  # values that an error names
@@ -43,6 +43,7 @@ def read_rxnorm(
     """
     if not find_table(path, "RXNCONSO"):
         raise SapbertError(Errors.E108.format(file="RXNCONSO.RRF", folder=path))
+    read_sources(path, "RXNSAB", report)
     with open_temporary_db() as database:
         database.execute("CREATE TABLE brands (drug, brand)")
         database.execute("CREATE TABLE names (cui, name, source, language)")
@@ -147,7 +148,8 @@ def find_names(
         yield Fact(cui_of(id), KEEP)
         yield Fact(cui_of(id), NAME, name, rank, source, language)
         if code and code != "NOCODE":
-            yield Fact(cui_of(id), CODE, code, source=source)
+            # there is no MRRANK: codes of names before those of synonyms
+            yield Fact(cui_of(id), CODE, code, int(kind in SYNONYMS), source)
         if trade_names:
             values = id, name, source, language
             database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", values)

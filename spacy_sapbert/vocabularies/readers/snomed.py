@@ -57,6 +57,10 @@ def read_snomed(
     SOURCE: SNOMED CT Release File Specifications.
     """
     release = Release(path, CONCEPT, report, inner=("Terminology",))
+    for file in release.find(CONCEPT):
+        report.add_release(
+            SOURCE, file.name.partition(".")[0].partition("Snapshot_")[2]
+        )
     with open_temporary_db() as database:
         store_acceptability(database, release)
         facts = find_facts(database, release, languages, report)

@@ -1,6 +1,7 @@
 """The concepts of MRCONSO: which rows are kept, and which name is preferred."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,10 @@ MORE_KEY = ("SAB", "TTY")
 KEYS = 100_000  # that rows may have; all rows of UMLS have some thousand
 
 MAX_SHOWN = 1000  # characters of a wrong id in an error
+
+# in MRRANK: by SAB, TTY and SUPPRESS, the highest is preferred
+TermRanks = Mapping[tuple[str, str, str], int]
+Codes = dict[str, list[tuple[tuple[int, int], str]]]  # by source: ranks, and the code
 
 
 class Filter(NamedTuple):
@@ -36,14 +41,15 @@ class Filter(NamedTuple):
     what: str = ""
 
 
-class RowRules(dict[tuple[str, ...], tuple[str, int]]):
-    """The rule that drops a row (or ""), and its rank: the lowest is preferred.
+class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
+    """The rule that drops a row (or ""), and the ranks of its name and of its code.
 
-    The key has the values of `columns` in the row. Rows have few different keys, so
-    each is computed once.
+    The lowest rank is preferred. The key has the values of `columns` in the row. Rows
+    have few different keys, so each is computed once.
 
     filters (Sequence[Filter]): The first that drops a row counts.
     languages (Sequence[str]), source_rank (Sequence[str]): See `read_rrf`.
+    term_ranks (TermRanks): Of MRRANK; empty if it is not there.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
         filters: Sequence[Filter],
         languages: Sequence[str],
         source_rank: Sequence[str],
+        term_ranks: TermRanks,
     ) -> None:
         super().__init__()
         self.filters = filters
@@ -58,10 +65,11 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
         self.languages = {language: place for place, language in enumerate(order)}
         self.sources = {source: place for place, source in enumerate(source_rank)}
         used = {each.column for each in filters}
-        self.has_more = bool(source_rank) or not used.isdisjoint(MORE_KEY)
+        self.term_ranks = term_ranks
+        self.has_more = bool(source_rank or term_ranks) or not used.isdisjoint(MORE_KEY)
         self.columns = KEY + MORE_KEY if self.has_more else KEY
 
-    def __missing__(self, key: tuple[str, ...]) -> tuple[str, int]:
+    def __missing__(self, key: tuple[str, ...]) -> tuple[str, int, tuple[int, int]]:
         if len(self) == KEYS:
             raise SapbertError(Errors.E124.format(columns=", ".join(self.columns)))
         row = dict(zip(self.columns, key, strict=True))
@@ -71,7 +79,8 @@ class RowRules(dict[tuple[str, ...], tuple[str, int]]):
             rank = 2 * rank + (row[column] != best)
         others = len(self.sources)
         rank = (others + 1) * rank + self.sources.get(row.get("SAB", ""), others)
-        self[key] = next(drops, ""), rank
+        term = row.get("SAB", ""), row.get("TTY", ""), row["SUPPRESS"]
+        self[key] = next(drops, ""), rank, (-self.term_ranks.get(term, 0), rank)
         return self[key]
 
     def find_rule(self, row: Row) -> str:
@@ -105,7 +114,7 @@ def read_mrconso(
     places: dict[str, int] = {}  # of its names, in the order of the rows
     languages: dict[str, list[int]] = {}
     sources: dict[str, list[int]] = {}
-    codes: dict[str, list[str]] = {}
+    codes: Codes = {}
     report.read(path.name, 0)
     for first, lines in read_line_blocks(path, parts=parts):
         report.read(path.name, len(lines))
@@ -127,7 +136,7 @@ def read_mrconso(
             key: tuple[str, ...] = (language, suppress, status, form, is_preferred)
             if has_more:
                 key += (source, term_type)
-            rule, rank = rules[key]
+            rule, rank, code_rank = rules[key]
             if rule:
                 dropped[rule] += 1
                 continue
@@ -149,9 +158,10 @@ def read_mrconso(
                     raise SapbertError(text)
                 if atoms:
                     concept = Concept(
-                        last, [*places], [], codes, [], None, [], languages, sources
+                        last, [*places], languages=languages, sources=sources
                     )
-                    finish_concept(concept, places[preferred], len(atoms), report)
+                    first_place = places[preferred]
+                    finish_concept(concept, first_place, codes, len(atoms), report)
                     yield concept, atoms
                 last, preferred, best = cui, name, rank
                 atoms, places, languages, sources, codes = [], {}, {}, {}, {}
@@ -169,20 +179,23 @@ def read_mrconso(
                 sources[source] = [place]
             if code and code != NO_CODE:
                 if source in codes:
-                    codes[source].append(code)
+                    codes[source].append((code_rank, code))
                 else:
-                    codes[source] = [code]
+                    codes[source] = [(code_rank, code)]
     if atoms:
-        concept = Concept(last, [*places], [], codes, [], None, [], languages, sources)
-        finish_concept(concept, places[preferred], len(atoms), report)
+        concept = Concept(last, [*places], languages=languages, sources=sources)
+        finish_concept(concept, places[preferred], codes, len(atoms), report)
         yield concept, atoms
     rules.check(path)
 
 
-def finish_concept(concept: Concept, first: int, rows: int, report: Report) -> None:
-    """Move the preferred name to the first place, and remove what is repeated.
+def finish_concept(
+    concept: Concept, first: int, codes: Codes, rows: int, report: Report
+) -> None:
+    """Move the preferred name to the first place, and add the codes, best first.
 
     first (int): Place of the preferred name.
+    codes (Codes): Of its rows, in their order.
     rows (int): Number of rows, of which some may have the same name.
     """
     names = concept.aliases
@@ -193,6 +206,7 @@ def finish_concept(concept: Concept, first: int, rows: int, report: Report) -> N
         names.insert(0, names.pop(first))
         concept.languages = move_places(concept.languages, moved)
         concept.sources = move_places(concept.sources, moved)
-    for source, found in concept.codes.items():
+    for source, found in codes.items():
         if len(found) > 1:
-            concept.codes[source] = list(dict.fromkeys(found))
+            found.sort(key=itemgetter(0))
+        concept.codes[source] = list(dict.fromkeys(code for _, code in found))

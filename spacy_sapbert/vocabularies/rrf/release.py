@@ -7,6 +7,7 @@ one concept.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,19 @@ from ...system.temporary_db import open_temporary_db
 from ..concepts import PLACES, Concept, clean_name
 from ..merge import unite_names
 from ..report import IdPattern, Report, check_known
-from .mrconso import Filter, RowRules, read_mrconso
-from .tables import Fact, find_table, make_look_up, read_facts, write_facts
+from .mrconso import KEYS, Filter, RowRules, TermRanks, read_mrconso
+from .tables import (
+    Fact,
+    find_table,
+    make_look_up,
+    read_facts,
+    read_rows,
+    read_sources,
+    write_facts,
+)
 
 CUI_PATTERN = r"C\d{7}"
+MAX_DIGITS = 10  # of a rank
 
 
 def read_rrf(
@@ -67,7 +77,10 @@ def read_rrf(
         Filter(excluded, "TTY", exclude_term_types, keep=False, what="term types"),
         Filter("suppressed rows", "SUPPRESS", () if suppressed else ("N",)),
     ]
-    rules = RowRules([each for each in filters if each.values], languages, source_rank)
+    if read_sources(path, "MRSAB", report):
+        report.add_release("UMLS", "")  # no other vocabulary in this format has it
+    used = [each for each in filters if each.values]
+    rules = RowRules(used, languages, source_rank, read_term_ranks(path, report))
     pattern = IdPattern(cui_pattern)
     with open_temporary_db() as database:
         others = read_facts(
@@ -97,6 +110,17 @@ def read_rrf(
             else:
                 yield concept
         check_known("types", types, sorted(seen), parts[0])
+
+
+def read_term_ranks(path: Path, report: Report) -> TermRanks:
+    """Read MRRANK, the order of term types in UMLS; empty if it is not there."""
+    parts = find_table(path, "MRRANK")
+    rows = read_rows(parts, "MRRANK", report) if parts else iter(())
+    return {
+        (source, term_type, suppress): int(rank)
+        for rank, source, term_type, suppress, _ in islice(rows, KEYS)
+        if rank.isascii() and rank.isdecimal() and len(rank) < MAX_DIGITS
+    }
 
 
 def add_facts(

@@ -42,6 +42,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "ATV", "SUPPRESS", "CVF",
     ),
     "RXNCUI": ("CUI1", "VER_START", "VER_END", "CARDINALITY", "CUI2"),
+    "MRSAB": (
+        "VCUI", "RCUI", "VSAB", "RSAB", "SON", "SF", "SVER", "VSTART", "VEND", "IMETA",
+        "RMETA", "SLC", "SCC", "SRL", "TFR", "CFR", "CXTY", "TTYL", "ATNL", "LAT",
+        "CENC", "CURVER", "SABIN", "SSN", "SCIT",
+    ),
+    "MRRANK": ("RANK", "SAB", "TTY", "SUPPRESS"),
     "MRCUI": ("CUI1", "VER", "REL", "RELA", "MAPREASON", "CUI2", "MAPIN"),
 }
 # fmt: on
@@ -170,6 +176,21 @@ def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
                 yield row
             else:
                 skip_line(table, line, path, number, report)
+
+
+def read_sources(path: Path, table: str, report: Report) -> bool:
+    """Read the releases of sources and how the UMLS restricts them.
+
+    table (str): "MRSAB" or "RXNSAB", which have the same columns.
+    RETURNS (bool): Whether there is such a file.
+    """
+    parts = find_table(path, table)
+    for row in read_rows(parts, "MRSAB", report) if parts else ():
+        fields = dict(zip(COLUMNS["MRSAB"], row, strict=False))
+        if fields["CURVER"] != "N":
+            category = f"UMLS restriction category {fields['SRL'] or 'unknown'}"
+            report.add_release(fields["RSAB"], fields["SVER"], category)
+    return bool(parts)
 
 
 def read_facts(

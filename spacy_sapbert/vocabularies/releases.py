@@ -1,0 +1,74 @@
+"""Releases and licences of vocabularies, in a file beside concepts.jsonl."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..system.reading import file_digest
+from ..system.writing import write_json
+from .report import Report
+
+ENDING = ".sources.json"
+MAX_BYTES = 1 << 22
+MOST = 10_000  # vocabularies; UMLS has some 200
+
+
+class SourceRelease(BaseModel):
+    """What a file says of a vocabulary.
+
+    release (str): E.g. "2026-06-23"; "" = unknown.
+    licence (str): As the file words it; "" = unknown.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    release: Annotated[str, Field(max_length=200)] = ""
+    licence: Annotated[str, Field(max_length=500)] = ""
+
+
+class Releases(BaseModel):
+    """The file: of which concepts.jsonl it is, and its vocabularies by their name."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    concepts_sha256: str
+    sources: dict[str, SourceRelease] = Field(max_length=MOST)
+
+
+def releases_path(concepts: Path) -> Path:
+    """Return the path of the file beside a concepts.jsonl."""
+    return concepts.with_name(f"{concepts.name}{ENDING}")
+
+
+def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
+    """Write the releases that readers found; remove an older file if there are none."""
+    found: dict[str, dict[str, str]] = {}
+    for report in reports:
+        for source, (release, licence) in report.releases.items():
+            if len(found) < MOST:
+                given = {"release": release[:200], "licence": licence[:500]}
+                found.setdefault(source[:200], given)
+    path = releases_path(concepts)
+    if found:
+        data = {"concepts_sha256": file_digest(concepts), "sources": found}
+        write_json(path, data)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read_releases(concepts: Path) -> Mapping[str, SourceRelease]:
+    """Read the releases of a concepts.jsonl; those of another one do not count.
+
+    RETURNS (Mapping[str, SourceRelease]): By source; empty if nothing is known.
+    """
+    path = releases_path(concepts)
+    try:
+        with path.open("rb") as file:
+            data: Any = file.read(MAX_BYTES)
+        found = Releases.model_validate_json(data)
+    except (OSError, ValidationError):
+        return {}
+    same = found.concepts_sha256 == file_digest(concepts)
+    return found.sources if same else {}
