@@ -68,6 +68,7 @@ def map_terms(
     from ...kb.opening import load_kb
     from ...linking.options import DEFAULT_OPTIONS, change_options
     from ...pipeline.mapping.found import STATUSES
+    from ...pipeline.mapping.lookup import has_threshold
     from ...pipeline.mapping.run import TermColumns, check_output, map_table
 
     check_outputs(output, force=force)
@@ -106,6 +107,11 @@ def map_terms(
         for status, meaning in STATUSES.items()
     ]
     msg.table(rows, header=("Terms", "", "", ""), aligns=("l", "r", "r", "l"))
+    if not has_threshold(opened, options):
+        msg.warn(
+            "The knowledge base has no threshold, so that only names are linked. Pass "
+            "`--threshold`, or run `spacy sapbert calibrate`."
+        )
     if counts["empty"]:
         msg.info(f"{counts['empty']:,} rows have no term")
     msg.good(f"Wrote {output}")

@@ -14,9 +14,10 @@ from ...linking.link import Linked
 from ...linking.options import LinkOptions
 from ...linking.surface_forms import name_form
 from .found import EXACT, LINKED, NONE, REVIEW, Found
-from .terms import list_readings
+from .terms import has_side, list_readings
 
 TERMS_AT_ONCE = 256
+NO_THRESHOLD = "no_threshold"  # a note
 
 
 class Query(NamedTuple):
@@ -33,7 +34,9 @@ def map_queries(
     """Look up terms; the best of their readings counts.
 
     A reading that is a name comes before all others, then the one with the highest
-    score, of equal ones the first.
+    score, of equal ones the first. But "left heart failure" is rather "Left-sided heart
+    failure" than the name "Heart failure": a reading keeps its side if the name that it
+    finds has all of its words.
 
     YIELDS (Found): One for each query.
     """
@@ -54,6 +57,7 @@ def map_batch(
     groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
     for place, query in enumerate(queries):
         groups.setdefault((query.types, query.languages), []).append(place)
+    sure = has_threshold(kb, options)
     for (types, languages), places in groups.items():
         allowed = options.filter
         allowed = replace(allowed, types=types or allowed.types)
@@ -64,17 +68,36 @@ def map_batch(
         by_text = dict(zip(texts, links, strict=True))
         for place, each in zip(places, readings, strict=True):
             if each:
-                best = max(each, key=lambda text: quality(text, by_text[text]))
-                found[place] = describe(best, by_text[best])
+                sided = has_side(queries[place].term)
+                best = max(each, key=lambda text: quality(text, by_text[text], sided))
+                found[place] = describe(best, by_text[best], sure)
     return found
 
 
-def quality(text: str, linked: Linked) -> tuple[bool, float]:
-    """Return the sort key of a reading: whether it is a name, and its score."""
+def has_threshold(kb: KnowledgeBase, options: LinkOptions) -> bool:
+    """Return whether there is a threshold: an option, or of the knowledge base."""
+    thresholds = (options.threshold, kb.manifest.threshold, kb.ranker)
+    return any(each is not None for each in thresholds)
+
+
+def quality(text: str, linked: Linked, sided: bool) -> tuple[int, float]:
+    """Return the sort key of a reading: how far it is a name, and its score.
+
+    sided (bool): Whether the term names a side.
+    """
     if not linked.candidates:
-        return False, -2.0
+        return 0, -2.0
     first = linked.candidates[0]
-    return is_name(text, first), first["score"]
+    if sided and has_side(text):
+        named = 2 * (words(text) <= words(first["alias"]))
+    else:
+        named = is_name(text, first) * (1 if sided else 2)
+    return named, first["score"]
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text in lower case."""
+    return {*name_form(text).split()}
 
 
 def is_name(text: str, candidate: Candidate) -> bool:
@@ -82,15 +105,20 @@ def is_name(text: str, candidate: Candidate) -> bool:
     return name_form(text) == name_form(candidate["alias"])
 
 
-def describe(text: str, linked: Linked) -> Found:
-    """Return what a reading found, and what a person has to do."""
-    status = NONE
-    if linked.candidates:
-        status = REVIEW
-    if linked.cui is not None:
-        exact = linked.candidates and is_name(text, linked.candidates[0])
-        status = EXACT if exact else LINKED
-    return Found(text, status, linked.cui, linked.note, linked.candidates)
+def describe(text: str, linked: Linked, sure: bool) -> Found:
+    """Return what a reading found, and what a person has to do.
+
+    sure (bool): Whether there is a threshold; without one, only names are links.
+    """
+    cui, note, candidates = linked.cui, linked.note, linked.candidates
+    status = REVIEW if candidates else NONE
+    if cui is not None and candidates and is_name(text, candidates[0]):
+        status = EXACT
+    elif cui is not None and sure:
+        status = LINKED
+    elif cui is not None:
+        cui, note = None, NO_THRESHOLD
+    return Found(text, status, cui, note, candidates)
 
 
 class SavedLookups:

@@ -63,29 +63,39 @@ def write_umlauts(term: str) -> str:
     return UMLAUT.sub(lambda part: UMLAUTS[part.group()], term)
 
 
+drop_codes = drop(
+    *(LEADING_NUMBER, BRACKETED_CODE, LEADING_CODE, TRAILING_CODE, TRAILING_NUMBER)
+)
 # From what belongs to no term to what may belong to it
 RULES: tuple[Rule, ...] = (
-    drop(LEADING_NUMBER, BRACKETED_CODE, LEADING_CODE, TRAILING_CODE, TRAILING_NUMBER),
-    drop(UNSPECIFIED),
-    drop(STATUS),
-    drop(SIDES),
-    lower_shouting,
-    write_umlauts,
+    *(drop_codes, drop(STATUS), drop(SIDES)),
+    *(lower_shouting, write_umlauts),
 )
+# "Bronchiectasis NOS" is a name in some vocabularies, with a code of its own
+RULES_WITHOUT_NOS: tuple[Rule, ...] = (drop_codes, drop(UNSPECIFIED), *RULES[1:])
 
 
 def list_readings(term: str) -> list[str]:
     """Return the texts that are looked up for a term.
 
-    "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "H/O Asthma", "Asthma".
+    "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "Asthma, NOS", "H/O Asthma",
+    "Asthma".
 
     RETURNS (list[str]): The term itself, and what is left after each rule and those
         before it. Distinct, with a letter or digit; empty if the term has none.
     """
     readings = [" ".join(term.split())]
-    for rule in RULES:
-        readings.append(rule(readings[-1]))
+    for rules in (RULES, RULES_WITHOUT_NOS):
+        text = readings[0]
+        for rule in rules:
+            text = rule(text)
+            readings.append(text)
     return [text for text in dict.fromkeys(readings) if has_text(text)]
+
+
+def has_side(term: str) -> bool:
+    """Return whether a term names a side, e.g. "left" or "bds."."""
+    return SIDES.search(term) is not None
 
 
 def split_terms(cell: str, separator: str | None) -> Iterator[str]:

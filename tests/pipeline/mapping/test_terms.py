@@ -67,7 +67,7 @@ def test_list_readings_without_letters_is_empty(term):
 @given(st.text(max_size=80))
 def test_list_readings_are_few_and_distinct(term):
     readings = list_readings(term)
-    assert len(readings) == len({*readings}) <= 7
+    assert len(readings) == len({*readings}) <= 11
     assert all(any(map(str.isalnum, reading)) for reading in readings)
 
 
@@ -75,3 +75,13 @@ def test_split_terms():
     assert list(split_terms(" asthma; ;fever ;", ";")) == ["asthma", "fever"]
     assert list(split_terms("asthma; fever", None)) == ["asthma; fever"]
     assert list(split_terms("  ", None)) == []
+
+
+def test_list_readings_keeps_nos_before_it_drops_it() -> None:
+    assert list_readings("H/O Asthma, NOS (J45.9)") == [
+        "H/O Asthma, NOS (J45.9)",
+        "H/O Asthma, NOS",
+        "Asthma, NOS",
+        "H/O Asthma",
+        "Asthma",
+    ]

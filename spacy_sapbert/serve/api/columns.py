@@ -1,0 +1,99 @@
+"""/column: tables of terms, read, mapped and written."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from ...errors import Errors
+from ...linking.candidates import Candidate
+from ...linking.options import change_options
+from ...pipeline.linker import fit_language
+from ...pipeline.mapping.found import Found
+from ..columns import FORMATS, map_terms, read_table, write_mapped
+from ..problems import RequestError
+from ..requests import LONGEST_VALUE, LinkSettings, check_texts
+from ..service import Service
+from .answers import to_json
+
+router = APIRouter(tags=["column"], prefix="/column")
+
+
+class TermsRequest(LinkSettings):
+    """Terms to look up, as `map` does."""
+
+    terms: list[str]
+
+
+class FoundTerm(BaseModel):
+    """What /column/map found for a term."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    read_as: str
+    status: Annotated[str, Field(max_length=20)]
+    cui: str | None
+    note: str | None
+    candidates: list[Candidate]
+
+
+class TableRequest(BaseModel):
+    """A table, the term of each row, what was found for it, and what was chosen."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    header: list[str]
+    rows: list[list[str]]
+    terms: list[str]
+    found: list[FoundTerm]
+    chosen: list[Annotated[str, Field(max_length=LONGEST_VALUE)]]
+
+
+@router.post("/read", openapi_extra={"requestBody": {"content": {"*/*": {}}}})
+async def read(
+    request: Request, name: Annotated[str, Query(max_length=LONGEST_VALUE)]
+) -> Response:
+    """The rows of a CSV, TSV, Excel or Parquet file, which is the body."""
+    data = await request.body()
+    return to_json(await run_in_threadpool(read_table, name, data))
+
+
+@router.post("/map")
+async def map_column(request: Request, body: TermsRequest) -> Response:
+    """What is found for each term, by the best of its readings."""
+    service: Service = request.app.state.service
+    check_texts(body.terms, service.limits, "terms")
+
+    def run() -> list[dict[str, Any]]:
+        kb = service.kb
+        options = change_options(service.options, body.options())
+        fitting = fit_language(options, service.nlp.vocab.lang, kb)
+        return map_terms(kb, body.terms, fitting)
+
+    return to_json({"found": await service.call(run)})
+
+
+@router.post("/write")
+async def write(
+    request: Request,
+    body: TableRequest,
+    format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
+) -> Response:
+    """The table with columns `match_…` as CSV or Excel, or its mappings as SSSOM."""
+    parts = (body.rows, body.terms, body.found, body.chosen)
+    lengths = {len(part) for part in parts}
+    widths = {len(body.header), *map(len, body.rows)}
+    if len(lengths) > 1 or len(widths) > 1:
+        expected = "as many `rows`, `terms`, `found` and `chosen`"
+        raise RequestError(Errors.E457.format(expected=expected), 422)
+    found = [Found(**one.model_dump()) for one in body.found]
+    columns = (body.header, body.rows, body.terms, found, body.chosen)
+    kb = request.app.state.service.kb
+    data = await run_in_threadpool(write_mapped, kb, format, *columns)
+    disposition = f'attachment; filename="mapped.{format}"'
+    return Response(
+        data,
+        headers={"content-disposition": disposition},
+        media_type=FORMATS[format],
+    )

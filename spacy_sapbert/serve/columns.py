@@ -1,0 +1,140 @@
+"""A column of terms on the page: tables are read, mapped and written as by `map`."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..errors import Errors
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.options import LinkOptions
+from ..pipeline.mapping.columns import (
+    CHOSEN,
+    SSSOM,
+    list_cells,
+    list_columns,
+    sssom_cells,
+    sssom_head,
+)
+from ..pipeline.mapping.found import EXACT, LINKED, Found
+from ..pipeline.mapping.lookup import Query, map_batch
+from ..pipeline.mapping.tables import (
+    ENDINGS,
+    TSV,
+    Cell,
+    find_kind,
+    read_rows,
+    write_table,
+    write_text,
+)
+from .problems import RequestError
+
+MOST_ROWS = 2_000  # more are for the command `map`
+SSSOM_FORMAT = "sssom.tsv"
+FORMATS: dict[str, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
+}
+NIL = "NIL"
+
+
+def read_table(name: str, data: bytes) -> dict[str, Any]:
+    """Read a table that was dropped on the page.
+
+    name (str): Of the file; only its ending is used.
+    RETURNS (dict[str, Any]): `header`, and `rows` with as many cells.
+    RAISES (SapbertError): If it is no table, or has too many rows.
+    """
+    ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
+    rows: list[list[str]] = []
+    with TemporaryDirectory(prefix="sapbert-table-") as folder:
+        path = Path(folder) / f"table{ending}"
+        path.write_bytes(data)
+        find_kind(path)
+        for row in read_rows(path):
+            rows.append(row)
+            if len(rows) > MOST_ROWS + 1:
+                values = {"limit": MOST_ROWS, "what": "rows", "got": len(rows) - 1}
+                raise RequestError(Errors.E458.format(**values), 413)
+    return {"header": rows[0] if rows else [], "rows": rows[1:]}
+
+
+def map_terms(
+    kb: KnowledgeBase, terms: Sequence[str], options: LinkOptions
+) -> list[dict[str, Any]]:
+    """Look up terms; see `map_queries`."""
+    found = map_batch(kb, [Query(term) for term in terms], options)
+    return [one._asdict() for one in found]
+
+
+def write_mapped(
+    kb: KnowledgeBase,
+    format: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    terms: Sequence[str],
+    found: Sequence[Found],
+    chosen: Sequence[str],
+) -> bytes:
+    """Return a mapped table as a file.
+
+    format (str): A key of `FORMATS`.
+    rows (Sequence[Sequence[str]]), terms (Sequence[str]), found (Sequence[Found]),
+    chosen (Sequence[str]): As many; what is chosen is an id, "NIL" or empty.
+    RAISES (SapbertError): If the format is unknown, or a library is missing.
+    """
+    if format not in FORMATS:
+        expected = f"`format` to be one of {', '.join(FORMATS)}"
+        raise RequestError(Errors.E457.format(expected=expected), 422)
+    with TemporaryDirectory(prefix="sapbert-table-") as folder:
+        path = Path(folder) / f"mapped.{format}"
+        if format == SSSOM_FORMAT:
+            today = datetime.now(tz=UTC).date()
+            cells = (
+                sssom_cells(term, apply_choice(kb, one, choice), today)
+                for term, one, choice in zip(terms, found, chosen, strict=True)
+            )
+            with path.open("wb") as file:
+                for line in sssom_head(kb.manifest.digest, today):
+                    file.write(f"{line}\n".encode())
+                write_text(file, [SSSOM], TSV)
+                write_text(file, cells, TSV)
+        else:
+            k = max((len(one.candidates) for one in found), default=1)
+            added = list_columns(max(k, 1))
+            place = added.index(CHOSEN)
+            table: list[list[Cell]] = []
+            for row, term, one, choice in zip(rows, terms, found, chosen, strict=True):
+                new = list_cells(term, one, max(k, 1))
+                new[place] = choice
+                table.append([*row, *new])
+            write_table(path, [*header, *added], table)
+        return path.read_bytes()
+
+
+def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
+    """Return what was found, with the concept that a person chose in its place."""
+    if not chosen:
+        return found
+    if chosen == NIL:
+        return found._replace(cui=None, note=None)
+    same = [one for one in found.candidates if one["cui"] == chosen]
+    concept = kb.concept(chosen)
+    if not same and concept is not None:
+        same = [
+            {
+                "cui": concept.cui,
+                "name": concept.name,
+                "alias": concept.name,
+                "score": 0.0,
+                "rank": 1,
+                "types": concept.types,
+                "codes": concept.codes,
+                "tie": None,
+                "probability": None,
+            }
+        ]
+    status = EXACT if found.status == EXACT and found.cui == chosen else LINKED
+    return found._replace(cui=chosen, status=status, note=None, candidates=same)

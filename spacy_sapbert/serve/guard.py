@@ -1,0 +1,272 @@
+"""What every request passes before the application sees it, and its line in the log.
+
+Host → Origin → token → room for this client → whole body in time → application.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from ..errors import Errors, SapbertError
+from .logs import EventLog, describe_exception
+from .metrics import Metrics
+from .problems import RequestError, encode_problem, failed, status_of
+from .settings import Settings, is_allowed_host
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# Paths that need no token: they say nothing of documents and vocabularies.
+OPEN = ("/healthz", "/readyz")
+OPEN_FOLDER = "/page/"  # files of this package
+UNKNOWN_ROUTE = "other"
+DRAINED = 16  # times the limit of a body that are read before its answer
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+ALLOWED_HEADERS = "authorization, content-type"
+METHODS = ("GET", "HEAD", "POST")
+
+
+class Guard:
+    """The outermost part of the application.
+
+    application (Application): Answers the requests that pass.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        settings: Settings,
+        *,
+        log: EventLog,
+        metrics: Metrics,
+    ) -> None:
+        self.application = application
+        self.settings = settings
+        self.limits = settings.limits
+        self.log = log
+        self.metrics = metrics
+        self.of_client: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; see ASGI."""
+        if scope["type"] == "lifespan":
+            await self.application(scope, receive, send)
+        elif scope["type"] == "http":
+            await self.answer(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, pass it to the application, and log it."""
+        answer = Answer(send, request=secrets.token_hex(8))
+        started = time.monotonic()
+        client = (scope.get("client") or ("",))[0]
+        self.of_client[client] += 1
+        self.metrics.in_flight.inc()
+        fields: dict[str, Any] = {}
+        try:
+            fields = await self.pass_on(scope, receive, answer, client)
+        except SapbertError as error:
+            fields["code"] = str(error)[1:5]
+            await answer.send_problem(error)
+        except Exception as error:
+            fields = describe_exception(error)
+            await answer.send_problem(failed())
+        finally:
+            self.metrics.in_flight.dec()
+            self.of_client[client] -= 1
+            if not self.of_client[client]:
+                del self.of_client[client]
+            self.report(scope, answer, time.monotonic() - started, fields)
+
+    async def pass_on(
+        self, scope: Scope, receive: Receive, answer: "Answer", client: str
+    ) -> dict[str, Any]:
+        """Check a request, and pass it to the application.
+
+        RETURNS (dict[str, Any]): More fields for the log.
+        RAISES (RequestError): If it does not pass.
+        """
+        headers = {
+            k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]
+        }
+        if not is_allowed_host(headers.get("host", ""), self.settings.names):
+            raise RequestError(Errors.E453, 421)
+        self.check_origin(scope, headers, answer)
+        if scope["method"] == "OPTIONS":
+            await answer.send_preflight()
+            return {}
+        self.check_token(scope["path"], headers)
+        if self.of_client[client] > self.limits.of_client:
+            limit = self.limits.of_client
+            raise RequestError(Errors.E459.format(limit=limit), 429, retry_after=1)
+        body = await self.read_body(headers, receive)
+        waits = Replay(body, receive)
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                await self.application(scope, waits, answer)
+        except TimeoutError:
+            seconds = self.limits.seconds
+            raise RequestError(Errors.E461.format(seconds=seconds), 503) from None
+        return {"bytes": len(body)}
+
+    def check_origin(
+        self, scope: Scope, headers: dict[str, str], answer: "Answer"
+    ) -> None:
+        """Check that a page of another origin may use the service.
+
+        RAISES (RequestError): If it may not.
+        """
+        origin = headers.get("origin")
+        if origin is None:
+            return
+        if origin in self.settings.origins:
+            answer.headers |= {
+                "access-control-allow-origin": origin,
+                "access-control-allow-headers": ALLOWED_HEADERS,
+                "access-control-allow-methods": ", ".join(METHODS),
+                "vary": "Origin",
+            }
+        elif origin not in {f"{s}://{headers.get('host')}" for s in ("http", "https")}:
+            raise RequestError(Errors.E454, 403)
+
+    def check_token(self, path: str, headers: dict[str, str]) -> None:
+        """Check the token.
+
+        RAISES (RequestError): If it is missing or wrong.
+        """
+        token = self.settings.token
+        if token is None or path in ("/", *OPEN) or path.startswith(OPEN_FOLDER):
+            return
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        right = secrets.compare_digest(given.strip().encode(), token.encode())
+        if kind.lower() != "bearer" or not right:
+            raise RequestError(Errors.E455, 401)
+
+    async def read_body(self, headers: dict[str, str], receive: Receive) -> bytes:
+        """Read the body, which is bounded in size and time.
+
+        RAISES (RequestError): If it is too large or too slow.
+        """
+        limit, parts, size = self.limits.body, [], 0
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                more = True
+                # A client reads the answer when it has sent its body.
+                while more and size <= DRAINED * limit:
+                    message = await receive()
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size <= limit:
+                        parts.append(part)
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            seconds = self.limits.seconds
+            raise RequestError(Errors.E462.format(seconds=seconds), 408) from None
+        if size > limit:
+            raise RequestError(Errors.E456.format(limit=limit), 413)
+        return b"".join(parts)
+
+    def report(
+        self, scope: Scope, answer: "Answer", seconds: float, fields: dict[str, Any]
+    ) -> None:
+        """Count a request, and log it."""
+        route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
+        method = scope["method"] if scope["method"] in METHODS else UNKNOWN_ROUTE
+        status = str(answer.status)
+        self.metrics.requests.labels(route, method, status).inc()
+        self.metrics.seconds.labels(route).observe(seconds)
+        self.log.write(
+            "request",
+            request=answer.request,
+            method=method,
+            route=route,
+            status=answer.status,
+            ms=round(1000 * seconds, 1),
+            **fields,
+        )
+
+
+class Replay:
+    """Gives the application a body that was read, then what the connection does.
+
+    body (bytes): The whole body.
+    """
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self.body: bytes | None = body
+        self.receive = receive
+
+    async def __call__(self) -> Message:
+        """Return the next message; see ASGI."""
+        if self.body is None:
+            return await self.receive()
+        body, self.body = self.body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+class Answer:
+    """Sends an answer with the headers that all answers have.
+
+    request (str): The id of the request, also in the log.
+    """
+
+    def __init__(self, send: Send, *, request: str) -> None:
+        self.send = send
+        self.request = request
+        self.headers = {**HEADERS, "x-request-id": request}
+        self.status = 0  # not sent yet
+        self.finished = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the application; see ASGI."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            given = {name for name, _ in message.get("headers", ())}
+            own = ((k.encode(), v.encode("latin-1")) for k, v in self.headers.items())
+            others = [(name, value) for name, value in own if name not in given]
+            message = {**message, "headers": [*message.get("headers", ()), *others]}
+        await self.send(message)
+        if message["type"] == "http.response.body":
+            self.finished = not message.get("more_body", False)
+
+    async def send_problem(self, error: SapbertError) -> None:
+        """Answer with an error, unless an answer was begun."""
+        if self.status:
+            return
+        headers = {"content-type": "application/json"}
+        if isinstance(error, RequestError) and error.retry_after is not None:
+            headers["retry-after"] = str(error.retry_after)
+        status = status_of(error)
+        if status in (408, 413):
+            headers["connection"] = "close"  # the rest of the body is not read
+        if status == 401:
+            headers["www-authenticate"] = "Bearer"
+        await self.send_whole(status, headers, encode_problem(error))
+
+    async def send_preflight(self) -> None:
+        """Answer the question of a browser whether a page may send a request."""
+        await self.send_whole(204, {}, b"")
+
+    async def send_whole(
+        self, status: int, headers: dict[str, str], body: bytes
+    ) -> None:
+        """Send an answer whose body is complete."""
+        headers = {**headers, "content-length": str(len(body))}
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        with suppress(OSError):  # the client has gone
+            await self(
+                {"type": "http.response.start", "status": status, "headers": raw}
+            )
+            await self({"type": "http.response.body", "body": body})

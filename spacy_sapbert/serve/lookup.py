@@ -1,0 +1,125 @@
+"""Concepts and names of a knowledge base, as the protocols and the page show them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import Errors
+from ..formats.page.addresses import concept_url
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.surface_forms import name_form
+from ..vocabularies.concepts import Concept
+from .problems import RequestError
+
+MOST_CHILDREN = 200  # that are listed
+LAST = "\U0010ffff"  # the last character: the end of a range of names
+
+
+def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
+    """Return the concept with an id or retired id.
+
+    RAISES (RequestError): If there is none.
+    """
+    concept = kb.concept(cui) if is_encodable(cui) else None
+    if concept is None:
+        raise RequestError(Errors.E463, 404)
+    return concept
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether SQLite takes a text: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_names(kb: KnowledgeBase, cuis: Iterable[str]) -> dict[str, str]:
+    """Return the preferred names of concepts; those that do not exist are left out."""
+    sql = "SELECT cui, name FROM concepts WHERE cui IN ({})"
+    return dict(kb.store.query_many(sql, cuis, columns="tt"))
+
+
+def name_concepts(kb: KnowledgeBase, cuis: Iterable[str]) -> list[dict[str, Any]]:
+    """Return ids with their names, by name."""
+    cuis = [*cuis]
+    names = read_names(kb, cuis)
+    found = [{"cui": cui, "name": names.get(cui)} for cui in cuis]
+    return sorted(found, key=lambda one: ((one["name"] or "").casefold(), one["cui"]))
+
+
+def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> dict[str, Any]:
+    """Return all about a concept; see `requests.ConceptAnswer`.
+
+    related (int): Number of concepts with similar names.
+    RAISES (RequestError): If there is no such concept.
+    """
+    concept = find_concept(kb, cui)
+    children = kb.children(concept.cui)
+    near = kb.related(concept.cui, related) if related else []
+    return {
+        "cui": concept.cui,
+        "name": concept.name,
+        "names": concept.aliases,
+        "types": concept.types,
+        "definition": concept.definition,
+        "codes": concept.codes,
+        "parents": name_concepts(kb, concept.parents),
+        "children": name_concepts(kb, children[:MOST_CHILDREN]),
+        "children_total": len(children),
+        "related": [one._asdict() for one in near],
+        "retired": concept.retired,
+        "languages": sorted(concept.languages),
+        "sources": sorted(concept.sources),
+        "url": concept_url(concept.cui),
+    }
+
+
+def list_roots(kb: KnowledgeBase) -> list[dict[str, Any]]:
+    """Return concepts with children and without parents, by name."""
+    sql = (
+        "SELECT cui, name FROM concepts WHERE id NOT IN (SELECT concept FROM parents) "
+        "AND EXISTS (SELECT 1 FROM parents WHERE parent = cui) ORDER BY name LIMIT ?"
+    )
+    rows = kb.store.query(sql, [MOST_CHILDREN], columns="tt")
+    return [{"cui": cui, "name": name} for cui, name in rows]
+
+
+def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[dict[str, Any]]:
+    """Find concepts with a name that begins with a text, in the order of the names.
+
+    RETURNS (list[dict[str, Any]]): See `requests.FoundConcept`; the score is None.
+    """
+    form = name_form(text)
+    if not form or not is_encodable(form):
+        return []
+    sql = (
+        "SELECT cui, name, alias FROM aliases JOIN concepts ON id = concept "
+        "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
+    )
+    rows = kb.store.query(sql, [form, form + LAST, 10 * k], columns="ttt")
+    found: dict[str, dict[str, Any]] = {}
+    for cui, name, alias in rows:
+        if cui not in found and len(found) < k:
+            found[cui] = {"cui": cui, "name": name, "alias": alias, "score": None}
+    types = kb.store.types(found)
+    return [{**one, "types": types.get(cui, [])} for cui, one in found.items()]
+
+
+def merge_found(
+    prefixed: list[dict[str, Any]], candidates: Iterable[Any], k: int
+) -> list[dict[str, Any]]:
+    """Return concepts found by the beginning of a name, then the nearest ones.
+
+    candidates (Iterable[Candidate]): Of the text; they give the scores.
+    """
+    found = {one["cui"]: one for one in prefixed}
+    for near in candidates:
+        if near["cui"] in found:
+            found[near["cui"]]["score"] = near["score"]
+        else:
+            fields = ("cui", "name", "alias", "score", "types")
+            found[near["cui"]] = {field: near[field] for field in fields}
+    exact = [one for one in found.values() if one["score"] == 1.0]
+    others = [one for one in found.values() if one["score"] != 1.0]
+    return [*exact, *others][:k]

@@ -1,0 +1,229 @@
+"""/fhir: three operations of a FHIR R4 terminology service.
+
+SOURCE: https://hl7.org/fhir/R4/terminology-service.html: CodeSystem/$lookup,
+CodeSystem/$validate-code, ValueSet/$validate-code, ValueSet/$expand.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from ... import __version__
+from ...errors import Errors
+from ...kb.filtering import list_sources_of_codes
+from ..lookup import is_encodable
+from ..problems import RequestError
+from ..requests import LONGEST_VALUE
+from ..search import search_concepts
+from ..service import Service
+from .fhir_codes import (
+    ALL,
+    OWN,
+    address_of,
+    find_source,
+    list_codes,
+    look_up,
+    validate,
+)
+
+router = APIRouter(tags=["FHIR"], prefix="/fhir")
+MEDIA = "application/fhir+json"
+FEW, MOST = 20, 100  # codes of an expansion
+MOST_PARAMETERS = 50
+
+
+class Coding(BaseModel):
+    """A code, its system and how it is shown."""
+
+    system: str | None = None
+    code: str | None = None
+    display: str | None = None
+
+
+class CodeableConcept(BaseModel):
+    """A concept as one or more codes, of which the first is used."""
+
+    coding: list[Coding] = []
+
+
+class Parameter(BaseModel):
+    """A parameter of an operation."""
+
+    name: str
+    valueUri: str | None = None
+    valueUrl: str | None = None
+    valueCanonical: str | None = None
+    valueCode: str | None = None
+    valueString: str | None = None
+    valueInteger: int | None = None
+    valueCoding: Coding | None = None
+    valueCodeableConcept: CodeableConcept | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The value as a text."""
+        number = None if self.valueInteger is None else str(self.valueInteger)
+        values = (self.valueUri, self.valueUrl, self.valueCanonical, self.valueCode)
+        texts = (value for value in (*values, self.valueString, number) if value)
+        return next(texts, None)
+
+
+class Parameters(BaseModel):
+    """The resource that a POST request sends."""
+
+    parameter: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS)] = []
+
+
+PARAMETERS = TypeAdapter(Parameters)
+
+
+def to_fhir(data: dict[str, Any], status: int = 200) -> Response:
+    """Return a resource."""
+    return Response(json.dumps(data), status, media_type=MEDIA)
+
+
+def outcome(error: RequestError, code: str) -> Response:
+    """Return an error as an OperationOutcome.
+
+    code (str): Of FHIR's IssueType.
+    """
+    issue = {"severity": "error", "code": code, "diagnostics": str(error)}
+    return to_fhir({"resourceType": "OperationOutcome", "issue": [issue]}, error.status)
+
+
+async def read_parameters(request: Request) -> dict[str, str]:
+    """Return the parameters of a GET or POST request as texts, by name.
+
+    RAISES (RequestError): If the body is no `Parameters`.
+    """
+    found = {name: value for name, value in request.query_params.items() if value}
+    if request.method == "POST" and (body := await request.body()):
+        try:
+            given = PARAMETERS.validate_json(body).parameter
+        except ValidationError:
+            expected = "a resource `Parameters` of FHIR R4"
+            raise RequestError(Errors.E457.format(expected=expected), 422) from None
+        for one in given:
+            coding = one.valueCoding
+            if one.valueCodeableConcept and one.valueCodeableConcept.coding:
+                coding = one.valueCodeableConcept.coding[0]
+            if coding is not None:
+                values = coding.model_dump(exclude_none=True)
+                found |= {name: str(value) for name, value in values.items()}
+            elif one.text is not None:
+                found[one.name] = one.text
+    if not all(map(is_encodable, found.values())) or any(
+        len(value) > LONGEST_VALUE for value in found.values()
+    ):
+        expected = f"parameters of at most {LONGEST_VALUE} characters"
+        raise RequestError(Errors.E457.format(expected=expected), 422)
+    return found
+
+
+@router.get("/CodeSystem/$lookup")
+@router.post("/CodeSystem/$lookup")
+async def code_system_lookup(request: Request) -> Response:
+    """Name, names, definition and properties of a code (`system`, `code`)."""
+    given = await read_parameters(request)
+    try:
+        kb = request.app.state.service.kb
+        return to_fhir(await run_in_threadpool(look_up, kb, given))
+    except RequestError as error:
+        return outcome(error, "not-found")
+
+
+@router.get("/CodeSystem/$validate-code")
+@router.post("/CodeSystem/$validate-code")
+@router.get("/ValueSet/$validate-code")
+@router.post("/ValueSet/$validate-code")
+async def validate_code(request: Request) -> Response:
+    """Whether a code exists (`url` or `system`, `code`), and has a name (`display`)."""
+    given = await read_parameters(request)
+    try:
+        kb = request.app.state.service.kb
+        return to_fhir(await run_in_threadpool(validate, kb, given))
+    except RequestError as error:
+        return outcome(error, "not-found")
+
+
+@router.get("/ValueSet/$expand")
+@router.post("/ValueSet/$expand")
+async def expand(request: Request) -> Response:
+    """The codes of a code system (`url`) for a text (`filter`), the nearest first."""
+    service: Service = request.app.state.service
+    given = await read_parameters(request)
+    try:
+        text, number = given.get("filter", "").strip(), given.get("count", str(FEW))
+        if not text or not number.isdecimal() or given.get("offset", "0") != "0":
+            expected = "`filter` with a text, `count` with a number, and no `offset`"
+            raise RequestError(Errors.E457.format(expected=expected), 422)
+        count = min(int(number[:6]), MOST)
+        url = given.get("url")
+        source = await run_in_threadpool(find_source, service.kb, url)
+        found = await search_concepts(service, text, max(count, 1))
+        cuis = [one["cui"] for one in found]
+        codes = await run_in_threadpool(list_codes, service.kb, source, cuis, count)
+    except RequestError as error:
+        kind = "not-found" if error.status == 404 else "invalid"
+        return outcome(error, kind)
+    expansion = {"timestamp": now(), "parameter": [], "contains": codes}
+    address = OWN if source is None else address_of(source)
+    return to_fhir(
+        {
+            "resourceType": "ValueSet",
+            "url": f"{address}{ALL}",
+            "status": "active",
+            "expansion": expansion,
+        }
+    )
+
+
+def now() -> str:
+    """Return the time as FHIR writes it."""
+    return datetime.now(tz=UTC).isoformat(timespec="seconds")
+
+
+@router.get("/metadata")
+async def metadata(request: Request) -> Response:
+    """What of FHIR the service has."""
+    service: Service = request.app.state.service
+    sources = await run_in_threadpool(list_sources_of_codes, service.kb.store)
+    operations = {
+        "CodeSystem": ("lookup", "validate-code"),
+        "ValueSet": ("expand", "validate-code"),
+    }
+    resources = [
+        {
+            "type": kind,
+            "operation": [
+                {
+                    "name": name,
+                    "definition": (
+                        f"http://hl7.org/fhir/OperationDefinition/{kind}-{name}"
+                    ),
+                }
+                for name in names
+            ],
+        }
+        for kind, names in operations.items()
+    ]
+    return to_fhir(
+        {
+            "resourceType": "CapabilityStatement",
+            "status": "active",
+            "date": now(),
+            "kind": "instance",
+            "software": {"name": "spacy-sapbert", "version": __version__},
+            "implementation": {
+                "description": "Code systems: "
+                + ", ".join([OWN, *map(address_of, sources)])
+            },
+            "fhirVersion": "4.0.1",
+            "format": ["json"],
+            "rest": [{"mode": "server", "resource": resources}],
+        }
+    )

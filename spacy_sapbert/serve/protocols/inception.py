@@ -1,0 +1,65 @@
+"""/inception: the remote lookup of INCEpTION.
+
+SOURCE: INCEpTION, user guide, "Remote Lookup Feature".
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from ...errors import Errors
+from ..api.answers import to_json
+from ..lookup import find_concept
+from ..problems import RequestError
+from ..requests import LONGEST_VALUE
+from ..search import name_type, search_concepts
+from ..service import Service
+
+router = APIRouter(tags=["INCEpTION"])
+FEW, MOST = 20, 100
+Text = Annotated[str | None, Query(max_length=LONGEST_VALUE)]
+
+
+def describe(cui: str, name: str, about: list[str]) -> dict[str, Any]:
+    """Return an item: id, label and description."""
+    return {"id": cui, "l": name, "d": " · ".join(filter(None, about))}
+
+
+@router.get("/inception")
+async def look_up(
+    request: Request,
+    q: Text = None,
+    qc: Text = None,
+    l: Annotated[int, Query(ge=1, le=MOST)] = FEW,  # noqa: E741
+    id: Text = None,
+) -> Response:
+    """The concept with `id`, or those for what a person types.
+
+    `q` is what was typed, `qc` the text of the annotation, which counts if nothing was
+    typed, and `l` the number of concepts.
+    """
+    service: Service = request.app.state.service
+    if id is not None:
+        concept = await run_in_threadpool(find_concept, service.kb, id)
+        about = [", ".join(map(name_type, concept.types)), concept.definition or ""]
+        return to_json(describe(concept.cui, concept.name, about))
+    if q is None:
+        raise RequestError(Errors.E457.format(expected="`q` or `id`"), 422)
+    text = q.strip() or (qc or "").strip()
+    if not text:
+        return to_json([])
+    found = await search_concepts(service, text, l)
+    return to_json(
+        [
+            describe(
+                one["cui"],
+                one["name"],
+                [
+                    one["alias"] if one["alias"] != one["name"] else "",
+                    ", ".join(map(name_type, one["types"])),
+                ],
+            )
+            for one in found
+        ]
+    )

@@ -1,0 +1,187 @@
+"""/reconcile: a reconciliation service for OpenRefine and its relatives.
+
+SOURCE: Reconciliation Service API 0.2, W3C Entity Reconciliation Community Group,
+https://www.w3.org/community/reports/reconciliation/CG-FINAL-specs-0.2-20230410/
+"""
+
+from html import escape
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from ...errors import Errors
+from ...formats.page.addresses import concept_url
+from ..api.answers import to_json
+from ..lookup import find_concept
+from ..problems import RequestError
+from ..requests import LONGEST_VALUE
+from ..search import count_types, name_type, search_concepts
+from ..service import Service
+from .reconcile_answers import (
+    MOST,
+    MOST_TYPES,
+    ExtendQuery,
+    describe_service,
+    describe_type,
+    extend,
+    list_properties,
+    reconcile,
+)
+
+router = APIRouter(tags=["OpenRefine"], prefix="/reconcile")
+MOST_FIELDS = 20  # of a form
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{name}</title></head>
+<body><h1>{name}</h1><p>{cui} {types}</p><p>{definition}</p>
+<p>{names}</p></body></html>
+"""
+BATCH = TypeAdapter(dict[str, Any])
+EXTEND = TypeAdapter(ExtendQuery)
+
+
+def invalid(expected: str) -> RequestError:
+    """Return the error of a form that is not as the protocol says."""
+    return RequestError(Errors.E457.format(expected=expected), 422)
+
+
+def read_form(data: bytes) -> dict[str, str]:
+    """Return the first value of each field of a form.
+
+    RAISES (RequestError): If it is none.
+    """
+    try:
+        fields = parse_qs(
+            data.decode("ascii"), errors="strict", max_num_fields=MOST_FIELDS
+        )
+    except ValueError:
+        raise invalid("a form of `queries` or `extend`") from None
+    return {name: values[0] for name, values in fields.items()}
+
+
+@router.get("")
+@router.post("", openapi_extra={"requestBody": {"content": {}}})
+async def reconcile_or_describe(request: Request) -> Response:
+    """Answer `queries` or `extend`; without them describe the service."""
+    service: Service = request.app.state.service
+    fields = read_form(request.url.query.encode())
+    if request.method == "POST":
+        fields |= read_form(await request.body())
+    if "queries" in fields:
+        try:
+            batch = BATCH.validate_json(fields["queries"])
+        except ValidationError:
+            raise invalid("`queries` as an object of JSON") from None
+        check_count(len(batch), service)
+        return to_json(await reconcile(service, batch))
+    if "extend" in fields:
+        try:
+            query = EXTEND.validate_json(fields["extend"])
+        except ValidationError:
+            raise invalid("`extend` with `ids` and `properties`") from None
+        check_count(len(query.ids) * max(1, len(query.properties)), service)
+        return to_json(await run_in_threadpool(extend, service.kb, query))
+    if request.method == "POST":
+        raise invalid("a form of `queries` or `extend`")
+    base = f"{request.url.scheme}://{request.headers['host']}"
+    return to_json(await run_in_threadpool(describe_service, service.kb, base))
+
+
+def check_count(count: int, service: Service) -> None:
+    """Check the number of queries or values of a request.
+
+    RAISES (RequestError): If there are too many.
+    """
+    limit = service.limits.documents
+    if count > limit:
+        text = Errors.E458.format(limit=limit, what="queries or values", got=count)
+        raise RequestError(text, 413)
+
+
+Prefix = Annotated[str, Query(max_length=LONGEST_VALUE)]
+Cursor = Annotated[int, Query(ge=0, le=MOST)]
+
+
+@router.get("/suggest/entity")
+async def suggest_entity(
+    request: Request, prefix: Prefix, cursor: Cursor = 0
+) -> Response:
+    """Concepts for a text that a person types."""
+    service: Service = request.app.state.service
+    if not prefix.strip():
+        return to_json({"result": []})
+    found = await search_concepts(service, prefix, min(cursor + 10, MOST))
+    result = [
+        {
+            "id": one["cui"],
+            "name": one["name"],
+            "description": one["alias"],
+            "notable": [describe_type(type) for type in one["types"]],
+        }
+        for one in found[cursor:]
+    ]
+    return to_json({"result": result})
+
+
+@router.get("/suggest/type")
+def suggest_type(request: Request, prefix: Prefix, cursor: Cursor = 0) -> Response:
+    """Semantic types for a text that a person types."""
+    kb = request.app.state.service.kb
+    known = map(describe_type, count_types(kb))
+    start = prefix.casefold()
+    found = [one for one in known if start in one["name"].casefold()]
+    return to_json({"result": found[cursor : cursor + MOST_TYPES]})
+
+
+@router.get("/suggest/property")
+def suggest_property(request: Request, prefix: Prefix, cursor: Cursor = 0) -> Response:
+    """Properties for a text that a person types."""
+    known = list_properties(request.app.state.service.kb)
+    start = prefix.casefold()
+    found = [
+        {"id": id, "name": name}
+        for id, name in known.items()
+        if start in name.casefold()
+    ]
+    return to_json({"result": found[cursor : cursor + MOST_TYPES]})
+
+
+@router.get("/properties")
+def propose_properties(
+    request: Request,
+    type: Annotated[str, Query(max_length=LONGEST_VALUE)] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
+) -> Response:
+    """Properties that concepts may have; the same for all types."""
+    known = list_properties(request.app.state.service.kb)
+    found = [{"id": id, "name": name} for id, name in known.items()]
+    return to_json({"type": type, "limit": limit, "properties": found[:limit]})
+
+
+@router.get("/preview")
+def preview(
+    request: Request, id: Annotated[str, Query(max_length=LONGEST_VALUE)]
+) -> Response:
+    """A page on a concept, for a frame."""
+    concept = find_concept(request.app.state.service.kb, id)
+    url = concept_url(concept.cui)
+    shown = escape(concept.cui)
+    if url:
+        shown = f'<a href="{escape(url)}" rel="noreferrer">{shown}</a>'
+    text = PAGE.format(
+        name=escape(concept.name),
+        cui=shown,
+        types=escape(", ".join(map(name_type, concept.types))),
+        definition=escape(concept.definition or ""),
+        names=escape("; ".join(concept.aliases[:20])),
+    )
+    origins = request.app.state.settings.origins
+    ancestors = " ".join(["'self'", *sorted(origins)])
+    policy = f"default-src 'none'; frame-ancestors {ancestors}"
+    return Response(
+        text.encode("utf8", "replace"),
+        headers={"content-security-policy": policy},
+        media_type="text/html; charset=utf-8",
+    )

@@ -1,0 +1,54 @@
+"""How far reviewers agree."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+from .store import Decision
+
+DIGITS = 4
+
+
+def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
+    """Compute Cohen's kappa of two reviewers.
+
+    one (Sequence[str]), other (Sequence[str]): What each chose, mention by mention.
+    RETURNS (float | None): 1 = they agree always, 0 = as often as by chance; None
+        without mentions, and if both always chose the same one concept.
+    SOURCE: Cohen (1960), A coefficient of agreement for nominal scales.
+    """
+    total = len(one)
+    if not total:
+        return None
+    same = sum(a == b for a, b in zip(one, other, strict=True)) / total
+    counts, others = Counter(one), Counter(other)
+    chance = sum(counts[name] * others[name] for name in counts) / total**2
+    return None if chance == 1 else (same - chance) / (1 - chance)
+
+
+def compare_reviewers(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+    """Compare each two reviewers on the mentions that both have decided.
+
+    decisions (Iterable[Decision]): Those that count; see `ReviewStore.latest`.
+    """
+    chosen: dict[str, dict[tuple[str, int, int], str]] = {}
+    for one in decisions:
+        place = (one.document, one.start, one.end)
+        chosen.setdefault(one.reviewer, {})[place] = one.chosen or ""
+    pairs = []
+    for first, second in combinations(sorted(chosen), 2):
+        places = sorted(chosen[first].keys() & chosen[second].keys())
+        ours = [chosen[first][place] for place in places]
+        theirs = [chosen[second][place] for place in places]
+        kappa = compute_kappa(ours, theirs)
+        same = sum(a == b for a, b in zip(ours, theirs, strict=True))
+        pairs.append(
+            {
+                "reviewers": [first, second],
+                "mentions": len(places),
+                "agree": same,
+                "kappa": None if kappa is None else round(kappa, DIGITS),
+            }
+        )
+    return pairs

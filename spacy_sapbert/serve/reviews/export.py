@@ -1,0 +1,126 @@
+"""Decisions → annotated files."""
+
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ...corpora.convert import write_table
+from ...errors import Errors
+from ...formats.entities import LinkedDoc, LinkedEntity
+from ...formats.gold import NIL, GoldDocument, GoldSpan
+from ...formats.registry import FOLDERS, load_writer
+from ...kb.knowledge_base import KnowledgeBase
+from ..problems import RequestError
+from .store import Decision, ReviewedDocument, ReviewStore
+
+TSV = "tsv"
+# format: its media type and the ending of the file
+FORMATS: dict[str, tuple[str, str]] = {
+    "jsonl": ("application/jsonl", ".jsonl"),
+    "csv": ("text/csv; charset=utf-8", ".csv"),
+    TSV: ("text/tab-separated-values; charset=utf-8", ".tsv"),
+    "pubtator": ("text/plain; charset=utf-8", ".pubtator"),
+    "brat": ("application/zip", ".zip"),
+    "biocxml": ("application/xml", ".xml"),
+    "biocjson": ("application/json", ".json"),
+}
+
+
+def group_decisions(
+    store: ReviewStore, reviewer: str | None
+) -> Iterator[tuple[str, ReviewedDocument, list[Decision]]]:
+    """Yield each document with the decisions of a reviewer, and an id of both.
+
+    reviewer (str | None): None = all; each has documents of its own.
+    """
+    groups: dict[tuple[str, str], list[Decision]] = {}
+    for decision in store.latest(reviewer=reviewer):
+        key = (decision.document, decision.reviewer)
+        groups.setdefault(key, []).append(decision)
+    for (id, name), decisions in groups.items():
+        document = store.document(id)
+        if document is not None:
+            shown = id if reviewer is not None else f"{id}-{name}"
+            yield shown, document, decisions
+
+
+def make_entity(
+    kb: KnowledgeBase, document: ReviewedDocument, decision: Decision
+) -> LinkedEntity:
+    """Return a decision as a linked entity."""
+    chosen = None if decision.chosen == NIL else decision.chosen
+    concept = kb.concept(chosen) if chosen else None
+    return {
+        "start": decision.start,
+        "end": decision.end,
+        "text": document.text[decision.start : decision.end],
+        "label": decision.label,
+        "cui": chosen,
+        "name": concept.name if concept else None,
+        "score": None,
+        "probability": None,
+        "types": concept.types if concept else [],
+        "codes": concept.codes if concept else {},
+        "candidates": [],
+        "note": None if chosen else "reviewed",
+        "tie": None,
+    }
+
+
+def make_docs(
+    store: ReviewStore, kb: KnowledgeBase, reviewer: str | None
+) -> Iterator[LinkedDoc]:
+    """Yield the reviewed documents as the formats write them."""
+    for id, document, decisions in group_decisions(store, reviewer):
+        entities = [make_entity(kb, document, one) for one in decisions]
+        yield LinkedDoc(id, document.text, entities)
+
+
+def make_gold(store: ReviewStore, reviewer: str | None) -> Iterator[GoldDocument]:
+    """Yield the reviewed documents as annotated ones."""
+    for id, document, decisions in group_decisions(store, reviewer):
+        spans = [
+            GoldSpan(
+                one.start,
+                one.end,
+                one.label,
+                document.text[one.start : one.end],
+                [] if one.chosen in (None, NIL) else [[one.chosen]],
+                0,
+            )
+            for one in decisions
+        ]
+        yield GoldDocument(id, document.text, spans)
+
+
+def export_reviews(
+    store: ReviewStore, kb: KnowledgeBase, format: str, reviewer: str | None
+) -> bytes:
+    """Return the decisions as an annotated file; a folder as an archive.
+
+    format (str): A key of `FORMATS`.
+    reviewer (str | None): None = all, with their names in the ids of the documents.
+    RAISES (SapbertError): If the format is unknown, or needs a missing library.
+    """
+    if format not in FORMATS:
+        expected = f"`format` to be one of {', '.join(FORMATS)}"
+        raise RequestError(Errors.E457.format(expected=expected), 422)
+    file = io.BytesIO()
+    if format == TSV:
+        write_table(make_gold(store, reviewer), file, Counter())
+        return file.getvalue()
+    writer = load_writer(format)
+    docs = make_docs(store, kb, reviewer)
+    if format not in FOLDERS:
+        writer(docs, file)
+        return file.getvalue()
+    with TemporaryDirectory(prefix="sapbert-reviews-") as folder:
+        writer(docs, Path(folder))
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(Path(folder).rglob("*")):
+                if path.is_file():
+                    archive.write(path, path.relative_to(folder).as_posix())
+    return file.getvalue()

@@ -1,0 +1,225 @@
+"""The decisions of reviewers, in a file of SQLite to which is only appended.
+
+A decision is on the disk before its request is answered (`synchronous=FULL`), so a
+process that is killed loses none that was accepted. The file has the texts of the
+documents; only its owner can read it.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import Errors, SapbertError
+from ...system.forks import ProcessLock
+
+VERSION = 1  # of the tables
+SCHEMA = """
+CREATE TABLE documents (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, time TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, time TEXT NOT NULL,
+    reviewer TEXT NOT NULL, document TEXT NOT NULL REFERENCES documents (id),
+    "start" INTEGER NOT NULL, "end" INTEGER NOT NULL, label TEXT NOT NULL,
+    chosen TEXT, shown TEXT NOT NULL, kb TEXT NOT NULL
+);
+CREATE INDEX decisions_by_document ON decisions (document, reviewer);
+CREATE TRIGGER documents_stay BEFORE UPDATE ON documents
+    BEGIN SELECT raise(ABORT, 'documents are only added'); END;
+CREATE TRIGGER documents_remain BEFORE DELETE ON documents
+    BEGIN SELECT raise(ABORT, 'documents are only added'); END;
+CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
+    BEGIN SELECT raise(ABORT, 'decisions are only added'); END;
+CREATE TRIGGER decisions_remain BEFORE DELETE ON decisions
+    BEGIN SELECT raise(ABORT, 'decisions are only added'); END;
+"""
+# The last decision of a reviewer on a mention counts.
+LATEST = """
+SELECT number, time, reviewer, document, "start", "end", label, chosen, shown, kb
+FROM decisions WHERE number IN (
+    SELECT max(number) FROM decisions GROUP BY reviewer, document, "start", "end"
+) AND chosen IS NOT NULL
+"""
+
+
+class ReviewedDocument(NamedTuple):
+    """A document that was reviewed; its id is computed from its text."""
+
+    id: str
+    name: str
+    text: str
+
+
+class Decision(NamedTuple):
+    """What a reviewer chose for a mention.
+
+    start (int), end (int): Offsets in characters.
+    chosen (str | None): Id of a concept, "NIL", or None = the decision before is
+        withdrawn.
+    shown (list[dict[str, Any]]): The candidates that the reviewer saw.
+    kb (str): Digest of the knowledge base that they come from.
+    """
+
+    number: int
+    time: str
+    reviewer: str
+    document: str
+    start: int
+    end: int
+    label: str
+    chosen: str | None
+    shown: list[dict[str, Any]]
+    kb: str
+
+
+def document_id(text: str) -> str:
+    """Return the id of a text: 32 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def current_time() -> str:
+    """Return the time, with its zone."""
+    return datetime.now(tz=UTC).isoformat(timespec="milliseconds")
+
+
+class ReviewStore:
+    """Reads and appends decisions; all threads share one connection.
+
+    path (Path): The file; it is created if it is missing.
+    RAISES (SapbertError): If it is something else, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = ProcessLock()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self.connection = sqlite3.connect(
+                path, check_same_thread=False, isolation_level=None
+            )
+            self.prepare()
+        except (OSError, sqlite3.Error) as error:
+            raise SapbertError(Errors.E466.format(path=path, reason=error)) from None
+
+    def prepare(self) -> None:
+        """Create the tables of a new file, and check those of another."""
+        run = self.connection.execute
+        run("PRAGMA trusted_schema = OFF")
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = FULL")
+        run("PRAGMA foreign_keys = ON")
+        ((version,),) = run("PRAGMA user_version").fetchall()
+        ((tables,),) = run("SELECT count(*) FROM sqlite_master").fetchall()
+        if not tables:
+            self.connection.executescript(
+                f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
+            )
+        elif version != VERSION:
+            raise sqlite3.DatabaseError("it has other tables")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write all or nothing; it is on the disk at the end.
+
+        RAISES (SapbertError): If it cannot be written.
+        """
+        with self.lock:
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self.connection
+                except BaseException:
+                    self.connection.execute("ROLLBACK")
+                    raise
+                self.connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                values = {"path": self.path, "reason": error}
+                raise SapbertError(Errors.E466.format(**values)) from None
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a statement."""
+        with self.lock:
+            return self.connection.execute(sql, values).fetchall()
+
+    def add_document(self, name: str, text: str) -> str:
+        """Add a document unless it is there, and return its id."""
+        id = document_id(text)
+        with self.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO documents VALUES (?, ?, ?, ?)",
+                (id, name, text, current_time()),
+            )
+        return id
+
+    def document(self, id: str) -> ReviewedDocument | None:
+        """Return a document; None if there is none."""
+        rows = self.query("SELECT id, name, text FROM documents WHERE id = ?", (id,))
+        return ReviewedDocument(*rows[0]) if rows else None
+
+    def add_decision(
+        self,
+        *,
+        key: str,
+        reviewer: str,
+        document: str,
+        start: int,
+        end: int,
+        label: str,
+        chosen: str | None,
+        shown: list[dict[str, Any]],
+        kb: str,
+    ) -> None:
+        """Append a decision; see `Decision`.
+
+        key (str): Of the request: one that is repeated is written once.
+        """
+        values = (key, current_time(), reviewer, document, start, end, label, chosen)
+        with self.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO decisions (key, time, reviewer, document, "
+                '"start", "end", label, chosen, shown, kb) '
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*values, json.dumps(shown), kb),
+            )
+
+    def latest(
+        self, *, document: str | None = None, reviewer: str | None = None
+    ) -> list[Decision]:
+        """Return the decisions that count, by document, reviewer and place."""
+        sql, values = LATEST, []
+        for column, value in (("document", document), ("reviewer", reviewer)):
+            if value is not None:
+                sql += f" AND {column} = ?"
+                values.append(value)
+        rows = self.query(
+            f'{sql} ORDER BY document, reviewer, "start", "end"', (*values,)
+        )
+        return [Decision._make([*row[:8], json.loads(row[8]), row[9]]) for row in rows]
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return id, name, length and number of decisions of each document."""
+        counts: dict[str, int] = {}
+        for decision in self.latest():
+            counts[decision.document] = counts.get(decision.document, 0) + 1
+        sql = "SELECT id, name, length(text), time FROM documents ORDER BY time, id"
+        names = ("id", "name", "characters", "time")
+        return [
+            {**dict(zip(names, row, strict=True)), "decisions": counts.get(row[0], 0)}
+            for row in self.query(sql)
+        ]
+
+    def reviewers(self) -> list[str]:
+        """Return the names of the reviewers."""
+        sql = "SELECT DISTINCT reviewer FROM decisions ORDER BY reviewer"
+        return [name for (name,) in self.query(sql)]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self.lock:
+            self.connection.close()

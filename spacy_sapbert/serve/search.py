@@ -1,0 +1,46 @@
+"""Search for concepts by text, as /search and the protocols do."""
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from starlette.concurrency import run_in_threadpool
+
+from ..formats.page.groups import BY_TYPE
+from ..kb.knowledge_base import KnowledgeBase
+from .lookup import find_prefix, merge_found
+from .service import Service
+
+TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
+
+
+async def search_concepts(
+    service: Service, text: str, k: int, types: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Find concepts with a name that begins with a text, then the nearest ones.
+
+    types (Sequence[str]): Allowed semantic types; empty = all.
+    RETURNS (list[dict[str, Any]]): See `requests.FoundConcept`.
+    RAISES (SapbertError): If a type is unknown, or the queue is full.
+    """
+    settings: dict[str, Any] = {"k": k}
+    if types:
+        settings["filter"] = {"types": sorted(types)}
+    (result,) = await service.link_mentions([text], settings)
+    prefixed = await run_in_threadpool(find_prefix, service.kb, text, k)
+    allowed = [one for one in prefixed if not types or {*types} & {*one["types"]}]
+    return merge_found(allowed, result.linked.candidates, k)
+
+
+def count_types(kb: KnowledgeBase) -> dict[str, int]:
+    """Return the number of concepts by semantic type, the most frequent first."""
+    if kb not in TYPES:
+        sql = "SELECT type, count(*) FROM types GROUP BY type ORDER BY 2 DESC, 1"
+        TYPES[kb] = dict(kb.store.query(sql, columns="ti"))
+    return TYPES[kb]
+
+
+def name_type(type: str) -> str:
+    """Return how a semantic type is shown: its id, and its group if it has one."""
+    group = BY_TYPE.get(type)
+    return f"{type} ({group.name})" if group else type

@@ -1,0 +1,138 @@
+"""Listens on a port, and ends without losing a request that was accepted."""
+
+import asyncio
+import signal
+import socket
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ..errors import Errors, SapbertError
+from .application import make_application
+from .logs import EventLog, redirect_messages
+from .reviews.store import ReviewStore
+from .service import Service
+from .settings import Settings
+
+HEADER_SECONDS = 10.0  # for the headers of a request to arrive
+KEEP_ALIVE_SECONDS = 30  # that an unused connection stays open
+END_SECONDS = 5.0  # more than a request may take
+BACKLOG = 512
+HEADER_BYTES = 64 * 1024  # of which the path and its query are a part
+
+
+class TimedProtocol(H11Protocol):
+    """Closes connections that do not send the headers of a request in time."""
+
+    timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Start the time of the first request."""
+        super().connection_made(transport)
+        self.start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        if self.is_idle() and self.timeout_keep_alive_task is None:
+            self.start_timer()
+
+    def is_idle(self) -> bool:
+        """Return whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def start_timer(self) -> None:
+        """Start the time in which headers must arrive, unless it runs."""
+        if self.timer is None:
+            self.timer = self.loop.call_later(HEADER_SECONDS, self.end_time)
+
+    def end_time(self) -> None:
+        """Close the connection if the headers are not complete."""
+        self.timer = None
+        if self.is_idle() and self.timeout_keep_alive_task is None:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time."""
+        super().connection_lost(exc)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address.
+
+    RAISES (SapbertError): If the system refuses it.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise SapbertError(
+            Errors.E451.format(host=host, port=port, reason=reason)
+        ) from None
+    return bound
+
+
+def format_address(bound: socket.socket) -> str:
+    """Return the address of a socket as a URL."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run_server(
+    service: Service,
+    settings: Settings,
+    bound: socket.socket,
+    log: EventLog,
+    store: ReviewStore | None = None,
+) -> None:
+    """Answer requests until SIGINT, SIGTERM or SIGHUP.
+
+    service (Service): Started; it is closed at the end.
+    bound (socket.socket): See `open_socket`.
+    store (ReviewStore | None): See `make_application`; it is closed at the end.
+    """
+    redirect_messages(log)
+    config = uvicorn.Config(
+        make_application(service, settings, log, store),
+        http=TimedProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(settings.limits.seconds + END_SECONDS),
+        h11_max_incomplete_event_size=HEADER_BYTES,
+    )
+    server = uvicorn.Server(config)
+
+    def end(*_: Any) -> None:
+        server.should_exit = True
+
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
+        signal.signal(hang_up, end)
+    bound.listen(BACKLOG)
+    log.write("listening", url=format_address(bound), kb=service.kb.manifest.digest)
+    try:
+        server.run(sockets=[bound])
+    except KeyboardInterrupt:
+        pass  # uvicorn repeats the signal that ended it
+    finally:
+        service.close()
+        if store is not None:
+            store.close()
+    log.write("ended")

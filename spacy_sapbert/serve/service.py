@@ -1,0 +1,222 @@
+"""What a service does, without HTTP: one pipeline, one knowledge base, one thread."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ..errors import Errors, SapbertError
+from ..formats.documents import Document
+from ..formats.entities import AttributeNames, LinkedEntity, describe_entities
+from ..formats.inputs.checks import MOST_RUN, measure_run
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.link import Linked
+from ..linking.options import change_options
+from ..pipeline.batches import run_batch
+from ..pipeline.linker import SapbertLinker, fit_language
+from .linking_thread import LinkingThread
+from .metrics import Metrics
+from .problems import RequestError
+from .settings import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+TEXTS, MENTIONS = "texts", "mentions"  # kinds of jobs
+CHARACTERS_TOGETHER = 100_000  # of texts that are in memory as Docs at once
+T = TypeVar("T")
+
+
+class TextResult(NamedTuple):
+    """What was found in a text.
+
+    error (SapbertError | None): Why it could not be linked.
+    kb (str): Digest of the knowledge base that it was linked to.
+    """
+
+    entities: list[LinkedEntity]
+    error: SapbertError | None
+    kb: str
+
+
+class MentionResult(NamedTuple):
+    """What was found for a mention; see `TextResult`."""
+
+    linked: Linked
+    kb: str
+
+
+class Service:
+    """One pipeline that links for many clients.
+
+    nlp (Language): The pipeline, completed by `complete_pipeline`.
+    linker (SapbertLinker): Its linker.
+    """
+
+    def __init__(
+        self,
+        nlp: "Language",
+        linker: SapbertLinker,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.nlp = nlp
+        self.linker = linker
+        linker.reload_seconds = None  # `Watcher` opens new versions
+        self.options = linker.options
+        self.limits = limits
+        self.metrics = metrics or Metrics()
+        self.thread = LinkingThread(
+            self.link, waiting=limits.waiting, on_batch=self.metrics.batch_jobs.observe
+        )
+        self.metrics.waiting.set_function(self.thread.jobs.qsize)
+
+    @property
+    def kb(self) -> KnowledgeBase:
+        """The knowledge base in use; a request reads this once."""
+        return self.linker.kb
+
+    def start(self) -> None:
+        """Load what is loaded when first used, and start the linking thread."""
+        warm(self.kb)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Finish the requests that were accepted."""
+        self.thread.close()
+
+    async def wait(self, kind: str, settings: dict[str, Any], items: list[Any]) -> Any:
+        """Link items in the linking thread, and return the results."""
+        text = json.dumps(settings, sort_keys=True)
+        return await asyncio.wrap_future(self.thread.submit(kind, text, items))
+
+    async def link_texts(
+        self, texts: Sequence[str], settings: dict[str, Any]
+    ) -> list[TextResult]:
+        """Detect and link the mentions of texts.
+
+        settings (dict[str, Any]): See `change_options`.
+        RETURNS (list[TextResult]): One for each text.
+        RAISES (SapbertError): If a setting is not possible, or the queue is full.
+        """
+        results: list[TextResult] = await self.wait(
+            TEXTS, settings, list(enumerate(texts))
+        )
+        return results
+
+    async def link_mentions(
+        self,
+        mentions: Sequence[str],
+        settings: dict[str, Any],
+        labels: Sequence[str] | None = None,
+    ) -> list[MentionResult]:
+        """Link mentions, each on its own; see `link_texts`.
+
+        labels (Sequence[str] | None): Labels of their entities.
+        """
+        items = list(zip(mentions, labels or [""] * len(mentions), strict=True))
+        results: list[MentionResult] = await self.wait(MENTIONS, settings, items)
+        return results
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Run a function between two batches, when nothing else uses the pipeline."""
+        return await asyncio.wrap_future(self.thread.call(function))
+
+    def switch(self, kb: KnowledgeBase) -> None:
+        """Use another knowledge base from the next batch on, and wait until it is so.
+
+        kb (KnowledgeBase): Opened; its index and encoder are loaded here, beside those
+            in use.
+        RAISES (SapbertError): If the options of the pipeline do not fit it.
+        """
+        kb.check_options(self.options)
+        warm(kb)
+
+        def replace() -> None:
+            self.linker.kb = kb
+
+        self.thread.call(replace).result()
+        self.metrics.switches.inc()
+
+    def link(self, kind: str, settings: str, items: list[Any]) -> list[Any]:
+        """Link the items of a batch; runs in the linking thread."""
+        options = change_options(self.options, json.loads(settings))
+        if options.filter:  # also if no mention is found
+            self.kb.resolve_filter(options.filter)
+        self.metrics.linked.labels(kind).inc(len(items))
+        if kind == MENTIONS:
+            kb = self.kb
+            links = kb.link(
+                [text for text, _ in items],
+                labels=[label for _, label in items],
+                options=fit_language(options, self.nlp.vocab.lang, kb),
+            )
+            return [MentionResult(link, kb.manifest.digest) for link in links]
+        self.linker.options = options
+        try:
+            return [
+                result
+                for part in split_texts(items)
+                for result in self.link_documents(part)
+            ]
+        finally:
+            self.linker.options = self.options
+
+    def link_documents(self, texts: list[tuple[int, str]]) -> list[TextResult]:
+        """Run the pipeline over some texts.
+
+        texts (list[tuple[int, str]]): With their places in their requests.
+        """
+        names = AttributeNames(*self.linker.attrs)
+        digest = self.kb.manifest.digest
+        results: dict[int, TextResult] = {}
+        documents: dict[int, Document] = {}
+        for number, (place, text) in enumerate(texts):
+            if (run := measure_run(text)) > MOST_RUN:
+                message = Errors.E536.format(limit=MOST_RUN, id=place, run=run)
+                results[number] = TextResult([], SapbertError(message), digest)
+            else:
+                documents[number] = Document(place, text)
+        # New words of the texts are forgotten at the end of the zone.
+        zone = getattr(self.nlp, "memory_zone", nullcontext)
+        with zone():
+            docs = run_batch(self.nlp, [*documents.values()], skip=[])
+            for number, doc in zip(documents, docs, strict=True):
+                if isinstance(doc, SapbertError):
+                    results[number] = TextResult([], doc, digest)
+                else:
+                    found = describe_entities(
+                        doc, spans_key=self.linker.spans_key, names=names
+                    )
+                    results[number] = TextResult(found, None, digest)
+        return [results[number] for number in range(len(texts))]
+
+
+def split_texts(items: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """Yield parts of texts that are in memory as Docs at once."""
+    part: list[tuple[int, str]] = []
+    length = 0
+    for item in items:
+        if part and length + len(item[1]) > CHARACTERS_TOGETHER:
+            yield part
+            part, length = [], 0
+        part.append(item)
+        length += len(item[1])
+    if part:
+        yield part
+
+
+def warm(kb: KnowledgeBase) -> None:
+    """Load index and encoder, and encode once."""
+    kb.link(["fever"])
+
+
+def require_open(service: Service) -> None:
+    """Check that a service accepts requests.
+
+    RAISES (RequestError): If it ends, or its linking thread has ended.
+    """
+    if not service.thread.alive:
+        raise RequestError(Errors.E460, 503, retry_after=1)

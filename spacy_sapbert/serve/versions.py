@@ -1,0 +1,71 @@
+"""Opens new versions of the knowledge base while a service runs."""
+
+import threading
+
+from ..errors import SapbertError
+from ..kb.folder.manifest import read_manifest
+from ..kb.opening import load_kb
+from .logs import EventLog, describe_exception
+from .service import Service
+
+SECONDS = 2.0  # between two looks at meta.json
+
+
+class Watcher:
+    """Looks for a new version of the folder of the knowledge base in use.
+
+    It is opened and loaded beside the one in use, and comes into use between two
+    batches. One that cannot be opened is logged once, and the old one stays in use.
+    """
+
+    def __init__(self, service: Service, log: EventLog) -> None:
+        self.service = service
+        self.log = log
+        self.refused: tuple[str, str] | None = None  # digest and error of a version
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.run, name="watcher", daemon=True)
+
+    def start(self) -> None:
+        """Start to look."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self.stopped.set()
+
+    def run(self) -> None:
+        """Look until the watcher is stopped."""
+        while not self.stopped.wait(SECONDS):
+            try:
+                self.look()
+            except Exception as error:
+                self.log.write("kb_not_switched", **describe_exception(error))
+
+    def look(self) -> bool:
+        """Switch to a new version if there is one.
+
+        RETURNS (bool): Whether there was one.
+        """
+        old = self.service.kb
+        digest = ""
+        try:
+            digest = read_manifest(old.folder).digest
+            if digest == old.manifest.digest:
+                self.refused = None
+                return False
+            if self.refused is not None and digest == self.refused[0]:
+                return False
+            new = load_kb(
+                old.folder,
+                encoder=old.given_encoder,
+                digest=self.service.linker.kb_digest,
+            )
+            self.service.switch(new)
+        except SapbertError as error:
+            code = str(error)[1:5]
+            if self.refused != (digest, code):
+                self.refused = digest, code
+                self.log.write("kb_not_switched", code=code, digest=digest)
+            return False
+        self.log.write("kb_switched", digest=new.manifest.digest)
+        return True

@@ -1,0 +1,173 @@
+"""A service in a process of its own, and a client that speaks plain HTTP."""
+
+import http.client
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("prometheus_client", reason="the extra `serve` is not installed")
+
+JSON = {"content-type": "application/json"}
+STARTED = 300  # seconds in which a service has to start on a busy machine
+
+
+class Reply(NamedTuple):
+    """An answer of a service."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        return str(self.json()["error"]["code"])
+
+
+class Client:
+    """A process that serves, its log, and requests to it."""
+
+    def __init__(self, command: list[str], **environment: str) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+        self.lines: list[str] = []
+        self.events: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
+        self.port = int(self.wait_for("listening")["url"].rpartition(":")[2])
+
+    def read_log(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if line.startswith("{"):
+                self.events.put(json.loads(line))
+        self.events.put({"event": "end of log"})
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """Return the next such event of the log."""
+        while True:
+            found = self.events.get(timeout=STARTED)
+            if found["event"] == event:
+                return found
+            assert found["event"] != "end of log", "".join(self.lines)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers or {})
+            got = connection.getresponse()
+            found = {name.lower(): value for name, value in got.getheaders()}
+            return Reply(got.status, found, got.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.send("GET", path, None, headers)
+
+    def post(self, path: str, data: Any, **headers: str) -> Reply:
+        return self.send("POST", path, json.dumps(data).encode(), {**JSON, **headers})
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """End the process, and return its exit code."""
+        self.process.send_signal(number)
+        try:
+            code = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self.reader.join(timeout=10)
+        return code
+
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.reader.join(timeout=10)
+
+
+Start = Callable[..., Client]
+
+
+@pytest.fixture(scope="session")
+def start_service() -> Iterator[Start]:
+    """Starts `spacy sapbert serve` with some options on a free port."""
+    started: list[Client] = []
+
+    def start(*options: object, **environment: str) -> Client:
+        command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
+        client = Client([*command, *map(str, options)], **environment)
+        started.append(client)
+        return client
+
+    yield start
+    for client in started:
+        client.kill()
+
+
+@pytest.fixture(scope="session")
+def service(start_service: Start, sample_kb: Path) -> Client:
+    """A service with the names of the small vocabulary; tests do not change it."""
+    return start_service("--kb", sample_kb)
+
+
+STRICT = """
+import sys
+from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
+from spacy_sapbert.serve.logs import EventLog
+from spacy_sapbert.serve.server import open_socket, run_server
+from spacy_sapbert.serve.service import Service
+from spacy_sapbert.serve.settings import Limits, Settings
+
+limits = Limits(body=2000, documents=3, characters=400, of_client=2, seconds=3.0)
+settings = Settings(
+    port=0,
+    token="a-token-of-the-tests",
+    names=frozenset({"terms.example"}),
+    origins=frozenset({"http://127.0.0.1:3333"}),
+    limits=limits,
+)
+nlp = load_pipeline(None)
+linker = complete_pipeline(nlp, kb=sys.argv[1], mentions="names")
+service = Service(nlp, linker, limits=limits)
+service.start()
+run_server(service, settings, open_socket("127.0.0.1", 0), EventLog())
+"""
+
+
+@pytest.fixture(scope="session")
+def strict(sample_kb: Path) -> Iterator[Client]:
+    """A service with a token, small limits, one other name and one other origin."""
+    client = Client([sys.executable, "-c", STRICT, str(sample_kb)])
+    yield client
+    client.kill()
+
+
+@pytest.fixture
+def token() -> dict[str, str]:
+    """The header with the token of that service."""
+    return {"authorization": "Bearer a-token-of-the-tests"}

@@ -1,0 +1,102 @@
+"""Batches of jobs, without a pipeline."""
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.serve.linking_thread import CALL, Job, LinkingThread, group_jobs
+from spacy_sapbert.serve.problems import RequestError
+
+
+class Recorder:
+    """Returns items in upper case, and holds the first batch until it may go on."""
+
+    def __init__(self, *, waiting: int = 100) -> None:
+        self.batches: list[list[str]] = []
+        self.started, self.go_on = threading.Event(), threading.Event()
+        self.thread = LinkingThread(self.link, waiting=waiting)
+
+    def link(self, kind: str, settings: str, items: list[str]) -> list[str]:
+        self.started.set()
+        assert self.go_on.wait(10)
+        self.batches.append([*items])
+        if "bad" in items:
+            raise KeyError(settings)
+        return [item.upper() for item in items]
+
+
+def submit_all(
+    recorder: Recorder, *jobs: tuple[str, str, list[str]]
+) -> "list[Future[Any]]":
+    """Let the first job run, add the others meanwhile, and then go on."""
+    recorder.thread.start()
+    first = recorder.thread.submit("texts", "", ["first"])
+    assert recorder.started.wait(10)
+    others = [recorder.thread.submit(*job) for job in jobs]
+    recorder.go_on.set()
+    return [first, *others]
+
+
+def test_jobs_that_wait_are_linked_together_by_their_settings() -> None:
+    recorder = Recorder()
+    jobs = [("texts", "a", ["x", "y"]), ("texts", "b", ["z"]), ("texts", "a", ["w"])]
+    futures = submit_all(recorder, *jobs)
+    found = [future.result(10) for future in futures]
+    recorder.thread.close()
+    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"]]
+    assert recorder.batches == [["first"], ["x", "y", "w"], ["z"]]
+
+
+def test_a_job_that_fails_does_not_fail_the_others_of_its_batch() -> None:
+    recorder = Recorder()
+    futures = submit_all(recorder, ("texts", "", ["bad"]), ("texts", "", ["good"]))
+    assert futures[2].result(10) == ["GOOD"]
+    with pytest.raises(KeyError):
+        futures[1].result(10)
+    recorder.thread.close()
+
+
+def test_a_call_runs_between_the_jobs_before_and_after_it() -> None:
+    jobs = [Job("texts", "", ["a"]), Job(CALL, "", [print]), Job("texts", "", ["b"])]
+    assert group_jobs(jobs) == [[jobs[0]], [jobs[1]], [jobs[2]]]
+
+
+def test_a_full_queue_refuses_jobs() -> None:
+    recorder = Recorder(waiting=2)
+    jobs = [("texts", "", ["x"])] * 2
+    futures = None
+    recorder.thread.start()
+    first = recorder.thread.submit("texts", "", ["first"])
+    assert recorder.started.wait(10)
+    futures = [recorder.thread.submit(*job) for job in jobs]
+    with pytest.raises(RequestError) as error:
+        recorder.thread.submit("texts", "", ["y"])
+    assert (error.value.status, str(error.value)[:6]) == (503, "[E460]")
+    recorder.go_on.set()
+    assert [future.result(10) for future in (first, *futures)][2] == ["X"]
+    recorder.thread.close()
+
+
+def test_close_finishes_accepted_jobs_and_refuses_later_ones() -> None:
+    recorder = Recorder()
+    recorder.thread.start()
+    futures = [recorder.thread.submit("texts", str(n), ["x"]) for n in range(10)]
+    recorder.go_on.set()
+    recorder.thread.close()
+    assert [future.result(0) for future in futures] == [["X"]] * 10
+    with pytest.raises(RequestError):
+        recorder.thread.submit("texts", "", ["x"])
+
+
+def test_a_cancelled_job_is_not_linked() -> None:
+    recorder = Recorder()
+    recorder.thread.start()
+    recorder.thread.submit("texts", "", ["first"])
+    assert recorder.started.wait(10)
+    gone = recorder.thread.submit("texts", "", ["gone"])
+    assert gone.cancel()
+    recorder.go_on.set()
+    recorder.thread.close()
+    assert recorder.batches == [["first"]]

@@ -1,0 +1,123 @@
+"""The files of the page, and the requests that only the page sends."""
+
+import io
+import re
+
+import pytest
+from openpyxl import load_workbook
+
+from spacy_sapbert.serve.page.routes import FILES
+
+from .conftest import JSON, Client
+
+BYTES = {"content-type": "application/octet-stream"}
+
+
+def test_the_page_loads_only_files_of_the_service(service: Client) -> None:
+    answer = service.get("/")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    named = re.findall(r'(?:href|src)="(/[^"]*)"', answer.body.decode())
+    assert len(named) == 3
+    for path in named:
+        assert service.get(path).status == 200
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_file_of_the_page_names_no_other_site(service: Client, name: str) -> None:
+    answer = service.get(f"/page/{name}")
+    assert answer.body == FILES[name]
+    addresses = {*re.findall(rb"https?://[^\s\"'`)]+", answer.body)}
+    assert addresses <= {b"http://www.w3.org/2000/svg"}
+
+
+@pytest.mark.parametrize("name", sorted(n for n in FILES if n.endswith(".js")))
+def test_no_script_parses_html(name: str) -> None:
+    words = rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|DOMParser"
+    assert not re.search(words, FILES[name])
+
+
+def test_the_page_needs_no_token_but_its_requests_do(strict: Client) -> None:
+    assert strict.get("/").status == 200
+    assert strict.get("/page/page.js").status == 200
+    assert strict.get("/kb").status == 401
+    assert strict.get("/page-data/groups").status == 401
+
+
+def test_kb_and_roots_describe_the_vocabulary(service: Client) -> None:
+    info = service.get("/kb").json()
+    assert info["counts"]["concepts"] == 8
+    assert info["reviews"] is False
+    roots = service.get("/roots").json()["concepts"]
+    assert roots == [{"cui": "C0000003", "name": "Heart disease"}]
+
+
+def test_column_reads_csv_and_excel(service: Client) -> None:
+    csv = b'id,term\n1,"fever, high"\n2,\n'
+    answer = service.send("POST", "/column/read?name=a.CSV", csv, BYTES)
+    expected = {"header": ["id", "term"], "rows": [["1", "fever, high"], ["2", ""]]}
+    assert answer.json() == expected
+
+
+def test_column_maps_terms_as_the_command_does(service: Client) -> None:
+    terms = ["H/O Fever, NOS (R50.9)", "", "zebra"]
+    found = service.post("/column/map", {"terms": terms, "k": 2}).json()["found"]
+    assert (found[0]["cui"], found[0]["read_as"]) == ("C0000004", "Fever")
+    assert found[0]["status"] == "exact"
+    assert found[1]["status"] == "none"
+    assert len(found[2]["candidates"]) == 2
+
+
+def test_column_is_written_with_what_was_chosen(service: Client) -> None:
+    terms = ["fever", "=1+1"]
+    found = service.post("/column/map", {"terms": terms, "k": 2}).json()["found"]
+    body = {
+        "header": ["term"],
+        "rows": [[term] for term in terms],
+        "terms": terms,
+        "found": found,
+        "chosen": ["C0000001", "NIL"],
+    }
+    csv = service.post("/column/write?format=csv", body)
+    lines = csv.body.decode().splitlines()
+    assert lines[0].startswith("term,match_term,match_chosen,match_status,match_id")
+    assert lines[1].startswith("fever,fever,C0000001,exact,C0000004,Fever")
+    assert lines[2].startswith("'=1+1,'=1+1,NIL,")
+    book = load_workbook(
+        io.BytesIO(service.post("/column/write?format=xlsx", body).body)
+    )
+    assert book.active is not None
+    assert book.active["C2"].value == "C0000001"
+    sssom = service.post("/column/write?format=sssom.tsv", body).body.decode()
+    rows = [line.split("\t") for line in sssom.splitlines() if line[0] != "#"]
+    assert rows[1][3:5] == ["C0000001", "Myocardial infarction"]
+    assert rows[2][3] == "sssom:NoTermFound"
+    assert service.post("/column/write?format=exe", body).code == "E457"
+    short = {**body, "chosen": []}
+    assert service.post("/column/write", short).code == "E457"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.xlsx", b"no workbook"),
+        ("a.csv", b"a,b\n1,2,3\n"),
+        ("a.csv", b"\xff\xfe\x00"),
+        ("a.parquet", b"PAR1 no"),
+        ("a.csv", b"a\n" + b"1\n" * 2_001),
+    ],
+)
+def test_a_bad_table_is_an_error_with_a_code(
+    service: Client, name: str, data: bytes
+) -> None:
+    answer = service.send("POST", f"/column/read?name={name}", data, BYTES)
+    assert answer.status in (413, 422)
+    assert re.fullmatch(r"E\d{3}", answer.code)
+
+
+def test_column_refuses_what_is_no_table(service: Client) -> None:
+    for body in (b"{}", b"[", b'{"terms": "fever"}'):
+        assert service.send("POST", "/column/map", body, JSON).code == "E457"

@@ -1,0 +1,293 @@
+"""Decisions: kept through kill -9, exported, compared, taught."""
+
+import io
+import json
+import sqlite3
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from spacy_sapbert.corpora.annotated import read_annotated
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
+from spacy_sapbert.serve.reviews.store import Decision, ReviewStore
+
+from .conftest import Client, Start
+
+NOTE = "Fever, no qqxx. MI?"
+
+
+def decide(client: Client, document: str, key: str, /, **fields: Any) -> Any:
+    shown = [{"cui": "C0000004", "score": 1.0}]
+    body = {"key": key, "reviewer": "Ada", "document": document, "shown": shown}
+    place = {"start": 0, "end": 5, "chosen": "C0000004"}
+    return client.post("/reviews/decisions", {**body, **place, **fields})
+
+
+@pytest.fixture(scope="module")
+def reviewed(
+    start_service: Start, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Client:
+    """A service with a note that two reviewers have decided on."""
+    path = tmp_path_factory.mktemp("reviews") / "reviews.db"
+    client = start_service("--kb", sample_kb, "--reviews", path)
+    note = {"name": "note", "text": NOTE}
+    document = client.post("/reviews/documents", note).json()["document"]
+    for number, (reviewer, start, end, chosen) in enumerate(
+        [
+            ("Ada", 0, 5, "C0000004"),
+            ("Ada", 10, 14, "C0000008"),
+            ("Ada", 10, 14, "NIL"),
+            ("Ada", 16, 18, "C0000001"),
+            ("Ben", 0, 5, "C0000004"),
+            ("Ben", 16, 18, "C0000002"),
+            ("Ben", 10, 14, "C0000008"),
+            ("Ben", 10, 14, None),
+        ]
+    ):
+        answer = decide(
+            client,
+            document,
+            f"key-{number:05}",
+            reviewer=reviewer,
+            start=start,
+            end=end,
+            chosen=chosen,
+        )
+        assert answer.status == 200, answer.body
+    return client
+
+
+def test_a_document_has_the_last_decision_of_each_reviewer(reviewed: Client) -> None:
+    listed = reviewed.get("/reviews/documents").json()
+    assert listed["reviewers"] == ["Ada", "Ben"]
+    (document,) = listed["documents"]
+    assert document["decisions"] == 5
+    read = reviewed.get(f"/reviews/documents/{document['id']}").json()
+    assert read["text"] == NOTE
+    found = [(d["reviewer"], d["start"], d["chosen"]) for d in read["decisions"]]
+    assert found == [
+        ("Ada", 0, "C0000004"),
+        ("Ada", 10, "NIL"),
+        ("Ada", 16, "C0000001"),
+        ("Ben", 0, "C0000004"),
+        ("Ben", 16, "C0000002"),
+    ]
+    assert read["decisions"][0]["shown"] == [{"cui": "C0000004", "score": 1.0}]
+
+
+def test_agreement_is_that_of_mentions_of_both(reviewed: Client) -> None:
+    (pair,) = reviewed.get("/reviews/agreement").json()["pairs"]
+    assert (pair["reviewers"], pair["mentions"], pair["agree"]) == (
+        ["Ada", "Ben"],
+        2,
+        1,
+    )
+    assert pair["kappa"] == pytest.approx(1 / 3, abs=1e-4)  # (1/2 − 1/4) / (1 − 1/4)
+
+
+@pytest.mark.parametrize(
+    "format", ["jsonl", "csv", "tsv", "pubtator", "brat", "biocxml", "biocjson"]
+)
+def test_an_export_is_read_as_it_was_decided(
+    reviewed: Client, tmp_path: Path, format: str
+) -> None:
+    answer = reviewed.get(f"/reviews/export?format={format}&reviewer=Ada")
+    assert answer.status == 200
+    assert "attachment" in answer.headers["content-disposition"]
+    name = answer.headers["content-disposition"].split('"')[1]
+    path = tmp_path / name
+    path.write_bytes(answer.body)
+    if format == "brat":
+        with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
+            archive.extractall(tmp_path / "brat")
+        path = tmp_path / "brat"
+    (document,) = read_annotated(path, format)
+    mentions = [(mention.text, mention.parts) for mention in document.mentions]
+    expected = [("Fever", [["C0000004"]]), ("qqxx", []), ("MI", [["C0000001"]])]
+    assert mentions == expected
+
+
+def test_an_export_of_all_has_a_document_for_each_reviewer(
+    reviewed: Client, tmp_path: Path
+) -> None:
+    lines = reviewed.get("/reviews/export").body.decode().splitlines()
+    ids = [json.loads(line)["id"].partition("-")[2] for line in lines]
+    assert ids == ["Ada", "Ben"]
+    assert reviewed.get("/reviews/export?format=docx").code == "E457"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"document": "0" * 32}, 404),
+        ({"chosen": "C1234567"}, 404),
+        ({"start": 5, "end": 5}, 422),
+        ({"end": 1000}, 422),
+        ({"start": -1}, 422),
+        ({"reviewer": ""}, 422),
+        ({"reviewer": "\ud800"}, 422),
+        ({"key": "../../x"}, 422),
+        ({"shown": [{"cui": "x", "more": 1}]}, 422),
+        ({"chosen": 5}, 422),
+    ],
+)
+def test_a_decision_that_is_not_possible_is_refused(
+    reviewed: Client, fields: dict[str, Any], status: int
+) -> None:
+    documents = reviewed.get("/reviews/documents").json()["documents"]
+    answer = decide(reviewed, documents[0]["id"], "key-of-bad", **fields)
+    assert answer.status == status
+    assert reviewed.get("/reviews/documents").json()["documents"] == documents
+
+
+def test_a_service_without_reviews_has_none(service: Client) -> None:
+    assert service.get("/reviews/documents").code == "E467"
+    assert service.get("/reviews/teach").code == "E467"
+
+
+def test_kill_9_loses_no_decision_that_was_accepted(
+    start_service: Start, sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "reviews.db"
+    client = start_service("--kb", sample_kb, "--reviews", path)
+    assert path.stat().st_mode & 0o077 == 0
+    note = {"name": "note", "text": "fever " * 100}
+    document = client.post("/reviews/documents", note).json()["document"]
+    accepted: list[str] = []
+
+    def review(reviewer: int) -> None:
+        for place in range(100):
+            key = f"{reviewer}-key-{place:05}"
+            start = 6 * place
+            try:
+                answer = decide(
+                    client,
+                    document,
+                    key,
+                    reviewer=f"R{reviewer}",
+                    start=start,
+                    end=start + 5,
+                )
+            except OSError:
+                return
+            if answer.status == 200:
+                accepted.append(key)
+
+    threads = [threading.Thread(target=review, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    while len(accepted) < 20:
+        time.sleep(0.001)
+    client.process.kill()
+    for thread in threads:
+        thread.join()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    kept = {key for (key,) in connection.execute("SELECT key FROM decisions")}
+    connection.close()
+    assert {*accepted} <= kept
+    store = ReviewStore(path)  # the file goes on
+    assert len(store.latest()) == len(kept)
+    store.close()
+
+
+def test_teaching_changes_the_links_when_it_is_used(
+    start_service: Start, own_kb: Path, tmp_path: Path
+) -> None:
+    client = start_service("--kb", own_kb, "--reviews", tmp_path / "reviews.db")
+    body = {"mentions": ["vwkj zzz"]}
+    before = client.post("/mentions", body).json()["mentions"][0]
+    for number in range(12):
+        note = {"name": str(number), "text": f"vwkj zzz and fever {number}"}
+        document = client.post("/reviews/documents", note).json()["document"]
+        place = {"start": 0, "end": 8, "chosen": "C0000008"}
+        assert decide(client, document, f"first-{number:03}", **place).status == 200
+        place = {"start": 13, "end": 18, "chosen": "C0000004"}
+        assert decide(client, document, f"second-{number:03}", **place).status == 200
+    assert client.post("/reviews/switch", {}).code == "E469"
+    assert client.post("/reviews/teach", {}).status == 202
+    event = client.wait_for("taught")
+    state = client.get("/reviews/teach").json()
+    assert (event["changed"], state["state"], state["used"]) == (True, "done", False)
+    assert state["report"]["names"]["all"] > state["report"]["before"]["all"]
+    assert client.post("/mentions", body).json()["mentions"][0] == before
+    assert client.post("/reviews/switch", {}).json()["used"]
+    after = client.post("/mentions", body).json()["mentions"][0]
+    assert (before["cui"] != "C0000008", after["cui"]) == (True, "C0000008")
+    assert (own_kb / "meta.json").is_file()
+    assert Path(state["folder"]).parent == tmp_path / "reviews.db.taught"
+
+
+def test_teaching_without_decisions_is_an_error_with_a_code(
+    start_service: Start, sample_kb: Path, tmp_path: Path
+) -> None:
+    client = start_service("--kb", sample_kb, "--reviews", tmp_path / "reviews.db")
+    client.post("/reviews/teach", {"force": True})
+    assert client.wait_for("not_taught")["code"] == "E363"
+    assert client.get("/reviews/teach").json()["error"]["code"] == "E363"
+
+
+def test_decisions_cannot_be_changed_or_removed(tmp_path: Path) -> None:
+    store = ReviewStore(tmp_path / "reviews.db")
+    store.add_document("a", "fever")
+    for sql in ("UPDATE documents SET text = ''", "DELETE FROM documents"):
+        with pytest.raises(sqlite3.IntegrityError):
+            store.query(sql)
+    store.close()
+
+
+def test_a_decision_that_is_sent_again_is_written_once(tmp_path: Path) -> None:
+    store = ReviewStore(tmp_path / "reviews.db")
+    document = store.add_document("a", "fever")
+    assert store.add_document("b", "fever") == document
+    values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
+    values |= {"end": 5, "label": "", "shown": [], "kb": ""}
+    store.add_decision(key="first-key", chosen="C1", **values)
+    store.add_decision(key="second-key", chosen="C2", **values)
+    store.add_decision(key="first-key", chosen="C1", **values)
+    assert [one.chosen for one in store.latest()] == ["C2"]
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, "other tables"])
+def test_another_file_is_no_file_of_reviews(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "reviews.db"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE other (x)")
+        connection.close()
+    with pytest.raises(SapbertError, match="E466"):
+        ReviewStore(path)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("AABBC", "AABBC"), ("AABBC", "ABABC"), ("AB", "BA"), ("AABB", "AAAA")],
+)
+def test_kappa_is_that_of_scikit_learn(one: str, other: str) -> None:
+    expected = cohen_kappa_score([*one], [*other])
+    assert compute_kappa(one, other) == pytest.approx(expected)
+
+
+def test_kappa_of_nothing_or_of_one_concept_is_none() -> None:
+    assert compute_kappa("", "") is None
+    assert compute_kappa("AA", "AA") is None
+
+
+def test_reviewers_are_compared_in_pairs() -> None:
+    decisions = [
+        Decision(n, "", name, "d", n, n + 1, "", chosen, [], "")
+        for name, chosen_ones in {"A": "xy", "B": "xx", "C": "yy"}.items()
+        for n, chosen in enumerate(chosen_ones)
+    ]
+    pairs = compare_reviewers(decisions)
+    assert [pair["reviewers"] for pair in pairs] == [["A", "B"], ["A", "C"], ["B", "C"]]
+    assert [pair["agree"] for pair in pairs] == [1, 1, 0]

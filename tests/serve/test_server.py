@@ -1,0 +1,120 @@
+"""A service starts, switches to a new version, and ends."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.serve.settings import check_remote, is_local, read_token
+from spacy_sapbert.vocabularies.concepts import Concept
+
+from .conftest import Reply, Start
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.5.5.5", "::1", "localhost"])
+def test_a_local_address_needs_no_token(host: str) -> None:
+    assert is_local(host)
+    check_remote(host, token=None, allow_remote=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "terms.example", ""])
+def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
+    with pytest.raises(SapbertError, match="E450"):
+        check_remote(host, token=None, allow_remote=False)
+    check_remote(host, token="t", allow_remote=False)
+    check_remote(host, token=None, allow_remote=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "short", "a\nb", "x" * 16 + "\n" + "y" * 16, "ä" * 20]
+)
+def test_a_file_without_one_token_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "token"
+    path.write_text(text, "utf8")
+    with pytest.raises(SapbertError, match="E452"):
+        read_token(path)
+
+
+def test_a_token_is_read_without_its_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("0123456789abcdef\n", "utf8")
+    assert read_token(path) == "0123456789abcdef"
+
+
+def test_a_port_in_use_is_an_error_before_anything_is_loaded(sample_kb: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        command = ["serve", "--kb", str(sample_kb), "--port", str(port)]
+        done = subprocess.run(
+            [sys.executable, "-m", "spacy_sapbert", *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "[E451]" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_new_version_is_used_and_a_damaged_one_is_not(
+    start_service: Start, own_kb: Path
+) -> None:
+    client = start_service("--kb", own_kb)
+    body = {"mentions": ["zebra stripes"]}
+    before = client.post("/mentions", body).json()
+    kb = load_kb(own_kb)
+    add_concepts(kb, [Concept("C0000009", ["Zebra stripes"], types=["T047"])])
+    digest = client.wait_for("kb_switched")["digest"]
+    after = client.post("/mentions", body).json()
+    assert (after["mentions"][0]["cui"], after["kb"]) == ("C0000009", digest)
+    assert before["kb"] != digest
+    (own_kb / "meta.json").write_text("{", "utf8")
+    assert client.wait_for("kb_not_switched")["code"] == "E304"
+    assert client.post("/mentions", body).json() == after
+    assert client.stop() == 0
+
+
+def test_the_end_loses_no_accepted_request(
+    start_service: Start, sample_kb: Path
+) -> None:
+    client = start_service("--kb", sample_kb)
+    text = "Fever and a heart attack. " * 1_500
+    replies: list[Reply] = []
+
+    def ask() -> None:
+        replies.append(client.post("/link", {"texts": [text], "k": 1}))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):  # until all three are accepted
+        if b"sapbert_requests_in_flight 4.0" in client.get("/metrics").body:
+            break
+        time.sleep(0.01)
+    assert client.stop(signal.SIGTERM) == 0
+    for thread in threads:
+        thread.join()
+    assert [reply.status for reply in replies] == [200] * 3
+    found = replies[0].json()["documents"][0]["entities"]
+    assert len(found) == 3_000
+    assert "ended" in client.lines[-1]
+
+
+def test_importing_the_package_imports_no_service() -> None:
+    code = "import sys, spacy_sapbert.cli.main; print({*sys.modules} & {*sys.argv[1:]})"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "fastapi", "starlette", "uvicorn"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "set()\n"
