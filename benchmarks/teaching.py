@@ -24,10 +24,10 @@ from spacy_sapbert.evaluation.gold_mentions import (
 from spacy_sapbert.evaluation.rankers import kb_lookup
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.teaching.documents import AnnotatedDocument
+from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.teaching.documents import AnnotatedDocument
-from spacy_sapbert.teaching.teach import teach_documents
 
 app = make_app(add_completion=False)
 

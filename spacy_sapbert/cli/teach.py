@@ -15,12 +15,12 @@ from ..system.terminal import format_json, msg
 from ..system.writing import check_outputs, write_json
 from .app import app
 from .convert import DROP_PREFIX, PREFIX
-from .edit_kb import check_folder
+from .kb.edit import check_folder
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from ..teaching.documents import AnnotatedDocument
-    from ..teaching.teach import Accuracy, TeachingReport
+    from ..kb.teaching.documents import AnnotatedDocument
+    from ..kb.teaching.teach import Accuracy, TeachingReport
 
 MOST_LISTED = 10
 
@@ -71,7 +71,7 @@ def teach(
 
     `spacy sapbert kb discard-teaching` takes it out again.
     """
-    from ..teaching.teach import teach_documents
+    from ..kb.teaching.teach import teach_documents
 
     check_outputs(report, output, force=force)
     folder = find_kb(kb) if output is not None else check_folder(kb)

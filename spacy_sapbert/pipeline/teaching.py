@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from spacy.tokens import Doc
 
 from ..formats.gold import NO_ID
-from ..teaching.documents import AnnotatedDocument, AnnotatedMention
+from ..kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from .long_forms import singular
 from .schwartz_hearst import find_long_forms
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
-    from ..teaching.teach import TeachingReport
+    from ..kb.teaching.teach import TeachingReport
 
 Mention = tuple[str, list[list[str]]]  # text, ids of each part
 
@@ -68,7 +68,7 @@ def teach(
     force: bool = False,
     progress: bool = False,
 ) -> "tuple[KnowledgeBase, TeachingReport]":
-    """Let a knowledge base learn from Docs whose entities have concepts.
+    """Teach a knowledge base with Docs whose entities have concepts.
 
     kb (KnowledgeBase): The knowledge base; the object itself does not change.
     docs (Iterable[Doc]): Entities with a `kb_id_`: an id of the knowledge base, or
@@ -78,7 +78,7 @@ def teach(
     RETURNS (tuple[KnowledgeBase, TeachingReport]): See `teach_documents`.
     RAISES (SapbertError): See `teach_documents`.
     """
-    from ..teaching.teach import teach_documents
+    from ..kb.teaching.teach import teach_documents
 
     documents = annotate_docs(docs, spans_key=spans_key)
     return teach_documents(kb, documents, output=output, force=force, progress=progress)

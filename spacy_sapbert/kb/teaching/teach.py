@@ -8,23 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import __version__
-from ..errors import Errors, SapbertError
-from ..kb.edits.edits import Edits, read_edits
-from ..kb.edits.overlay import (
+from ... import __version__
+from ...errors import Errors, SapbertError
+from ...linking.ranker import Ranker
+from ...system.writing import check_outputs, write_json
+from ..edits.edits import Edits, read_edits
+from ..edits.overlay import (
     lock_version,
     overlay_files,
     publish_overlay,
     write_version,
 )
-from ..kb.edits.taught import TaughtDocument, taught_concepts
-from ..kb.folder.copying import copy_kb
-from ..kb.folder.records import RANKER_FILE, TaughtFile, Teaching
-from ..kb.knowledge_base import KnowledgeBase
-from ..kb.loading import open_store
-from ..kb.opening import open_kb
-from ..linking.ranker import Ranker
-from ..system.writing import check_outputs, write_json
+from ..edits.taught import TaughtDocument, taught_concepts
+from ..folder.copying import copy_kb
+from ..folder.records import RANKER_FILE, TaughtFile, Teaching
+from ..knowledge_base import KnowledgeBase
+from ..loading import open_store
+from ..opening import open_kb
 from .documents import (
     AnnotatedDocument,
     AnnotationCounts,
@@ -105,7 +105,7 @@ def teach_documents(
     force: bool = False,
     progress: bool = False,
 ) -> tuple[KnowledgeBase, TeachingReport]:
-    """Let a knowledge base learn from annotated documents.
+    """Teach a knowledge base with annotated documents.
 
     kb (KnowledgeBase): The knowledge base; the object itself does not change.
     documents (Iterable[AnnotatedDocument]): Documents that it has learned from before

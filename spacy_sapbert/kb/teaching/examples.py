@@ -6,20 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kb.edits.taught import TaughtDocument
-from ..kb.knowledge_base import KnowledgeBase
-from ..kb.mention_search import MENTIONS_AT_ONCE
-from ..kb.reranking import VOCABULARY_NAME
-from ..linking.candidates import Entry, RankedEntry
-from ..linking.features import POOL_ROWS, Provenance, compute_features, pool_concepts
-from ..linking.ranking import order_entries
-from ..linking.surface_forms import name_form
-from ..system.progress import show_progress
+from ...linking.candidates import Entry, RankedEntry
+from ...linking.features import POOL_ROWS, Provenance, compute_features, pool_concepts
+from ...linking.ranking import order_entries
+from ...linking.surface_forms import name_form
+from ...system.progress import show_progress
+from ..edits.taught import TaughtDocument
+from ..knowledge_base import KnowledgeBase
+from ..mention_search import MENTIONS_AT_ONCE
+from ..reranking import VOCABULARY_NAME
 
 FOLDS = 5
 SEARCHED_ROWS = 2 * POOL_ROWS  # some of them are names of the own fold
-
-Pair = tuple[str, str]  # form, concept
 
 
 class Example(NamedTuple):
@@ -46,7 +44,7 @@ class Example(NamedTuple):
     nil: bool
 
 
-class Memory:
+class FoldCounts:
     """How often texts were annotated with concepts, by fold."""
 
     def __init__(self, documents: Sequence[TaughtDocument], folds: Sequence[int]):
@@ -103,22 +101,22 @@ def make_examples(
     most (int): Maximum of mentions, which are those of the first documents by digest.
     """
     folds = assign_folds(documents)
-    memory = Memory(documents, folds)
+    fold_counts = FoldCounts(documents, folds)
     order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
-    asked: dict[tuple[str, int], Counter[str]] = {}  # text, fold → concepts
+    queries: dict[tuple[str, int], Counter[str]] = {}  # text, fold → concepts
     total = 0
     for place in order:
         for text, cui in documents[place].mentions:
             if total < most:
-                asked.setdefault((text, folds[place]), Counter())[cui] += 1
+                queries.setdefault((text, folds[place]), Counter())[cui] += 1
                 total += 1
-    texts = list(dict.fromkeys(text for text, _ in asked))
+    texts = list(dict.fromkeys(text for text, _ in queries))
     found = search_names(kb, before, texts, progress=progress)
     by_text: dict[str, list[RankedEntry]] = dict(zip(texts, found, strict=True))
     return [
         example
-        for (text, fold), cuis in asked.items()
-        for example in list_examples(kb, memory, text, fold, cuis, by_text[text])
+        for (text, fold), cuis in queries.items()
+        for example in list_examples(kb, fold_counts, text, fold, cuis, by_text[text])
     ]
 
 
@@ -144,7 +142,7 @@ def search_names(
 
 def list_examples(
     kb: KnowledgeBase,
-    memory: Memory,
+    fold_counts: FoldCounts,
     text: str,
     fold: int,
     cuis: Mapping[str, int],
@@ -157,15 +155,15 @@ def list_examples(
         if entry not in known:
             found = kb.provenance.get(entry.origin, VOCABULARY_NAME)
             if found.annotated:
-                others = memory.counts(name_form(entry.alias), fold)
+                others = fold_counts.counts(name_form(entry.alias), fold)
                 found = found._replace(annotated=others[entry.cui] > 0)
             known[entry] = found
         return known[entry]
 
-    counts = memory.counts(name_form(text), fold)
+    counts = fold_counts.counts(name_form(text), fold)
     pool, near = pool_concepts(ranked, find_provenance)
     names = [one.entry.cui for one in pool]
-    concept_counts = memory.concept_counts(names, fold)
+    concept_counts = fold_counts.concept_counts(names, fold)
     features = compute_features(text, pool, near, counts, concept_counts)
     first = best_named(pool, counts)
     vocabulary = (one for one in ranked if find_provenance(one.entry).vocabulary)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..linking.features import FEATURES, GROUPS
-from ..linking.probability import fit_logistics
-from ..linking.ranker import CLIP, Ranker, confidence
+from ...linking.features import FEATURES, GROUPS
+from ...linking.probability import fit_logistics
+from ...linking.ranker import CLIP, Ranker, confidence
 from .examples import FOLDS, Example
 
 PENALTY = 3e-3  # of squared weights, as in ridge regression

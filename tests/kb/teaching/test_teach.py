@@ -29,9 +29,9 @@ from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
 from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.reranking import read_counts
+from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
+from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.features import FEATURES
-from spacy_sapbert.teaching.documents import AnnotatedDocument, AnnotatedMention
-from spacy_sapbert.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
 
 ROOT = Path(__file__).parents[2]

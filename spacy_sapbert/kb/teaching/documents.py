@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..errors import Errors, SapbertError
-from ..kb.edits.taught import TaughtDocument
-from ..kb.folder.records import TaughtFile
-from ..linking.ranking import has_text
+from ...errors import Errors, SapbertError
+from ...linking.ranking import has_text
+from ..edits.taught import TaughtDocument
+from ..folder.records import TaughtFile
 
 FEWEST_KNOWN = 0.05  # share of annotated ids that the knowledge base must have
 MOST_LISTED = 10  # unknown ids in a report
