@@ -19,7 +19,15 @@ setup(
     license="MIT",
     packages=find_packages(include=["spacy_sapbert", "spacy_sapbert.*"]),
     package_data={
-        "spacy_sapbert": ["py.typed", "formats/page/*.css", "formats/page/*.js"]
+        "spacy_sapbert": [
+            "py.typed",
+            "formats/page/*.css",
+            "formats/page/*.js",
+            "serve/page/*.css",
+            "serve/page/*.html",
+            "serve/page/*.js",
+            "serve/page/*.svg",
+        ]
     },
     python_requires=">=3.11",
     install_requires=[
@@ -48,8 +56,8 @@ setup(
         "evaluation": ["scipy>=1.11", "scikit-learn>=1.3"],
         "figures": ["matplotlib>=3.8", "scikit-learn>=1.3"],
         "openvino": ["openvino>=2024.4"],
-        # for Arrow tables and `LinkBatches` too
-        "parquet": ["pyarrow>=16"],
+        # for Parquet and `LinkBatches`
+        "arrow": ["pyarrow>=16"],
         # Engines for many machines; this package imports none of them.
         "spark": ["pyarrow>=16", "pyspark>=3.5"],
         "ray": ["pyarrow>=16", "ray[data]>=2.30"],
@@ -60,15 +68,23 @@ setup(
         "bioc": ["bioc>=2.1", "lxml>=5"],
         "excel": ["openpyxl>=3.1"],
         "rdf": ["rdflib>=7"],
+        "serve": ["fastapi>=0.115", "prometheus-client>=0.20", "uvicorn>=0.30"],
         "test": [
+            "axe-playwright-python>=0.1",
             "bioc>=2.1",
             "dask[dataframe]>=2024.8",
             "datasets>=2.20",
             "faiss-cpu>=1.15,<2",
+            # detectors of the recipes
+            "gliner>=0.2.20",
+            "spacy-huggingface-pipelines>=0.0.4",
+            "fastapi>=0.115",
             "matplotlib>=3.8",
             "negspacy>=1.1",
             "openpyxl>=3.1",
+            "playwright>=1.45",
             "polars>=1.9",
+            "prometheus-client>=0.20",
             "pyarrow>=16",
             "pyspark>=3.5",
             "ray[data]>=2.30",
@@ -82,6 +98,7 @@ setup(
             "scikit-learn>=1.3",
             "scipy>=1.11",
             "tensorboard>=2.15",
+            "uvicorn>=0.30",
             # spaCy's tokenizers of Japanese and Thai
             "pythainlp>=5",
             "sudachidict-core>=20240109",

@@ -15,7 +15,7 @@ import typer
 from benchmarks.harness import machine_line, print_table
 from spacy_sapbert.encoder.huggingface import read_settings
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes.exact import search_rows
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.mention_search import MENTIONS_AT_ONCE, rank_vectors

@@ -1,6 +1,7 @@
 """Times of new processes: opening a knowledge base, and the steps of a build."""
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import spacy
 import typer
 
 from benchmarks.harness import machine_line, print_table
+from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats.registry import read_docs
 from spacy_sapbert.kb.folder.manifest import read_manifest
 from spacy_sapbert.system.terminal import msg
@@ -162,3 +164,69 @@ def measure_build(
         rows.append((name.partition(".")[0], count_output(out / name), *measured))
     msg.text(machine_line())
     msg.table(rows, header=("Step", "Makes", "Time", "Peak memory"), divider=True)
+
+
+# Links mentions, and waits until its input is closed.
+LINKER = """
+import sys, spacy
+from spacy.tokens import Doc, Span
+kb, *texts = sys.stdin.readline().rstrip("\\n").split("\\t")
+nlp = spacy.blank("en")
+encoder = {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1", "precision": "bf16"}
+nlp.add_pipe("sapbert_linker", config={"kb": kb, "encoder": encoder})
+nlp.initialize()
+def make_doc(text):
+    doc = nlp.make_doc(text)
+    doc.ents = [Span(doc, 0, len(doc), "X")]
+    return doc
+for _ in nlp.pipe(map(make_doc, texts)):
+    pass
+print("linked", flush=True)
+sys.stdin.read()
+"""
+
+
+def read_memory(process: int) -> dict[str, int]:
+    """Return the memory of a process in MB, from /proc: Rss, Pss, Private …"""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text("ascii").splitlines()[1:]
+    sizes = {line.split(":")[0]: int(line.split()[1]) // 1024 for line in lines}
+    sizes["Private"] = sizes["Private_Clean"] + sizes["Private_Dirty"]
+    return sizes
+
+
+def measure_sharing(
+    kb: Path = typer.Argument(..., help="Knowledge base, exported for OpenVINO."),
+    mentions: Path = typer.Argument(..., help="Gold mentions to link."),
+    packages: Path | None = typer.Option(
+        None, help="Folder of the only packages to use, e.g. without torch."
+    ),
+) -> None:
+    """kb/ + mentions -> memory of one process and of two that run OpenVINO
+
+    Example: python -m benchmarks.speed sharing models/kb mentions.tsv
+    """
+    texts = sorted({gold.mention for gold in read_mentions(mentions)})
+    words = [sys.executable, *(["-S"] if packages else []), "-c", LINKER]
+    path = f"{os.environ.get('PYTHONPATH', os.getcwd())}{os.pathsep}{packages}"
+    environment = {**os.environ, "PYTHONPATH": path} if packages else None
+    started: list[subprocess.Popen[str]] = []
+    rows = []
+    for _ in range(2):
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, text=True, env=environment
+        )
+        started.append(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\t".join([str(kb), *texts]) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        for number, each in enumerate(started, 1):
+            sizes = read_memory(each.pid)
+            shown = [f"{sizes[name]:,} MB" for name in ("Rss", "Pss", "Private")]
+            rows.append((f"{number} of {len(started)}", *shown))
+    for process in started:
+        process.communicate()
+    msg.text(machine_line())
+    print_table(("process", "RSS", "PSS", "private"), rows)

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase

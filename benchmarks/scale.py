@@ -6,8 +6,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any
 from unittest.mock import patch
 
@@ -24,9 +27,10 @@ from spacy_sapbert.encoder.name_encoder import (
     tokenize_names,
 )
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes.exact import search_blocks
 from spacy_sapbert.kb.indexes.registry import (
+    Index,
     build_index,
     complete_settings,
     estimate_size,
@@ -48,9 +52,27 @@ FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "faiss, full": ("faiss", {"pca": 0}),
 }
 MENTIONS, NEAREST, SINGLES, BATCH = 1000, 10, 300, 256
+WATCH_SECONDS = 5.0
+SINGLES_SECONDS = 60.0  # for searching one by one
+REPEATS = 3
 TOLERANCE = 1e-4  # of a cosine: rows have 16 bits a value
 BLOCK_ROWS = 16_384
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 1.0  # of a qualifier, against its name
+
+HEADER = (
+    *(
+        "Names",
+        "Index",
+        "Build",
+        "Processor",
+        "Peak",
+        "Disk",
+        "Estimate",
+        "Resident",
+        "Own",
+    ),
+    *("Open", "p50, p95", "Queries/s", "Recall@1", "@10"),
+)
 
 app = make_app(add_completion=False)
 app.command("vocabulary")(write_vocabulary)
@@ -129,19 +151,66 @@ def run_step(step: str, **settings: Any) -> dict[str, float]:
     return measured
 
 
+class Stopwatch:
+    """Measures a step that may be stopped and continued: seconds, and most memory.
+
+    path (Path): Is written every few seconds, so that a killed process counts too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.before = json.loads(path.read_text("ascii")) if path.is_file() else {}
+        self.start = time.perf_counter()
+        self.ended = Event()
+        Thread(target=self.write_often, daemon=True).start()
+
+    def read(self) -> dict[str, float]:
+        """Return the measures so far."""
+        seconds = time.perf_counter() - self.start
+        return {
+            "build": self.before.get("build", 0) + seconds,
+            "processor": self.before.get("processor", 0) + time.process_time(),
+            "peak": max(self.before.get("peak", 0), read_status()["VmHWM"]),
+        }
+
+    def write_often(self) -> None:
+        """Write the measures until the step has ended."""
+        while not self.ended.wait(WATCH_SECONDS):
+            part = self.path.with_suffix(".part")
+            part.write_text(json.dumps(self.read()), "ascii")
+            part.replace(self.path)
+
+
+def time_search(index: Index, queries: np.ndarray) -> float:
+    """Return the seconds of a search: the best of some, for other work is not meant."""
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        index.search(queries, 32)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
 @app.command("step", hidden=True)
 def measure_step(step: str, text: str) -> None:
     """Build or search an index in this process, and print what it took as JSON."""
     given = json.loads(text)
     folder, rows, width = Path(given["folder"]), given["rows"], given["width"]
-    backend, own = FORMS[given["form"]]
-    settings = complete_settings(backend, own)
-    start = time.perf_counter()
+    backend, settings = given["backend"], given["settings"]
     if step == "build":
+        work = folder / "work"
+        work.mkdir(parents=True, exist_ok=True)
+        watch = Stopwatch(work / "measured.json")
         vectors = RowFile(Path(given["vectors"]), rows=rows, width=width)
-        build_index(vectors, folder, backend=backend, settings=own, threads=0)
-        measured: dict[str, float] = {"build": time.perf_counter() - start}
+        for name in index_files(backend, settings):
+            (folder / name).unlink(missing_ok=True)
+        build_index(
+            vectors, folder, backend=backend, settings=settings, threads=0, work=work
+        )
+        measured = watch.read()
+        watch.ended.set()
     else:
+        start = time.perf_counter()
         paths = {name: folder / name for name in index_files(backend, settings)}
         index = load_index(
             paths, backend=backend, settings=settings, rows=rows, width=width
@@ -149,21 +218,20 @@ def measure_step(step: str, text: str) -> None:
         measured = {"open": time.perf_counter() - start}
         queries = np.load(given["queries"])
         found, expected = index.search(queries, NEAREST)[1], np.load(given["expected"])
-        singles = []
-        for query in queries[:SINGLES]:
-            start = time.perf_counter()
-            index.search(query[None], 32)
-            singles.append(1000 * (time.perf_counter() - start))
+        singles: list[float] = []
         start = time.perf_counter()
-        index.search(queries[:BATCH], 32)
+        for query in queries[:SINGLES]:
+            if time.perf_counter() - start < SINGLES_SECONDS:
+                singles.append(1000 * time_search(index, query[None]))
         measured |= {
-            "batch": min(BATCH, len(queries)) / (time.perf_counter() - start),
+            "batch": min(BATCH, len(queries)) / time_search(index, queries[:BATCH]),
             "p50": float(np.percentile(singles, 50)),
             "p95": float(np.percentile(singles, 95)),
             "at_1": float((found[:, 0] >= expected[:, 0] - TOLERANCE).mean()),
             "at_10": float((found >= expected[:, -1:] - TOLERANCE).mean()),
+            **read_status(),
         }
-    print(json.dumps(measured | read_status()))  # noqa: T201
+    print(json.dumps(measured))  # noqa: T201
 
 
 @app.command("table")
@@ -178,7 +246,8 @@ def measure_table(
     """kb/ + mentions -> table of index backends, by number of names
 
     The vectors are those of the knowledge base, and beyond them sums of such vectors.
-    Each index is built and searched in processes of its own.
+    Each index is built and searched in processes of its own. The same command continues
+    a run that was stopped; the vectors stay until you remove them.
 
     Example: python -m benchmarks.scale table models/kb mentions.tsv --out results
     """
@@ -188,70 +257,126 @@ def measure_table(
     np.save(out / "queries.npy", queries)
     table = []
     for many in rows:
-        path, answers = out / f"vectors-{many}.i16", out / f"nearest-{many}.npy"
-        vectors = make_rows(path, opened, many, seed)
+        path, answers = out / f"vectors-{many}-{seed}.i16", out / f"nearest-{many}.npy"
+        if not path.is_file():
+            make_rows(path.with_suffix(".part"), opened, many, seed)
+            path.with_suffix(".part").replace(path)
+        vectors = RowFile(path, rows=many, width=queries.shape[1])
         np.save(answers, search_exactly(vectors, queries))
         for name in form:
             backend, own = FORMS[name]
-            folder = out / f"{backend}-{many}"
-            rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            sizes = {"folder": str(folder), "rows": many, "width": vectors.shape[1]}
-            common = {"form": name, **sizes}
-            built = run_step("build", vectors=str(path), **common)
-            files = {"queries": str(out / "queries.npy"), "expected": str(answers)}
-            found = run_step("search", **files, **common)
-            disk = sum(file.stat().st_size for file in folder.iterdir())
-            size = estimate_size(backend, many, vectors.shape[1], own)
-            rmtree(folder)
-            line = (
-                f"{many:,}",
-                name,
-                f"{built['build']:,.0f} s",
-                f"{built['VmHWM']:,} MB",
-                f"{disk / 1e6:,.0f} MB",
-                f"{size.memory / 1e6:,.0f} MB",
-                f"{found['VmRSS']:,} MB",
-                f"{found['RssAnon']:,} MB",
-                f"{found['open']:.2f} s",
-                f"{found['p50']:.2f}, {found['p95']:.2f} ms",
-                f"{found['batch']:,.0f}",
-                f"{found['at_1']:.4f}",
-                f"{found['at_10']:.4f}",
-            )
-            msg.text(" | ".join(line))
-            table.append(line)
-        path.unlink()
-    msg.text(machine_line())
-    msg.text(
-        f"{len(queries):,} mentions; OMP_NUM_THREADS={os.getenv('OMP_NUM_THREADS')}"
+            label = "-".join([name.replace(", ", "-").replace(" ", "-"), str(many)])
+            folder, line = out / label, out / f"{label}.json"
+            if not line.is_file():
+                shape = {"rows": many, "width": vectors.shape[1], "folder": str(folder)}
+                settings = complete_settings(backend, own)
+                common = {"backend": backend, "settings": settings, **shape}
+                built = run_step("build", vectors=str(path), **common)
+                rmtree(folder / "work")
+                files = {"queries": str(out / "queries.npy"), "expected": str(answers)}
+                size = estimate_size(backend, many, vectors.shape[1], own)
+                measured = built | {
+                    "disk": folder_size(folder),
+                    "estimate": size.memory,
+                }
+                line.write_text(
+                    json.dumps(run_step("search", **files, **common) | measured),
+                    "ascii",
+                )
+                rmtree(folder)
+            measured = json.loads(line.read_text("ascii"))
+            table.append((f"{many:,}", name, *format_measures(measured)))
+            msg.text(" | ".join(table[-1]))
+    print_measures(table, len(queries))
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of the files directly in a folder."""
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+
+
+def format_measures(measured: dict[str, float]) -> tuple[str, ...]:
+    """Format what was measured of an index, from `HEADER[2]` on."""
+    building = ("", "", "")
+    if "build" in measured:
+        building = (
+            f"{measured['build']:,.0f} s",
+            f"{measured['processor']:,.0f} s",
+            f"{measured['peak']:,} MB",
+        )
+    return (
+        *building,
+        f"{measured['disk'] / 1e6:,.0f} MB",
+        f"{measured['estimate'] / 1e6:,.0f} MB",
+        f"{measured['VmRSS']:,} MB",
+        f"{measured['RssAnon']:,} MB",
+        f"{measured['open']:.2f} s",
+        f"{measured['p50']:.2f}, {measured['p95']:.2f} ms",
+        f"{measured['batch']:,.0f}",
+        f"{measured['at_1']:.4f}",
+        f"{measured['at_10']:.4f}",
     )
-    header = ("Names", "Index", "Build", "Peak", "Disk", "Estimate", "Resident")
-    more = ("Own", "Open", "p50, p95", "Queries/s", "Recall@1", "@10")
-    print_table((*header, *more), table)
 
 
-def mixed_vectors(kb: KnowledgeBase) -> MixedVectors:
-    """Return what makes vectors of generated names from those of a knowledge base."""
-    concepts = [*kb.concepts()]
-    words = frequent_words(concepts)
-    texts = [*dict.fromkeys(a for c in concepts for a in c.aliases)]
+def print_measures(table: list[tuple[str, ...]], queries: int) -> None:
+    """Print the table, and what it was measured with."""
+    msg.text(machine_line())
+    msg.text(f"{queries:,} mentions; OMP_NUM_THREADS={os.getenv('OMP_NUM_THREADS')}")
+    print_table(HEADER, table)
+
+
+@app.command("measure")
+def measure_kb(
+    kb: Path = typer.Argument(..., help="Knowledge base with full vectors of 16 bits."),
+    mentions: list[Path] = typer.Argument(..., help="Gold mentions to search for."),
+) -> None:
+    """kb/ + mentions -> what searching its index takes, and its recall
+
+    Example: python -m benchmarks.scale measure kb-10m mentions.tsv
+    """
+    opened = load_kb(kb)
+    index, width = opened.manifest.index, opened.manifest.encoder.width
+    queries = embed_mentions(opened, mentions)
+    vectors = RowFile(kb / "index.i16", rows=opened.rows, width=width)
+    shape = {"rows": opened.rows, "width": width, "folder": str(kb)}
+    with TemporaryDirectory() as folder:
+        files = {name: f"{folder}/{name}.npy" for name in ("queries", "expected")}
+        np.save(files["queries"], queries)
+        np.save(files["expected"], search_exactly(vectors, queries))
+        common = {"backend": index.backend, "settings": index.settings, **shape}
+        measured = run_step("search", **files, **common)
+    size = estimate_size(index.backend, opened.rows, width, index.settings)
+    measured |= {"estimate": size.memory, "disk": folder_size(kb)}
+    row = (f"{opened.rows:,}", index.backend, *format_measures(measured))
+    print_measures([row], len(queries))
+
+
+def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
+    """Return what makes vectors of generated names from those of knowledge bases.
+
+    kbs (list[KnowledgeBase]): Of one encoder.
+    """
+    concepts = [concept for kb in kbs for concept in kb.concepts()]
     known: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
-    for first in show_progress(
-        range(0, len(texts), BLOCK_ROWS), unit="blocks", desc="Names"
-    ):
-        some = texts[first : first + BLOCK_ROWS]
-        token_ids, _ = tokenize_names(kb.encoder, some)
-        vectors, _, readable = kb.embed(some)
-        for place in np.flatnonzero(readable).tolist():
-            key = np.array(token_ids[place], dtype="<i4").tobytes()
-            known.setdefault(key, first + place)
-        parts.append(vectors)
-    token_ids, _ = tokenize_names(kb.encoder, words)
+    many = 0
+    for kb in kbs:
+        texts = [*dict.fromkeys(a for c in kb.concepts() for a in c.aliases)]
+        for first in show_progress(
+            range(0, len(texts), BLOCK_ROWS), unit="blocks", desc="Names"
+        ):
+            some = texts[first : first + BLOCK_ROWS]
+            token_ids, _ = tokenize_names(kb.encoder, some)
+            vectors, _, readable = kb.embed(some)
+            for place in np.flatnonzero(readable).tolist():
+                key = np.array(token_ids[place], dtype="<i4").tobytes()
+                known.setdefault(key, many + place)
+            parts.append(vectors)
+            many += len(vectors)
+    token_ids, _ = tokenize_names(kbs[0].encoder, frequent_words(concepts))
     for place, ids in enumerate(token_ids):
-        known.setdefault(np.array(ids, dtype="<i4").tobytes(), len(texts) + place)
-    parts.append(encode_token_ids(kb.encoder, token_ids))
+        known.setdefault(np.array(ids, dtype="<i4").tobytes(), many + place)
+    parts.append(encode_token_ids(kbs[0].encoder, token_ids))
     return MixedVectors(known, np.concatenate(parts))
 
 
@@ -259,8 +384,10 @@ def mixed_vectors(kb: KnowledgeBase) -> MixedVectors:
 def build_large(
     concepts: Path = typer.Argument(..., help="concepts.jsonl of `vocabulary`."),
     out: Path = typer.Argument(..., help="Folder to write."),
-    real: Path = typer.Option(..., help="Knowledge base of the real vocabularies."),
-    encoder: str = typer.Option(..., help="Its encoder, with mean pooling."),
+    real: list[Path] = typer.Option(
+        ..., help="Knowledge base of a real vocabulary; may be repeated."
+    ),
+    encoder: str = typer.Option(..., help="Their encoder, with mean pooling."),
     backend: str | None = typer.Option(None),
 ) -> None:
     """concepts.jsonl -> kb/ without encoding the generated names
@@ -270,11 +397,11 @@ def build_large(
 
     Example: python -m benchmarks.scale build c.jsonl kb-10m --real kb --encoder minilm
     """
-    mixed = mixed_vectors(load_kb(real))
     counts = {"encoded": 0}
+    load_mixed = cache(lambda: mixed_vectors([load_kb(kb) for kb in real]))
 
     def mix(model: NameModel, names: list[TokenIds]) -> np.ndarray:
-        vectors, missing = mixed.mix(names)
+        vectors, missing = load_mixed().mix(names)
         if missing.any():
             places = np.flatnonzero(missing)
             vectors[places] = encode_token_ids(model, [names[i] for i in places])
@@ -283,8 +410,8 @@ def build_large(
 
     start = time.perf_counter()
     with (
-        patch("spacy_sapbert.kb.row_vectors.encode_token_ids", mix),
-        patch("spacy_sapbert.kb.build.probe_kb"),
+        patch("spacy_sapbert.kb.building.row_vectors.encode_token_ids", mix),
+        patch("spacy_sapbert.kb.building.build.probe_kb"),
     ):
         manifest = build_kb(concepts, out, encoder, backend=backend, progress=True)
     seconds = time.perf_counter() - start

@@ -21,9 +21,10 @@ PUBLIC = {
     "Report": "vocabularies.report",
     "add_concepts": "kb.edits.change",
     "assemble_pipeline": "pipeline.assembly",
-    "build_kb": "kb.build",
+    "build_kb": "kb.building.build",
     "copy_kb": "distributed.local_copy",
     "discard_edits": "kb.edits.change",
+    "embed_shards": "kb.building.worker",
     "load_kb": "kb.opening",
     "package_kb": "kb.folder.packaging",
     "read_concepts": "vocabularies.concepts",
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from .errors import SapbertError as SapbertError
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked
-    from .kb.build import build_kb as build_kb
+    from .kb.building.build import build_kb as build_kb
+    from .kb.building.worker import embed_shards as embed_shards
     from .kb.edits.change import add_concepts as add_concepts
     from .kb.edits.change import discard_edits as discard_edits
     from .kb.edits.change import remove_concepts as remove_concepts

@@ -259,6 +259,24 @@ class Errors(metaclass=_WithCodes):
         "Expected either `--output` with the file to write or `--describe`, which "
         "writes nothing, no report and no conflicts. Pass one of them."
     )
+    E424 = (
+        "Expected a knowledge base that may be distributed, but it has names of "
+        "{reasons}. Read the terms; if they permit a wheel for all who can get it, "
+        "pass `--may-distribute {names}`."
+    )
+    E425 = (
+        "Expected {path} with the SHA-256 {expected}, but got {got}. Delete it and run "
+        "`python -m spacy project assets --extra`. If its publisher has changed it, "
+        "look at what is new, and correct {checksums}."
+    )
+    E426 = (
+        "{path}:{line}: Expected a SHA-256 of 64 digits, two blanks and a path, but "
+        "got something else. Correct the line."
+    )
+    E427 = (
+        "{path}:{line}: Expected tags and comments of at most {limit} MiB, but got a "
+        "larger one. Check that the file is what it should be."
+    )
     E419 = (
         "{path}:{line}: Expected at most {limit:,} columns, but got more. Check that "
         "the file is a table."
@@ -279,6 +297,81 @@ class Errors(metaclass=_WithCodes):
     E443 = (
         "{path}: Expected a column {name!r}, but got the columns {known}. Name one of "
         "them, or write a first row with the names of the columns."
+    )
+
+    # --- service ---
+    E450 = (
+        "Expected `--host` to be an address of this machine alone, such as 127.0.0.1, "
+        "but got {host}, which others reach. Pass `--token-file`, so that they need a "
+        "token, or `--allow-remote` to serve all who reach the port."
+    )
+    E451 = (
+        "Expected to listen on {host} port {port}, but the system refused: {reason}. "
+        "Pass another `--port` (0 = any that is free) or another `--host`."
+    )
+    E452 = (
+        "{path}: Expected a token of at least {least} letters, digits, `-`, `_` or `.` "
+        "in one line, but got something else. Write one with `openssl rand -hex 32`."
+    )
+    E453 = (
+        "Expected `Host` to be localhost or an IP address, but got another name. "
+        "Start the service with `--allow-host NAME` if it is to have this name."
+    )
+    E454 = (
+        "Expected a request of the same origin, but it comes from a page of another. "
+        "Start the service with `--allow-origin` and that origin, if it is to be used "
+        "by it."
+    )
+    E455 = (
+        "Expected the token of the service, but got none or another. Send it as "
+        "`Authorization: Bearer TOKEN`."
+    )
+    E456 = (
+        "Expected a body of at most {limit:,} bytes, but got more. Send fewer texts in "
+        "a request."
+    )
+    E457 = "Expected {expected}, but got something else. See /openapi.json."
+    E458 = (
+        "Expected at most {limit:,} {what} in a request, but got {got:,}. Send several "
+        "requests."
+    )
+    E459 = (
+        "Expected at most {limit} requests of a client at once, but got more. Send the "
+        "next when one is answered."
+    )
+    E460 = (
+        "Expected a service with room in its queue, but it is full or ends. Send the "
+        "request again later."
+    )
+    E461 = (
+        "Expected an answer within {seconds:g} seconds, but it took longer. Send less "
+        "in a request, or the request again later."
+    )
+    E462 = (
+        "Expected a whole body within {seconds:g} seconds, but it is still incomplete. "
+        "Send the request again."
+    )
+    E463 = "Expected an id of the knowledge base, but got another. Use /search."
+    E464 = "Expected a path and a method of /openapi.json, but got others."
+    E465 = (
+        "Expected the service to answer, but it failed. Report the line of its log "
+        "with the same `request`."
+    )
+    E466 = (
+        "{path}: Expected a file of reviews that can be written, but got: {reason}. "
+        "Pass another `--reviews`."
+    )
+    E467 = (
+        "Expected a service with reviews, but it has none. Start it with `--reviews "
+        "FILE`."
+    )
+    E468 = (
+        "Expected one teaching at a time, but one is running. GET /reviews/teach "
+        "returns how far it is."
+    )
+    E469 = (
+        "Expected a taught knowledge base, but there is none. Send a request to "
+        "/reviews/teach first."
     )
 
     # --- encoder ---
@@ -504,8 +597,8 @@ class Errors(metaclass=_WithCodes):
         "the knowledge base again."
     )
     E350 = (
-        "Expected no other build of {path}, but one is running in {work}. Wait until "
-        "it has finished, or name another folder."
+        "Expected no other build of {path}, but one is running in {work}, or workers "
+        "of one. Wait until they have finished, or name another folder."
     )
     E351 = (
         "Expected the knowledge base with the digest {expected}, but {path} has the "
@@ -638,6 +731,15 @@ class Errors(metaclass=_WithCodes):
     E344 = (
         "Expected all settings of the backend {backend}, {known}, but {missing} is "
         "missing. Copy or build the knowledge base again."
+    )
+    E394 = (
+        "Expected to continue the build in {work}, but it is of another plan (other: "
+        "{names}). Repeat the command that began it, pass `--force` to `kb build` "
+        "without `--worker` to begin again, or remove the folder."
+    )
+    E395 = (
+        "Expected a worker like 0/8, 1/8 … 7/8, but got {worker}. Count from 0, and "
+        "correct `--worker`."
     )
     E390 = (
         "Expected the library {library}, which searches this index, but it is not "

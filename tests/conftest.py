@@ -165,7 +165,7 @@ def sample_kb(
     concepts_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """A knowledge base of these concepts and the tiny encoder; not to be changed."""
-    from spacy_sapbert.kb.build import build_kb
+    from spacy_sapbert.kb.building.build import build_kb
 
     folder = tmp_path_factory.mktemp("built") / "kb"
     build_kb(concepts_file, folder, str(tiny_encoder), backend="hnsw", threads=1)
@@ -176,7 +176,7 @@ def sample_kb(
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the encoder exported for OpenVINO; not to be changed."""
     pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    from spacy_sapbert.kb.build import export_kb
+    from spacy_sapbert.kb.building.export import export_kb
 
     folder = tmp_path_factory.mktemp("exported") / "kb"
     shutil.copytree(sample_kb, folder)
@@ -187,7 +187,7 @@ def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="session")
 def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
     """Builds a knowledge base of concepts and the tiny encoder in a folder."""
-    from spacy_sapbert.kb.build import build_kb
+    from spacy_sapbert.kb.building.build import build_kb
 
     def make(folder: Path, concepts: list[Concept], **options: Any) -> Path:
         write_concepts(folder / "concepts.jsonl", concepts)
@@ -228,7 +228,7 @@ def cold_kb(
 @pytest.fixture(scope="session")
 def demo_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with models/sample/kb, as the demo makes it, but for the encoder."""
-    from spacy_sapbert.kb.build import build_kb
+    from spacy_sapbert.kb.building.build import build_kb
     from spacy_sapbert.vocabularies.registry import read_vocabulary
 
     folder = tmp_path_factory.mktemp("demo")

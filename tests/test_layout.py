@@ -27,12 +27,12 @@ MAY_IMPORT = {
     "vocabularies": ("linking", "system"),
     "formats": ("linking", "system"),
     "kb": ("encoder", "linking", "vocabularies"),
-    "teaching": ("kb",),
-    "pipeline": ("teaching", "formats"),
+    "pipeline": ("kb", "formats"),
     "evaluation": ("pipeline",),
     "corpora": ("evaluation",),
     "distributed": ("pipeline",),
-    "cli": ("corpora",),
+    "serve": ("corpora",),
+    "cli": ("corpora", "serve"),
     "training.errors": ("errors",),
     "training.losses": ("training.errors",),
     "training.data": ("training.errors", "cli"),
@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "training.corpora": ("training.losses", "training.data"),
     "training.trainer": ("training.encoders", "training.corpora"),
     "training.experiments": ("training.trainer",),
+    "training.assets": ("errors", "system"),
     "training.check": ("training.trainer",),
 }
 

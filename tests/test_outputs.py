@@ -72,8 +72,10 @@ OTHERS = {
     "sapbert kb search",
     "sapbert kb set",
     "sapbert kb verify",
+    "sapbert serve",
     "training ablate",
     "training check",
+    "training check-assets",
 }
 CASES = [(name, words) for name, cases in COMMANDS.items() for words in cases]
 ENDINGS = {

@@ -5,16 +5,14 @@ from . import (  # noqa: F401
     calibrate,
     concepts,
     convert,
-    edit_kb,
     evaluate,
     explain,
-    kb,
-    kb_search,
     link,
     regress,
     teach,
 )
 from .app import app
-from .linking import map  # noqa: A004, F401
+from .kb import build, edit, inspect, search  # noqa: F401
+from .linking import map, serve  # noqa: A004, F401
 
 __all__ = ["app"]

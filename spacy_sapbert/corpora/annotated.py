@@ -10,10 +10,10 @@ from ..formats.gold import LONGEST, NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
 from ..formats.inputs.files import detect_format
 from ..formats.inputs.rows import Columns
+from ..kb.teaching.documents import AnnotatedDocument
 from ..pipeline.mapping.reviewed import is_mapped
 from ..pipeline.teaching import annotate, annotate_docs
-from ..teaching.documents import AnnotatedDocument
-from .registry import FORMATS, change_prefix, read_corpus
+from .registry import FORMATS, change_prefixes, read_corpus
 
 TABLES = (".tsv", ".tsv.gz")
 DOCS, CSV, MAPPED = "spacy", "csv", "mapped"
@@ -51,13 +51,9 @@ def read_annotated(
     for document in documents:
         mentions = [
             mention._replace(
-                parts=[
-                    [
-                        change_prefix(cui, prefix=prefix, drop_prefix=drop_prefix)
-                        for cui in part
-                    ]
-                    for part in mention.parts
-                ]
+                parts=change_prefixes(
+                    mention.parts, prefix=prefix, drop_prefix=drop_prefix
+                )
             )
             for mention in document.mentions
         ]

@@ -5,7 +5,7 @@ the installed package reads too are those of `spacy_sapbert.formats.registry`.
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ..formats.gold import GoldDocument, GoldSpan
 from ..formats.registry import READERS
 from ..formats.registry import load_reader as load_installed
 
-__all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefix", "read_corpus"]
+__all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefixes", "read_corpus"]
 
 # format: module and function; None = a format of the installed package
 FORMATS: dict[str, str | None] = {
@@ -46,10 +46,12 @@ def load_reader(format: str) -> Reader:
     return reader
 
 
-def change_prefix(cui: str, *, prefix: str, drop_prefix: str) -> str:
-    """Return an id without one prefix, and with another if it has no colon."""
-    cui = cui.removeprefix(drop_prefix)
-    return cui if ":" in cui else f"{prefix}{cui}"
+def change_prefixes(
+    parts: Sequence[Sequence[str]], *, prefix: str, drop_prefix: str
+) -> list[list[str]]:
+    """Return ids without one prefix, and with another if they have no colon."""
+    dropped = [[cui.removeprefix(drop_prefix) for cui in part] for part in parts]
+    return [[c if ":" in c else f"{prefix}{c}" for c in part] for part in dropped]
 
 
 def read_corpus(
@@ -87,13 +89,9 @@ def finish_documents(
         seen = seen or bool(document.spans)
         spans = [
             span._replace(
-                parts=[
-                    [
-                        change_prefix(c, prefix=prefix, drop_prefix=drop_prefix)
-                        for c in part
-                    ]
-                    for part in span.parts
-                ]
+                parts=change_prefixes(
+                    span.parts, prefix=prefix, drop_prefix=drop_prefix
+                )
             )
             for span in document.spans
         ]

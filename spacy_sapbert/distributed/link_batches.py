@@ -15,10 +15,9 @@ on the partitions.
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,9 +41,6 @@ from ..pipeline.batches import ComponentError, run_batch
 from ..pipeline.running import complete_pipeline
 from .columns import decode_value, find_column, read_ids, read_texts, without_maps
 from .opened import OpenedPipeline, open_once
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 MOST_TOGETHER = 10_000  # documents
 CHARS_TOGETHER = 500_000  # of documents that are in memory as Docs at once
@@ -137,8 +133,7 @@ class LinkBatches:
         lengths = pc.fill_null(pc.utf8_length(texts), 0).to_numpy()
         if lengths.any():
             opened = self.open()
-            # one zone for all chunks, since a new word takes time
-            with opened.lock, memory_zone(opened.nlp):
+            with opened.use():
                 for chunk in plan_chunks(lengths, most=self.batch_size):
                     found = self.link_chunk(opened, chunk, texts, ids, lengths)
                     for of_documents, batch in found:
@@ -271,14 +266,6 @@ class LinkBatches:
         for name in self.keep:
             schema = schema.add(documents.schema[name])
         return schema
-
-
-def memory_zone(nlp: "Language") -> Any:
-    """Return a context at whose end the new words of documents are forgotten.
-
-    spaCy keeps them else for ever, which a worker of some days would notice.
-    """
-    return nlp.memory_zone() if hasattr(nlp, "memory_zone") else nullcontext()
 
 
 def plan_chunks(lengths: np.ndarray, *, most: int) -> Iterator[np.ndarray]:

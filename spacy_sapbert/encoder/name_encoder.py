@@ -11,10 +11,12 @@ from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock, make_fork_safe
 from .engines.registry import Engine, check_engine, open_engine
 from .huggingface import EncoderSettings, read_settings
+from .pooling import POOLINGS
 from .sealed_tokenizer import name_panics
 
 NameModel = Model[list[str], np.ndarray]
 TokenIds = tuple[int, ...]
+LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
 
 
@@ -174,20 +176,23 @@ def encode_token_ids(model: NameModel, token_ids: Sequence[TokenIds]) -> np.ndar
 
 def encode_batch(model: NameModel, token_ids: Sequence[TokenIds]) -> np.ndarray:
     """Embed one batch of tokenised names, none of them empty. Shape: (n, width)."""
-    import torch
-
-    from .pooling import POOLINGS
-
     engine: Engine = model.attrs["engine"]
     pool = POOLINGS[model.attrs["settings"].pooling]
     ids, mask = pad_token_ids(token_ids, engine.tokenizer.pad_id)
     # Libraries read outside of their weights, or raise an error without a name.
     if (largest := int(ids.max())) >= engine.vocabulary:
         raise SapbertError(Errors.E232.format(limit=engine.vocabulary, got=largest))
-    with model.attrs["lock"], torch.inference_mode():
+    with model.attrs["lock"]:
         states = engine.states(ids, mask)
+        if isinstance(states, np.ndarray):  # where torch need not be installed
+            pooled = pool(states, mask.astype(np.float32))
+            norms = np.linalg.norm(pooled, axis=1, keepdims=True)
+            return pooled / np.maximum(norms, LEAST_NORM)
+        import torch
+
         pooled = pool(states, torch.from_numpy(mask).to(states.device))
-        return torch.nn.functional.normalize(pooled, dim=1).cpu().numpy()
+        unit: np.ndarray = torch.nn.functional.normalize(pooled, dim=1).cpu().numpy()
+        return unit
 
 
 def pad_token_ids(

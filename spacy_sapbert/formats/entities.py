@@ -5,10 +5,11 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired
 from urllib.parse import quote
 
 from spacy.tokens import Doc, Span
+from typing_extensions import TypedDict
 
 from ..errors import Warnings
 from .documents import FIELDS

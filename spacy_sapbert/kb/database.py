@@ -24,17 +24,21 @@ PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
 """
+CODES = "concept, source, code, rank"
+UNRANKED = "concept, source, code, 0 AS rank"
 # With an overlay, temporary views with the names of the tables hide the concepts that
 # the overlay replaces and add those that it has.
+OVERLAY_VIEW = (
+    "CREATE TEMP VIEW {table} AS SELECT {main} FROM main.{table} "
+    "WHERE {column} NOT IN (SELECT concept FROM overlay.replaced) "
+    "UNION ALL SELECT {overlay} FROM overlay.{table};"
+)
 OVERLAY_VIEWS = "".join(
-    f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} "
-    f"WHERE {column} NOT IN (SELECT concept FROM overlay.replaced) "
-    f"UNION ALL SELECT * FROM overlay.{table};"
+    OVERLAY_VIEW.format(table=table, column=column, main="*", overlay="*")
     for table, column in (
         ("concepts", "id"),
         ("aliases", "concept"),
         ("types", "concept"),
-        ("codes", "concept"),
         ("parents", "concept"),
         ("retired", "concept"),
     )
@@ -101,24 +105,35 @@ class Database:
         connection.set_progress_handler(lambda: monotonic() > self.until, STEPS)
         self.until = monotonic() + self.deadline
         connection.executescript(SETTINGS)
-        names = ["main"]
+        main = self.find_codes(connection, "main")
+        views = f"CREATE TEMP VIEW codes AS SELECT {main} FROM main.codes;"
         if self.overlay is not None:
             uri = read_only_uri(self.overlay)
             connection.execute("ATTACH DATABASE ? AS overlay", [uri])
-            names.append("overlay")
-        for name in names:
-            if read_schema(connection, name) != expected_schema(
-                overlay=name == "overlay"
-            ):
-                raise self.damaged("it has other tables, views or triggers")
-        if self.overlay is not None:
-            connection.execute("PRAGMA query_only = OFF")
-            connection.executescript(OVERLAY_VIEWS)
-            connection.execute("PRAGMA query_only = ON")
+            codes = {"main": main, "overlay": self.find_codes(connection, "overlay")}
+            views = OVERLAY_VIEW.format(table="codes", column="concept", **codes)
+            views += OVERLAY_VIEWS
+        connection.execute("PRAGMA query_only = OFF")
+        connection.executescript(views)
+        connection.execute("PRAGMA query_only = ON")
         paths = [self.path, *([self.overlay] if self.overlay else [])]
         self.size = sum(path.stat().st_size for path in paths)  # bytes
         self.check_files()
         return connection
+
+    def find_codes(self, connection: sqlite3.Connection, name: str) -> str:
+        """Return the columns of the codes of a database, after a check of its tables.
+
+        name (str): "main" or "overlay".
+        RAISES (SapbertError): If it has other tables.
+        """
+        found = read_schema(connection, name)
+        for columns in (CODES, UNRANKED):
+            if found == expected_schema(
+                overlay=name == "overlay", ranks=columns == CODES
+            ):
+                return columns
+        raise self.damaged("it has other tables, views or triggers")
 
     def query(
         self, sql: str, values: Sequence[Any] = (), *, columns: str

@@ -27,6 +27,7 @@ CREATE TABLE types (
 ) WITHOUT ROWID;
 CREATE TABLE codes (
     concept INTEGER NOT NULL, source TEXT NOT NULL, code TEXT NOT NULL,
+    rank INTEGER NOT NULL,
     PRIMARY KEY (concept, source, code)
 ) WITHOUT ROWID;
 CREATE TABLE parents (
@@ -34,6 +35,7 @@ CREATE TABLE parents (
 ) WITHOUT ROWID;
 CREATE TABLE retired (cui TEXT PRIMARY KEY, concept INTEGER NOT NULL) WITHOUT ROWID;
 """
+RANK = "    rank INTEGER NOT NULL,\n"  # of a code; format 2 has none
 INDICES = """
 CREATE INDEX aliases_by_row ON aliases (row);
 CREATE INDEX aliases_by_form ON aliases (form);
@@ -72,11 +74,15 @@ def read_schema(connection: sqlite3.Connection, database: str) -> set[tuple[str,
 
 
 @lru_cache
-def expected_schema(*, overlay: bool) -> frozenset[tuple[str, ...]]:
-    """Return the schema of a concepts.db, or of that of an overlay."""
+def expected_schema(*, overlay: bool, ranks: bool) -> frozenset[tuple[str, ...]]:
+    """Return the schema of a concepts.db, or of that of an overlay.
+
+    ranks (bool): Codes have ranks.
+    """
     connection = sqlite3.connect(":memory:")
+    tables = SCHEMA if ranks else SCHEMA.replace(RANK, "")
     try:
-        connection.executescript(SCHEMA + INDICES + (OVERLAY_TABLES * overlay))
+        connection.executescript(tables + INDICES + (OVERLAY_TABLES * overlay))
         return frozenset(read_schema(connection, "main"))
     finally:
         connection.close()

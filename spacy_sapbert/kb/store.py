@@ -1,6 +1,7 @@
 """concepts.db: the concepts and names of a knowledge base, in SQLite."""
 
 import hashlib
+import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,10 @@ from .folder.records import Counts, OverlayRecord
 from .schema import KINDS
 
 QUERY_VALUES = 500  # values in one SQL statement
+OF_CONCEPTS = (
+    "SELECT cui, {0} FROM {1} JOIN concepts ON id = concept "
+    "WHERE cui IN ({{}}) ORDER BY {0}"
+)
 
 
 def name_key(token_ids: Sequence[int]) -> bytes:
@@ -142,18 +147,14 @@ class Store:
 
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the semantic types by concept; those without types are left out."""
-        sql = (
-            "SELECT cui, type FROM types JOIN concepts ON id = concept "
-            "WHERE cui IN ({}) ORDER BY type"
-        )
-        return self.lists(sql, cuis)
+        return self.lists(OF_CONCEPTS.format("type", "types"), cuis)
 
     def codes(self, cuis: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-        """Return the codes by concept and source; concepts without are left out."""
+        """Return the codes by concept and source, in order; others are left out."""
         found: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for cui, source, code in self.query_many(
             "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
-            "WHERE cui IN ({}) ORDER BY source, code",
+            "WHERE cui IN ({}) ORDER BY source, rank, code",
             cuis,
             columns="ttt",
         ):
@@ -170,11 +171,7 @@ class Store:
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
-        sql = (
-            "SELECT cui, parent FROM parents JOIN concepts ON id = concept "
-            "WHERE cui IN ({}) ORDER BY parent"
-        )
-        return self.lists(sql, cuis)
+        return self.lists(OF_CONCEPTS.format("parent", "parents"), cuis)
 
     def children(self, cui: str) -> list[str]:
         """Return the ids of the children of a concept, sorted."""
@@ -205,6 +202,14 @@ class Store:
         sql = "SELECT form, alias FROM aliases WHERE form IN ({}) "
         found = self.lists(f"{sql}AND origin NOT IN ({numbers})", forms)
         return {form: sorted({*aliases}) for form, aliases in found.items()}
+
+    def starts_of_names(self, starts: Iterable[str]) -> set[str]:
+        """Return with which of some texts the normalised form of a name starts."""
+        sql = (
+            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM aliases "
+            "WHERE form >= value AND form < value || char(1114111))"
+        )
+        return {*self.column(sql, json.dumps([*starts]))}
 
     def names(
         self, forms: Iterable[str], *, without: Iterable[int] = ()
@@ -281,16 +286,12 @@ class Store:
         ):
             if kind in places:
                 places[kind].setdefault(value, []).append(place)
-        codes: dict[str, list[str]] = defaultdict(list)
-        sql = "SELECT source, code FROM codes WHERE concept = ? ORDER BY source, code"
-        for source, code in self.query(sql, [number], columns="tt"):
-            codes[source].append(code)
         table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
         return Concept(
             cui=cui,
             aliases=[alias for _, alias in names],
             types=self.column(table("type", "types"), number),
-            codes=dict(codes),
+            codes=self.codes([cui]).get(cui, {}),
             parents=self.column(table("parent", "parents"), number),
             definition=definition,
             retired=self.column(table("cui", "retired"), number),

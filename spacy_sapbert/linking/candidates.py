@@ -1,6 +1,8 @@
 """Candidates: concepts proposed for a mention."""
 
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
+
+from typing_extensions import TypedDict
 
 
 class Entry(NamedTuple):

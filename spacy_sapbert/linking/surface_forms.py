@@ -1,7 +1,7 @@
 """Normalised forms of names, which find mentions without an encoder."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from unicodedata import category, is_normalized, normalize
 
 # Combining accents belong to their letter, so that NFC and NFD give equal pieces.
@@ -14,11 +14,14 @@ UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}]")
 UNSPACED_PART = re.compile(f"[{UNSPACED}]|[^{UNSPACED}]+")
 CHARACTERS_A_WORD = 3  # of such a script
 MAX_ABBREVIATION = 4  # letters
+START_PIECES = 3  # of a window, which decide whether longer ones are listed
 # other plurals than those in -s
 PLURALS = (("ies", "y"), ("ses", "sis"), ("mata", "ma"))
 
 # A form, and its start and end in the text, in characters.
 Window = tuple[str, int, int]
+# A piece, its start and end, and whether it belongs to the same word as the one before.
+Piece = tuple[str, int, int, bool]
 
 
 def split_name(text: str) -> Iterator[tuple[str, int, int]]:
@@ -68,12 +71,20 @@ def is_abbreviation(name: str) -> bool:
     )
 
 
-def list_windows(text: str, max_tokens: int) -> Iterator[Window]:
+def list_windows(
+    text: str,
+    max_tokens: int,
+    *,
+    find_starts: Callable[[set[str]], Container[str]] | None = None,
+) -> Iterator[Window]:
     """Yield the parts of a text that could be a name.
 
     text (str): The text.
     max_tokens (int): Maximum of words and other characters in a name. Three characters
         of a script without blanks count as a word.
+    find_starts (Callable[[set[str]], Container[str]] | None): Returns with which of
+        some forms of `START_PIECES` pieces a name may start, so that few of the longer
+        parts are listed; None = with all.
     YIELDS (Window): Parts that start and end with a word, have a letter and do not
         cross a blank line. In a script without blanks each character may start or end
         a word.
@@ -85,6 +96,12 @@ def list_windows(text: str, max_tokens: int) -> Iterator[Window]:
         word or category(piece[0][-1])[0] == "M"
         for word, piece in zip(words, pieces, strict=True)
     ]
+    starts: Container[str] | None = None
+    if find_starts is not None and max_tokens > START_PIECES:
+        firsts = range(len(pieces) - START_PIECES)
+        starts = find_starts(
+            {join_start(pieces, first) for first in firsts if words[first]}
+        )
     for first, (_, start, _, _) in enumerate(pieces):
         if not words[first]:
             continue
@@ -95,18 +112,25 @@ def list_windows(text: str, max_tokens: int) -> Iterator[Window]:
             size += 1 / CHARACTERS_A_WORD if unspaced else 1
             if size > max_tokens + 1e-6 or text.count("\n", stop, begin) > 1:
                 break
+            longer = number == first + START_PIECES
+            if longer and starts is not None and form not in starts:
+                break
             form = f"{form}{piece}" if joined or not form else f"{form} {piece}"
             stop = end
             if ends[number] and end - start > 1 and any(map(str.isalpha, form)):
                 yield form, start, end
 
 
-def split_unspaced(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Split a text as `split_name`, and words of a script without blanks further.
+def join_start(pieces: Sequence[Piece], first: int) -> str:
+    """Return the form of some pieces, the first of which has a number."""
+    form = pieces[first][0]
+    for piece, _, _, joined in pieces[first + 1 : first + START_PIECES]:
+        form = f"{form}{piece}" if joined else f"{form} {piece}"
+    return form
 
-    YIELDS (tuple[str, int, int, bool]): The piece, its start and end in the text, and
-        whether it belongs to the same word as the one before.
-    """
+
+def split_unspaced(text: str) -> Iterator[Piece]:
+    """Split a text as `split_name`, and words of a script without blanks further."""
     for piece, start, end in split_name(text):
         if len(piece) == end - start and UNSPACED_CHARACTER.search(piece):
             for part in UNSPACED_PART.finditer(piece):

@@ -40,7 +40,7 @@ def prepare_document(nlp: "Language", document: Document) -> "str | Doc":
 
 
 def raise_component_errors(nlp: "Language") -> None:
-    """Let every component raise its errors.
+    """Make every component raise its errors.
 
     A component that only logs its errors would lose documents.
     """

@@ -123,7 +123,7 @@ class LinkerState(Pipe):
                 warnings.warn(Warnings.W554.format(reason=error), stacklevel=2)
 
     def teach(self, docs: Iterable[Doc]) -> None:
-        """Let a copy of the knowledge base learn from Docs, if that makes it better.
+        """Teach a copy of the knowledge base with Docs; use it if it is better.
 
         docs (Iterable[Doc]): See `teaching.teach`. The copy is saved with the pipeline.
         """
@@ -134,7 +134,7 @@ class LinkerState(Pipe):
         ]
         if not documents:
             return
-        from ..teaching.teach import teach_documents
+        from ..kb.teaching.teach import teach_documents
 
         temporary = TemporaryFolder(prefix="sapbert-kb-")
         output = temporary.path.resolve() / "kb"

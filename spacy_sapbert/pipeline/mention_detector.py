@@ -16,7 +16,7 @@ from spacy.util import filter_spans, minibatch
 from spacy.vocab import Vocab
 
 from ..errors import SapbertError, check_range
-from ..linking.name_variants import list_text_variants
+from ..linking.name_variants import list_text_starts, list_text_variants
 from ..linking.stop_names import STOP_NAMES
 from ..linking.surface_forms import list_windows, means_name, name_form
 from ..system.forks import ProcessLock
@@ -72,10 +72,8 @@ def make_sapbert_mentions(
 
 def has_content_word(form: str, vocab: Vocab) -> bool:
     """Return whether a form has a word that is not a stop word."""
-    return any(
-        any(map(str.isalpha, piece)) and not vocab[piece].is_stop
-        for piece in form.split(" ")
-    )
+    words = (piece for piece in form.split(" ") if any(map(str.isalpha, piece)))
+    return any(not vocab[word].is_stop for word in words)
 
 
 def find_names(
@@ -96,18 +94,21 @@ def find_names(
     stop_names (Container[str]): Forms that are not yielded.
     YIELDS (tuple[int, int]): Start and end in characters.
     """
-    text = doc.text
-    foreign = kb.foreign_origins(doc.vocab.lang)
-    english = doc.vocab.lang == "en"
-    windows = (w for w in list_windows(text, max_tokens) if w[0] not in stop_names)
+    text, lang = doc.text, doc.vocab.lang
+
+    def find_starts(starts: set[str]) -> set[str]:
+        variants = {start: list_text_starts(start, lang) for start in starts}
+        known = kb.store.starts_of_names({*chain.from_iterable(variants.values())})
+        return {s for s, others in variants.items() if not known.isdisjoint(others)}
+
+    every = list_windows(text, max_tokens, find_starts=find_starts)
+    windows = (window for window in every if window[0] not in stop_names)
     for batch in minibatch(windows, WINDOWS_AT_ONCE):
-        variants = {
-            form: list_text_variants(form) if english else [] for form, _, _ in batch
-        }
+        variants = {form: list_text_variants(form, lang) for form, _, _ in batch}
         forms = {*variants, *chain.from_iterable(variants.values())}
-        spellings = kb.store.spellings(forms, without=foreign)
+        spellings = kb.store.spellings(forms, without=kb.foreign_origins(lang))
         for form, start, end in batch:
-            found = (spellings.get(each) for each in (form, *variants[form]))
+            found = map(spellings.get, (form, *variants[form]))
             names = next(filter(None, found), None)
             if (
                 names
@@ -232,8 +233,7 @@ class SapbertMentions(Pipe):
             min_length=self.min_length,
             stop_names=self.stop_names,
         )
-        spans = (doc.char_span(*place, label=self.label) for place in places)
-        found = [span for span in spans if span is not None]
+        found = [s for p in places if (s := doc.char_span(*p, label=self.label))]
         if self.overwrite:
             found = filter_spans(found)
             old = drop_overlapping(old, found)

@@ -203,7 +203,7 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the disk has no links.
+    """Link a file to a second name, or copy it where the disk has no links.
 
     source (Path): The file, which must not be changed in its place any more.
     target (Path): The second name.

@@ -11,7 +11,7 @@ from benchmarks.options import (
     format_ties,
     score_mention,
 )
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 
 TITLE = "Fever, mitral insufficiency (MI), and acetylsalicylic acid."
 PLACES = [

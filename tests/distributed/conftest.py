@@ -2,7 +2,7 @@
 
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,61 @@ import spacy_sapbert
 
 WORDS = ("heart attack", "fever", "MI", "aspirin", "no", "head pain", "and", "DM")
 SENTINEL = "SENTINELTEXT"
-RECIPES = Path(__file__).parents[2] / "docs" / "many_machines"
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "docs" / "many_machines"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session with two executors, each a process of its own, as on two machines."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    set_environment = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in set_environment.items():
+            patch.setenv(name, value)
+        try:
+            session = (
+                SparkSession.builder.master("local-cluster[2,1,1024]")
+                .config("spark.task.maxFailures", "2")  # 4, but for the time
+                .config("spark.ui.enabled", "false")
+                .config("spark.driver.memory", "512m")
+                .config("spark.executor.memory", "512m")
+                .config("spark.local.dir", str(folder))
+                .config("spark.sql.warehouse.dir", str(folder))
+                .config("spark.sql.shuffle.partitions", "2")
+                .getOrCreate()
+            )
+        except (PySparkException, OSError) as error:  # without Java
+            pytest.skip(f"Spark does not start: {type(error).__name__}")
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def ray_data() -> Iterator[Any]:
+    """Ray with room for two actors, and for the task that reads their input."""
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    pytest.importorskip("ray.data", reason="ray[data] is not installed")
+    ray.init(
+        num_cpus=3,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
+        object_store_memory=100_000_000,
+    )
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield ray.data
+    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from spacy_sapbert import LinkBatches, SapbertError, __version__  # noqa: E402
+from spacy_sapbert.distributed import opened  # noqa: E402
 from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
 from spacy_sapbert.formats.entities import describe_entities  # noqa: E402
 from spacy_sapbert.kb.folder.manifest import read_manifest  # noqa: E402
@@ -272,10 +273,16 @@ def test_link_batches_fingerprint_is_of_all_that_changes_the_rows(
     assert json.dumps(vars(make_link()))  # plain values only
 
 
-def test_link_batches_new_words_do_not_stay_in_memory(make_link: MakeLink) -> None:
-    link = make_link(keep=[], id="id", text="text")
+def test_link_batches_new_words_do_not_stay_in_memory(
+    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opened, "CACHED_STRINGS", 250)
+    link = make_link(keep=[], id="id", text="text", k=4)  # not opened before
     sizes = []
-    for run in range(3):
-        link(make_table(*(f"fever of {run}x{number}" for number in range(100))))
+    for run in range(6):
+        table = make_table(*(f"fever of {run}x{number}" for number in range(100)))
+        assert link(table).column("text").to_pylist() == ["fever"] * 100
         sizes.append(len(link.open().nlp.vocab.strings))
-    assert sizes[0] == sizes[1] == sizes[2]
+    # Two tables have more than 250 new strings; those of the others are freed.
+    assert sizes[0] < sizes[1]
+    assert sizes[1:] == [sizes[1]] * 5

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +13,7 @@ pytest.importorskip("ray.data", reason="ray[data] is not installed")
 
 from spacy_sapbert import LinkBatches  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def started_ray() -> Iterator[None]:
-    environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
-    # one more than actors: reading the input needs one too
-    ray.init(
-        num_cpus=3,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env=environment,
-        object_store_memory=100_000_000,
-    )
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield
-    ray.shutdown()
+pytestmark = [pytest.mark.usefixtures("ray_data"), pytest.mark.xdist_group("ray")]
 
 
 def run(documents: Any, link: Any, **options: Any) -> list[dict[str, Any]]:

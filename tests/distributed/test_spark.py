@@ -1,12 +1,10 @@
-"""The same rows from Spark, whatever happens to its workers.
+"""The same rows from Spark, whatever happens to its workers."""
 
-One session with two executors, each a process of its own, as on two machines.
-"""
-
+import csv
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -17,44 +15,15 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from spacy_sapbert import LinkBatches  # noqa: E402
 from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
+from spacy_sapbert.formats.entities import LinkedDoc  # noqa: E402
+from spacy_sapbert.formats.omop import write_docs  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning"),
+    pytest.mark.xdist_group("spark"),
+]
 MakeLink = Callable[..., LinkBatches]
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-
-    folder = tmp_path_factory.mktemp("spark")
-    set_environment = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(folder / "work"),
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in set_environment.items():
-            patch.setenv(name, value)
-        try:
-            session = (
-                SparkSession.builder.master("local-cluster[2,1,1024]")
-                .config("spark.task.maxFailures", "2")  # 4, but for the time
-                .config("spark.ui.enabled", "false")
-                .config("spark.driver.memory", "512m")
-                .config("spark.executor.memory", "512m")
-                .config("spark.local.dir", str(folder))
-                .config("spark.sql.warehouse.dir", str(folder))
-                .config("spark.sql.shuffle.partitions", "2")
-                .getOrCreate()
-            )
-        except (PySparkException, OSError) as error:  # without Java
-            pytest.skip(f"Spark does not start: {type(error).__name__}")
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +40,13 @@ def collect(frame: Any) -> list[dict[str, Any]]:
     for row in rows:
         row["codes"] = None if row["codes"] is None else [*row["codes"].items()]
     return sorted(rows, key=lambda row: (int(row["id"]), row["start"] or 0))
+
+
+def spark_table(frame: Any) -> Any:
+    """Return the rows of Spark as an Arrow table."""
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([row.asDict() for row in frame.collect()])
 
 
 def test_spark_schema_is_that_of_the_rows(make_link: MakeLink, frame: Any) -> None:
@@ -122,6 +98,51 @@ def test_spark_recipe_writes_a_table(
     rows = run_recipe("link_spark.py", tmp_path / "local")
     assert rows == expected_of_recipes
     assert len([*tmp_path.glob("local/kb-*")]) == 1
+
+
+def test_spark_note_nlp_is_what_the_format_omop_writes(
+    spark: Any, sample_kb: Path, tmp_path: Path
+) -> None:
+    texts = {7: "A heart attack,\nthen " + "calm " * 60 + "and a fever.", 8: "Fever."}
+    link = LinkBatches(kb=sample_kb, text="note_text", id="note_id", keep=["note_text"])
+    notes = spark.createDataFrame([*texts.items()], "note_id bigint, note_text string")
+    # The ids of OMOP that a vocabulary of Athena has, for one concept.
+    rows = [
+        row | {"codes": [("OMOP", ["437663"])] if row["text"] == "fever" else []}
+        for row in link(spark_table(notes)).to_pylist()
+    ]
+    linked = spark.createDataFrame(
+        [tuple({**row, "codes": dict(row["codes"])}.values()) for row in rows],
+        link.spark_schema(notes),
+    )
+    linked.createOrReplaceTempView("linked")
+    found = spark.sql((ROOT / "docs/many_machines/note_nlp.sql").read_text("utf8"))
+
+    docs = [
+        LinkedDoc(
+            str(id),
+            text,
+            [
+                {**row, "codes": dict(row["codes"])}  # type: ignore[misc]
+                for row in rows
+                if row["id"] == str(id)
+            ],
+        )
+        for id, text in texts.items()
+    ]
+    with open(tmp_path / "note_nlp.csv", "w+b") as file:
+        write_docs(docs, file)
+        file.seek(0)
+        expected = [*csv.DictReader(TextIOWrapper(file, "utf8", newline=""))]
+    times = ("nlp_date", "nlp_datetime")  # of now
+    as_text = [
+        {k: "" if v is None else str(v) for k, v in row.asDict().items()}
+        for row in found.orderBy("note_nlp_id").collect()
+    ]
+    for row in (*as_text, *expected):
+        assert all(row.pop(name) for name in times)
+    assert [row["section_concept_id"] for row in as_text] == [""] * 3
+    assert as_text == expected
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")

@@ -3,6 +3,9 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,8 @@ from spacy_sapbert.encoder.name_encoder import (
 from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb, export_kb
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.building.export import export_kb
 from spacy_sapbert.kb.folder.copying import copy_kb
 from spacy_sapbert.kb.folder.manifest import read_manifest
 from spacy_sapbert.kb.opening import load_kb
@@ -268,3 +272,56 @@ assert not [m for m in ("transformers", "spacy_transformers") if m in sys.module
 """
     done = run_python(code)
     assert done.returncode == 0, done.stderr
+
+
+LIGHT = """
+import sys
+import numpy as np
+import spacy
+from spacy.tokens import Span
+nlp = spacy.blank("en")
+nlp.add_pipe("sapbert_linker", config={
+    "kb": sys.argv[1],
+    "encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"},
+})
+nlp.initialize()
+kb = nlp.get_pipe("sapbert_linker").kb
+np.save(sys.argv[2], kb.embed(["heart attack", "a mild fever", "MI"]).vectors)
+doc = nlp.make_doc("fever")
+doc.ents = [Span(doc, 0, 1, "X")]
+for _, component in nlp.pipeline:
+    doc = component(doc)
+assert doc.ents[0]._.cui == "C0000004", doc.ents[0]._.cui
+heavy = {"torch", "transformers", "spacy_transformers", "sklearn"}
+assert not heavy & {*sys.modules}, heavy & {*sys.modules}
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
+def test_openvino_links_without_torch_and_transformers(
+    exported_kb: Path, tmp_path: Path
+) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    heavy = ("torch", "transformers", "spacy_transformers", "spacy_alignments")
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if path.name.partition("-")[0] not in heavy:
+            (packages / path.name).symlink_to(path)
+    # Without the folder of installed packages there is only what is linked here.
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": f"{root}:{packages}"}
+    path, code = tmp_path / "vectors.npy", tmp_path / "light.py"
+    code.write_text(LIGHT, "utf8")
+    done = subprocess.run(
+        [sys.executable, "-S", str(code), str(exported_kb), str(path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    model = create_encoder("openvino")
+    open_encoder(model, exported_kb / "encoder", sealed=True)
+    expected = model.predict(["heart attack", "a mild fever", "MI"])
+    np.testing.assert_allclose(np.load(path), expected, atol=1e-6)

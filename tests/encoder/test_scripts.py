@@ -17,7 +17,7 @@ from spacy_sapbert.encoder.huggingface import (
     load_encoder,
     save_encoder,
 )
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.encoders.embedding import embed_texts

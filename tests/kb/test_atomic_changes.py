@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.manifest import Calibration, lock_kb, write_calibration
 from spacy_sapbert.kb.opening import load_kb

@@ -9,17 +9,44 @@ from typer.testing import CliRunner
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.kb.edits import diff
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.edits.diff import Difference, compare_kbs, count_differences
+from spacy_sapbert.kb.edits.diff import (
+    MEANINGS,
+    Difference,
+    compare_kbs,
+    count_differences,
+    describe_difference,
+)
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 EXPECTED = [
-    Difference("renamed", "C0000001", ["Myocardial infarction"], ["Heart attack"]),
-    Difference("moved", "C0000001", ["C0000003"], ["C0000008", "C0000009"]),
-    Difference("retired", "C0000002", ["Mitral insufficiency"], ["C0000001"]),
-    Difference("names", "C0000004", ["febrile"], ["feverish"]),
-    Difference("removed", "C0000007", ["Headache"], []),
-    Difference("added", "C0000009", [], ["Sore throat"]),
+    Difference(
+        *("renamed", "C0000001", ["Myocardial infarction"], ["Heart attack"]),
+        "Heart attack",
+    ),
+    Difference(
+        *("moved", "C0000001", ["C0000003"], ["C0000008", "C0000009"], "Heart attack")
+    ),
+    Difference(
+        *("codes", "C0000001", ["ICD10CM:I21"], ["ICD10CM:I21.9"], "Heart attack")
+    ),
+    Difference(
+        *("retired", "C0000002", ["Mitral insufficiency"], ["C0000001"]),
+        "Mitral insufficiency",
+    ),
+    Difference("names", "C0000004", ["febrile"], ["feverish"], "Fever"),
+    Difference("removed", "C0000007", ["Headache"], [], "Headache"),
+    Difference("added", "C0000009", [], ["Sore throat"], "Sore throat"),
+]
+SENTENCES = [
+    "C0000001 Myocardial infarction is now called Heart attack",
+    "C0000001 Heart attack has lost C0000003 and has gained C0000008, C0000009 as "
+    "parents",
+    "C0000001 Heart attack has lost ICD10CM:I21 and has gained ICD10CM:I21.9 as codes",
+    "C0000002 Mitral insufficiency is now C0000001",
+    "C0000004 Fever has lost febrile and has gained feverish as names",
+    "C0000007 Headache is gone",
+    "C0000009 Sore throat is new",
 ]
 
 
@@ -36,6 +63,7 @@ def changed_kb(
         first,
         aliases=["Heart attack", "Myocardial infarction", *first.aliases[2:]],
         parents=["C0000008", "C0000009"],
+        codes={"ICD10CM": ["I21.9"]},
         retired=["C9999999", "C0000002"],
     )
     by_cui["C0000004"] = replace(fever, aliases=[*fever.aliases[:-1], "feverish"])
@@ -53,7 +81,7 @@ def test_compare_kbs_yields_all_differences(
     old, new = load_kb(sample_kb), load_kb(changed_kb)
     assert list(compare_kbs(old, new)) == EXPECTED
     back = [one.change for one in compare_kbs(new, old)]
-    assert back == ["renamed", "moved", "added", "names", "added", "removed"]
+    assert back == ["renamed", "moved", "codes", "added", "names", "added", "removed"]
     assert not list(compare_kbs(new, new))
 
 
@@ -61,15 +89,23 @@ def test_compare_kbs_sees_edits(own_kb: Path, sample_kb: Path) -> None:
     kb = add_concepts(load_kb(own_kb), [Concept("C0000005", ["sugar disease"])])
     kb = remove_concepts(kb, ["C0000008"])
     assert list(compare_kbs(load_kb(sample_kb), kb)) == [
-        Difference("names", "C0000005", [], ["sugar disease"]),
-        Difference("removed", "C0000008", ["Appendectomy"], []),
+        Difference("names", "C0000005", [], ["sugar disease"], "Diabetes mellitus"),
+        Difference("removed", "C0000008", ["Appendectomy"], [], "Appendectomy"),
     ]
 
 
 def test_count_differences_has_every_kind() -> None:
     counts = count_differences(EXPECTED)
-    assert [*counts.values()] == [1, 1, 1, 1, 1, 1]
+    assert [*counts.values()] == [1] * 7
     assert count_differences([]) == dict.fromkeys(counts, 0)
+
+
+def test_describe_difference_is_a_sentence() -> None:
+    assert [describe_difference(each) for each in EXPECTED] == SENTENCES
+    many = Difference("names", "X:1", [], [*"abcde"], "Fever")
+    assert describe_difference(many) == (
+        "X:1 Fever has gained a, b, c and 2 more as names"
+    )
 
 
 def test_kb_diff_writes_json_lines(
@@ -79,8 +115,10 @@ def test_kb_diff_writes_json_lines(
     words = ["kb", "diff", str(sample_kb), str(changed_kb)]
     printed = CliRunner().invoke(app, words)
     assert printed.exit_code == 0
-    lines = [line.split() for line in printed.output.strip().splitlines()]
-    assert dict(lines) == dict.fromkeys(count_differences([]), "1")
+    lines = [line.strip() for line in printed.output.strip().splitlines()]
+    table = [line.split(maxsplit=2) for line in lines if line][: len(MEANINGS)]
+    assert table == [[kind, "1", meaning] for kind, meaning in MEANINGS.items()]
+    assert sorted(lines[-len(SENTENCES) :]) == sorted(SENTENCES)
     written = CliRunner().invoke(app, [*words, "--output", str(output)])
     assert written.exit_code == 0
     lines = [json.loads(line) for line in output.read_text("utf8").splitlines()]

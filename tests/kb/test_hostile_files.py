@@ -145,7 +145,7 @@ def test_load_kb_values_of_other_types_or_ranges_are_an_error(
         {"index__settings__ef": 0},
         {"threshold": 1e300},
         {"threshold": "0.5"},
-        {"format": 3},
+        {"format": 4},
         {"nverlay": None},
         {"ngrams": True},
         {"overlay": {"folder": "overlay-1", "concepts": 0, "rows": 0, "removed": 0}},

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacy_sapbert.cli.kb import describe_manifest
+from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
@@ -16,10 +16,11 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building import row_vectors
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.building.row_vectors import write_shard
 from spacy_sapbert.kb.folder.installed import find_kb
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.row_vectors import write_shard
 from spacy_sapbert.vocabularies.concepts import Concept
 
 FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]
@@ -232,7 +233,7 @@ def test_build_kb_resumes_with_complete_shards(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.row_vectors.SHARD_ROWS", 8)
+    monkeypatch.setattr(row_vectors, "SHARD_ROWS", 8)
     written: list[str] = []
 
     def stop_at_two(path: Path, vectors: np.ndarray) -> None:
@@ -241,7 +242,9 @@ def test_build_kb_resumes_with_complete_shards(
         if len(written) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacy_sapbert.kb.row_vectors.write_shard", stop_at_two)
+    monkeypatch.setattr(
+        "spacy_sapbert.kb.building.row_vectors.write_shard", stop_at_two
+    )
     kb = tmp_path / "kb"
     with pytest.raises(KeyboardInterrupt):
         build_kb(concepts_file, kb, str(tiny_encoder), backend="hnsw", threads=1)

@@ -12,7 +12,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
-from spacy_sapbert.cli.kb import describe_manifest
+from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts

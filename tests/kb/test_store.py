@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.building.store_writer import create_store
 from spacy_sapbert.kb.database import Database
 from spacy_sapbert.kb.folder.manifest import read_manifest
 from spacy_sapbert.kb.folder.records import STORE_FILE
 from spacy_sapbert.kb.store import Store
-from spacy_sapbert.kb.store_writer import create_store
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -29,6 +29,11 @@ def test_store_finds_types_parents_and_spellings(store: Store) -> None:
         "fever": ["FEVER", "Fever"],
         "infarction , myocardial": ["Infarction, Myocardial"],
     }
+
+
+def test_store_finds_starts_of_names(store: Store) -> None:
+    starts = {"fev", "fever", "fevers", "infarction , m", "a%", "", "x", "'", '"', "é"}
+    assert store.starts_of_names(starts) == {"fev", "fever", "infarction , m", ""}
 
 
 def test_store_handles_more_values_than_one_statement(store: Store) -> None:

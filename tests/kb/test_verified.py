@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder import verified
 from spacy_sapbert.kb.opening import load_kb
 

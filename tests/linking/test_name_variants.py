@@ -63,12 +63,12 @@ def test_list_variants_has_the_name(mention: str, name: str) -> None:
     ],
 )
 def test_list_text_variants_has_the_name(text: str, name: str) -> None:
-    assert name_form(name) in list_text_variants(name_form(text))
+    assert name_form(name) in list_text_variants(name_form(text), "en")
 
 
 @pytest.mark.parametrize("text", ["attack, heart", "edema", "MI", "A-T", "", "1/2"])
 def test_list_text_variants_leaves_lists_and_short_forms(text: str) -> None:
-    assert list_text_variants(name_form(text)) == []
+    assert list_text_variants(name_form(text), "en") == []
 
 
 @pytest.mark.parametrize("mention", ["MI", "hem", "a-t", "", "?", "1-2"])

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
 from spacy_sapbert.kb.folder.manifest import read_manifest

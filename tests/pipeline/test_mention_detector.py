@@ -43,6 +43,10 @@ class FakeKb:
     def foreign_origins(self, lang):
         return frozenset()
 
+    def starts_of_names(self, starts):
+        forms = [name_form(name) for name in self.names]
+        return {s for s in starts if any(form.startswith(s) for form in forms)}
+
     def spellings(self, forms, *, without=()):
         self.asked.append(forms)
         found = {}
@@ -108,6 +112,35 @@ def test_detector_finds_the_longest_names(text, expected):
         expected = [ent for ent in expected if ent in {t.text for t in doc}]
     assert texts(doc) == expected
     assert {ent.label_ for ent in doc.ents} <= {"CONCEPT"}
+
+
+class EveryStart(FakeKb):
+    """Names that may start with anything, so that all parts of a text are looked up."""
+
+    def starts_of_names(self, starts):
+        return starts
+
+
+BLANK = {lang: spacy.blank(lang) for lang in ("en", "de")}
+WORDS = st.sampled_from(
+    ["acute", "small", "non", "cell", "lung", "cancers", "cancer", "tumour", "tumor"]
+    + ["haemo", "hemo", "metastases", "crohn", "s", "of", "2", "-", "/", "'", ","]
+)
+PARTS = st.lists(st.tuples(WORDS, st.sampled_from([" ", " ", ""])), max_size=12)
+JOINED = PARTS.map(lambda parts: "".join(word + blank for word, blank in parts))
+
+
+@given(JOINED, st.lists(JOINED, max_size=6), st.sampled_from(["en", "de"]))
+def test_find_names_without_looking_up_all_parts(text, names, lang):
+    doc = BLANK[lang].make_doc(text)
+    # Names that are a part of the text, written in another way, are among them.
+    names += [text, text.replace("-", " "), text.replace("-", ""), text.lower()[:-1]]
+    names += [text.replace("'s", ""), text.replace("tumour", "tumor")]
+    found, expected = (
+        [*find_names(doc, kb(names), max_tokens=8, min_length=3)]
+        for kb in (FakeKb, EveryStart)
+    )
+    assert found == expected
 
 
 def test_detector_skips_names_inside_tokens():

@@ -1,25 +1,23 @@
 """Runs an exported encoder in OpenVINO, which is made for CPUs.
 
-It needs no PyTorch weights and no transformers, so it opens sooner.
+It needs neither torch nor transformers, so it opens sooner.
 """
 
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import Errors, SapbertError
+from ...system import forks
 from ..huggingface import EncoderSettings, check_encoder_folder
 from ..sealed import CONFIG_FILE, read_json
 from ..sealed_tokenizer import read_tokenizer
 from .openvino_graph import check_graph
 from .registry import NameTokenizer
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 CONVERTER = "openvino.tools.ovc"
 FOLDER = "openvino"  # in the encoder folder
@@ -137,6 +135,20 @@ def read_number(config: dict[str, Any], key: str, default: int) -> int:
     return value if isinstance(value, int) else default
 
 
+def count_threads() -> int:
+    """Return the threads to use: those of torch, which users set.
+
+    RETURNS (int): 0 = one a core.
+    """
+    if torch := sys.modules.get("torch"):
+        threads: int = torch.get_num_threads()
+        return threads
+    if forks.forked:
+        return 1
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    return int(number) if number.isdecimal() else 0
+
+
 class OpenVinoEngine:
     """See `Engine`."""
 
@@ -157,16 +169,13 @@ class OpenVinoEngine:
         RAISES (SapbertError): If OpenVINO cannot read the graph.
         """
         if self.process != os.getpid():
-            import torch
-
             openvino = import_openvino()
             if self.opened is not None:
                 FORKED.append(self.opened)
             settings: dict[str, Any] = {
                 "INFERENCE_PRECISION_HINT": self.precision.replace("float", "f"),
                 "PERFORMANCE_HINT": "LATENCY",
-                # The setting of PyTorch.
-                "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+                "INFERENCE_NUM_THREADS": count_threads(),
             }
             try:
                 compiled = openvino.Core().compile_model(self.graph, "CPU", settings)
@@ -178,9 +187,8 @@ class OpenVinoEngine:
             self.opened, self.process = compiled.create_infer_request(), os.getpid()
         return self.opened
 
-    def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """See `Engine.states`."""
-        import torch
-
         found = self.request().infer([ids, mask], share_inputs=True, share_outputs=True)
-        return torch.from_numpy(found[0])
+        states: np.ndarray = found[0]
+        return states

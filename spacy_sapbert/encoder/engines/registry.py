@@ -47,13 +47,13 @@ class Engine(Protocol):
     positions: int
     vocabulary: int
 
-    def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor | np.ndarray":
         """Compute token states; not safe for threads.
 
         ids (np.ndarray): Token ids, int64. Shape: (n, length).
         mask (np.ndarray): 1 for a token, 0 for padding. Shape: (n, length).
-        RETURNS (Tensor): States of the last layer in float32, on any device, valid
-            until the next call. Shape: (n, length, width).
+        RETURNS (Tensor | np.ndarray): States of the last layer in float32, on any
+            device, valid until the next call. Shape: (n, length, width).
         """
 
 

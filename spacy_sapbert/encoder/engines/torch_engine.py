@@ -91,9 +91,10 @@ class TorchEngine:
         )
         kind = self.transformer.transformer.device.type
         fast = self.precision == "bf16"
-        with torch.autocast(kind, torch.bfloat16) if fast else nullcontext():
+        autocast = torch.autocast(kind, torch.bfloat16) if fast else nullcontext()
+        with torch.inference_mode(), autocast:
             # The inner layer takes token ids; the outer one would tokenise again,
             # and truncate long names without their [SEP].
             states = self.transformer.layers[0].predict(batch).last_hidden_state
-        found: Tensor = states.float()
-        return found
+            found: Tensor = states.float()
+            return found

@@ -8,25 +8,37 @@ from ..knowledge_base import KnowledgeBase
 from ..store import Store
 
 PAGE = 5_000  # concepts read at once
-Kind = Literal["added", "removed", "retired", "renamed", "moved", "names"]
+Kind = Literal["added", "removed", "retired", "renamed", "moved", "names", "codes"]
+MEANINGS: dict[Kind, str] = {
+    "added": "new concepts",
+    "removed": "concepts that are gone",
+    "retired": "ids that are now those of another concept",
+    "renamed": "concepts with another preferred name",
+    "moved": "concepts with other parents",
+    "names": "concepts with more or fewer names",
+    "codes": "concepts with other codes of a vocabulary",
+}
+SHOWN = 3  # names in a sentence
 
 
 class Difference(NamedTuple):
     """One difference of a concept.
 
     change (str): "added"; "removed"; "retired": the id is now one of another concept;
-        "renamed": another preferred name; "moved": other parents; "names": others are
-        added or removed.
+        "renamed": another preferred name; "moved": other parents; "names", "codes":
+        others are added or removed.
     cui (str): Its id.
     old (list[str]), new (list[str]): What is only in the old and only in the new
-        knowledge base: preferred names, ids of parents or names; of "retired" the
-        preferred name and the id of the other concept.
+        knowledge base: preferred names, ids of parents, names or codes; of "retired"
+        the preferred name and the id of the other concept.
+    name (str): Its preferred name, in the new one if it is there.
     """
 
     change: Kind
     cui: str
     old: list[str]
     new: list[str]
+    name: str
 
 
 class Pair(NamedTuple):
@@ -41,7 +53,8 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
     """Compare two knowledge bases, in bounded memory.
 
     old (KnowledgeBase), new (KnowledgeBase): With their edits.
-    YIELDS (Difference): Sorted by id. Codes, types and definitions are not compared.
+    YIELDS (Difference): Sorted by id. Types and definitions are not compared, and the
+        order of codes is not.
     """
     pairs = join_concepts(old.store, new.store)
     while page := list(islice(pairs, PAGE)):
@@ -50,24 +63,27 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
         current = new.store.current_cuis(gone)
         parents = [store.parents(kept) for store in (old.store, new.store)]
         aliases = [read_aliases(store, kept) for store in (old.store, new.store)]
+        codes = [read_codes(store, kept) for store in (old.store, new.store)]
         for cui, before, after in page:
             if before is None:
-                yield Difference("added", cui, [], [str(after)])
+                name = str(after)
+                yield Difference("added", cui, [], [name], name)
             elif after is None:
                 now = [current[cui]] if cui in current else []
-                yield Difference("retired" if now else "removed", cui, [before], now)
+                kind: Kind = "retired" if now else "removed"
+                yield Difference(kind, cui, [before], now, before)
             else:
                 if before != after:
-                    yield Difference("renamed", cui, [before], [after])
+                    yield Difference("renamed", cui, [before], [after], after)
                 kinds: list[tuple[Kind, list[dict[str, list[str]]]]]
-                kinds = [("moved", parents), ("names", aliases)]
+                kinds = [("moved", parents), ("names", aliases), ("codes", codes)]
                 for change, found in kinds:
                     lost, gained = (
                         sorted({*found[a].get(cui, ())} - {*found[b].get(cui, ())})
                         for a, b in ((0, 1), (1, 0))
                     )
                     if lost or gained:
-                        yield Difference(change, cui, lost, gained)
+                        yield Difference(change, cui, lost, gained, after)
 
 
 def iter_names(store: Store) -> Iterator[tuple[str, str]]:
@@ -85,6 +101,14 @@ def read_aliases(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
     return store.lists(f"{sql} WHERE cui IN ({{}})", cuis)
 
 
+def read_codes(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
+    """Return the codes of concepts by id, each as "ICD10CM:R50.9"."""
+    return {
+        cui: [f"{source}:{code}" for source, own in codes.items() for code in own]
+        for cui, codes in store.codes(cuis).items()
+    }
+
+
 def join_concepts(old: Store, new: Store) -> Iterator[Pair]:
     """Yield every concept of two stores, sorted by id."""
     end = ("", "")
@@ -96,6 +120,29 @@ def join_concepts(old: Store, new: Store) -> Iterator[Pair]:
         yield Pair(cui, one[1] if has_old else None, two[1] if has_new else None)
         one = next(olds, end) if has_old else one
         two = next(news, end) if has_new else two
+
+
+def describe_difference(difference: Difference) -> str:
+    """Return a difference as a sentence."""
+    change, cui, old, new, name = difference
+    subject = f"{cui} {name}"
+    match change:
+        case "added":
+            return f"{subject} is new"
+        case "removed":
+            return f"{subject} is gone"
+        case "retired":
+            return f"{subject} is now {new[0]}"
+        case "renamed":
+            return f"{cui} {old[0]} is now called {name}"
+    parts = [
+        f"{what} {', '.join(values[:SHOWN])}"
+        + (f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else "")
+        for what, values in (("has lost", old), ("has gained", new))
+        if values
+    ]
+    kind = {"moved": "as parents", "names": "as names", "codes": "as codes"}[change]
+    return f"{subject} {' and '.join(parts)} {kind}"
 
 
 def count_differences(differences: Iterable[Difference]) -> dict[str, int]:

@@ -21,6 +21,7 @@ from ...encoder.name_encoder import TokenIds, tokenize_names
 from ...errors import Errors, SapbertError
 from ...system.writing import write_folder_atomically, write_json
 from ...vocabularies.concepts import write_concepts
+from ..building.store_writer import create_store
 from ..folder.files import describe_files
 from ..folder.manifest import check_writable, lock_kb, read_manifest, write_manifest
 from ..folder.records import (
@@ -38,7 +39,6 @@ from ..indexes.registry import build_index
 from ..knowledge_base import KnowledgeBase
 from ..ngrams.build import build_ngrams
 from ..store import Store, name_key
-from ..store_writer import create_store
 from .edits import CONCEPTS_FILE, REMOVED_FILE, Edits
 from .taught import count_mentions, write_taught
 

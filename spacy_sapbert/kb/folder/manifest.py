@@ -18,7 +18,7 @@ from ...system.writing import (
     write_atomically,
     write_folder_atomically,
 )
-from .records import FILE, FORMAT, OVERLAY_FORMAT, Calibration, Manifest
+from .records import FILE, FORMAT, FORMATS, OVERLAY_FORMAT, Calibration, Manifest
 
 MAX_BYTES = 1 << 24  # of meta.json; a real one has a few thousand
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
@@ -34,7 +34,7 @@ def compute_digest(data: dict[str, Any]) -> str:
 def format_manifest(manifest: Manifest) -> bytes:
     """Return the content of meta.json."""
     data = manifest.model_dump()
-    optional = ("recall", "estimate", "calibration", "overlay")
+    optional = ("vocabularies", "recall", "estimate", "calibration", "overlay")
     written = {k: v for k, v in data.items() if v is not None or k not in optional}
     written["digest"] = compute_digest(written)
     text = json.dumps(written, indent=2, ensure_ascii=False)
@@ -97,7 +97,7 @@ def read_manifest(folder: Path, *, old_overlay: bool = False) -> Manifest:
 def check_format(folder: Path, data: Any) -> None:
     """Check the format number, which decides how the rest is read."""
     if isinstance(data, dict) and type(data.get("format")) is int:
-        if data["format"] != FORMAT:
+        if data["format"] not in FORMATS:
             raise SapbertError(
                 Errors.E305.format(
                     expected=FORMAT,

@@ -18,7 +18,8 @@ from ...encoder.sealed import is_encoder_file
 from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"
-FORMAT = 2
+FORMAT = 3
+FORMATS = (2, FORMAT)  # that can be read; codes of format 2 have no order
 OVERLAY_FORMAT = 3
 STORE_FILE = "concepts.db"
 TAUGHT_FILE = "taught.jsonl"  # of an overlay
@@ -188,6 +189,15 @@ class Estimate(Record):
     probability: FiniteFloat
 
 
+class Vocabulary(Record):
+    """A source of names, e.g. "MSH", and how many it has; "" = unknown."""
+
+    source: str
+    names: Count
+    release: str = ""
+    licence: str = ""
+
+
 class Recall(Record):
     """Share of the nearest rows that the index finds, against exact search.
 
@@ -228,6 +238,7 @@ class Manifest(Record):
     counts: Counts
     ngrams: bool = False
     sources: list[str]
+    vocabularies: list[Vocabulary] | None = None
     recall: Recall | None = None
     threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None
     estimate: Estimate | None = None

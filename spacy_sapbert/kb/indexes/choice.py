@@ -1,8 +1,10 @@
 """Chooses the index of a knowledge base by its size and the free memory."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
+from ...system.progress import format_time
 from .registry import (
     EXACT_ROWS,
     Size,
@@ -101,24 +103,31 @@ def needed_memory(choice: Choice, rows: int, width: int) -> int:
     return max(size.memory, size.building)
 
 
-def describe_size(choice: Choice, size: Size) -> str:
+def describe_size(choice: Choice, size: Size, threads: int) -> str:
     """Format what an index takes."""
     settings = "".join(f", {key} {value}" for key, value in choice.settings.items())
-    return (
+    text = (
         f"{choice.backend}{settings}: {size.memory / GIGABYTE:.1f} GB of memory, "
         f"{size.disk / GIGABYTE:.1f} GB on disk"
     )
+    if size.seconds:
+        text += f", about {format_time(size.seconds / threads)} to index"
+    return text
 
 
-def describe_choices(choice: Choice, rows: int, width: int) -> str:
+def describe_choices(choice: Choice, rows: int, width: int, *, threads: int = 0) -> str:
     """Format the chosen index and, for comparison, the others.
 
     choice (Choice): The index that is built.
     rows (int), width (int): Of the vectors.
+    threads (int): Threads of the build, 0 = all.
     """
+    threads = threads or os.cpu_count() or 1
     every = [choice, *(each for each in CHOICES if each != choice)]
     sizes = [
-        describe_size(each, estimate_size(each.backend, rows, width, each.settings))
+        describe_size(
+            each, estimate_size(each.backend, rows, width, each.settings), threads
+        )
         for each in every
     ]
     others = "; ".join(sizes[1:])

@@ -27,7 +27,7 @@ def list_files(settings: Mapping[str, int]) -> list[str]:
 def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
     """See `registry.estimate_size`: each search reads all of the mapped file."""
     size = rows * width * value_type(compact=bool(settings["compact"])).itemsize
-    return Size(memory=size, building=0, disk=size)
+    return Size(memory=size, building=0, disk=size, seconds=0)
 
 
 def build_index(
@@ -37,6 +37,7 @@ def build_index(
     settings: dict[str, int],
     threads: int,
     progress: bool,
+    work: Path | None = None,
 ) -> None:
     """Write the vectors one after the other; see `registry.build_index`."""
     path = folder / list_files(settings)[0]

@@ -111,6 +111,15 @@ def check_graph(path: Path, *, rows: int, width: int, links: np.ndarray) -> None
         raise SapbertError(Errors.E343.format(path=path, reason=error)) from None
 
 
+def count_rows(path: Path) -> int:
+    """Return the number of rows that the header of a file has; it is not checked.
+
+    RAISES (OSError): If there is no file.
+    """
+    header = np.fromfile(path, HEADER, count=1)
+    return int(header["rows"][0]) if len(header) else 0
+
+
 def check_header(header: np.void, kind: bytes, rows: int, width: int) -> None:
     """Check the header of the graph, or of the codes.
 

@@ -14,10 +14,11 @@ import numpy as np
 from ...errors import Errors, SapbertError
 from ...system import forks
 from ...system.progress import show_progress
+from ...system.writing import link_file, sync_path
 from . import projection, reranked
-from .faiss_file import check_graph
+from .faiss_file import check_graph, count_rows
 from .projection import project, sample_rows
-from .registry import Size, check_queries, import_library
+from .registry import Size, check_queries, graph_seconds, import_library
 from .reranked import RerankedIndex, rerank, write_full_rows
 from .row_file import Vectors
 
@@ -36,6 +37,8 @@ RANGES = {
 CHANGEABLE = {"ef", "rerank"}
 ABSENT: dict[str, int] = {}
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
+COST = 28e-6  # see `graph_seconds`
+PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
 
 
 def list_files(settings: Mapping[str, int]) -> list[str]:
@@ -50,9 +53,14 @@ def short_width(settings: Mapping[str, int], width: int) -> int:
 
 def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
     """See `registry.estimate_size`."""
-    graph = rows * (short_width(settings, width) + 8 * settings["M"] + 20)
-    # faiss doubles its arrays when they are full.
-    return Size(memory=graph, building=2 * graph, disk=graph + 2 * rows * width)
+    short = short_width(settings, width)
+    graph = rows * (short + 8 * settings["M"] + 20)
+    return Size(
+        memory=graph,
+        building=2 * graph,  # faiss doubles its arrays when they are full
+        disk=graph + 2 * rows * width,
+        seconds=graph_seconds(rows, settings, COST),
+    )
 
 
 def create_graph(settings: Mapping[str, int], width: int) -> Any:
@@ -69,31 +77,84 @@ def build_index(
     settings: dict[str, int],
     threads: int,
     progress: bool,
+    work: Path | None = None,
 ) -> None:
-    """Build the graph and write it; see `registry.build_index`."""
+    """Build the graph and write it; see `registry.build_index`.
+
+    With one thread the bytes are the same if the build was stopped and continues.
+    """
     faiss = import_library("faiss")
     rows, width = vectors.shape
     matrix = write_full_rows(vectors, folder, width=settings["pca"], progress=progress)
-    graph = create_graph(settings, short_width(settings, width))
-    graph.hnsw.efConstruction = settings["ef_construction"]
+    path = (work or folder) / FILE
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads or before)
     try:
-        graph.train(project(sample_rows(vectors), matrix))
+        short = short_width(settings, width)
+        graph = read_part(path, settings, short) if work else None
+        if graph is None or graph.ntotal > rows:
+            graph = create_graph(settings, short)
+            graph.hnsw.efConstruction = settings["ef_construction"]
+            graph.train(project(sample_rows(vectors), matrix))
+        written = graph.ntotal
         with show_progress(
-            total=rows, unit="names", desc="Index", quiet=not progress
+            total=rows,
+            initial=written,
+            unit="names",
+            desc="Index",
+            quiet=not progress,
         ) as bar:
-            for start in range(0, rows, BLOCK_ROWS):
+            for start in range(written, rows, BLOCK_ROWS):
                 block = vectors[start : start + BLOCK_ROWS]
+                # A file has no state of the generator, which draws the levels.
+                graph.hnsw.rng = faiss.RandomGenerator(start)
                 graph.add(project(block, matrix))
                 bar.update(len(block))
-        faiss.write_index(graph, str(folder / FILE))
+                if work and graph.ntotal - written >= PART_ROWS:
+                    write_graph(graph, path)
+                    written = graph.ntotal
+        write_graph(graph, path)
     except RuntimeError as error:
         raise SapbertError(
-            Errors.E004.format(path=folder / FILE, reason=first_line(error))
+            Errors.E004.format(path=path, reason=first_line(error))
         ) from None
     finally:
         faiss.omp_set_num_threads(before)
+    if work:
+        link_file(path, folder / FILE)
+
+
+def read_part(path: Path, settings: Mapping[str, int], width: int) -> Any:
+    """Read the graph of the first rows, of a build that was stopped; None = none.
+
+    width (int): Of the short vectors.
+    """
+    try:
+        rows = count_rows(path)
+        check_graph(path, rows=rows, width=width, links=link_places(settings, width))
+    except (OSError, SapbertError):
+        return None
+    return import_library("faiss").read_index(str(path))
+
+
+def write_graph(graph: Any, path: Path) -> None:
+    """Write a graph atomically.
+
+    RAISES (RuntimeError): If the system refuses, e.g. because the disk is full.
+    """
+    part = path.with_suffix(".part")
+    import_library("faiss").write_index(graph, str(part))
+    sync_path(part)
+    part.replace(path)
+
+
+def link_places(settings: Mapping[str, int], width: int) -> np.ndarray:
+    """Return the places for links of a node up to each level. Shape: (levels + 1,)."""
+    empty = create_graph(settings, width)
+    places: np.ndarray = import_library("faiss").vector_to_array(
+        empty.hnsw.cum_nneighbor_per_level
+    )
+    return places
 
 
 def first_line(error: Exception) -> str:
@@ -109,9 +170,7 @@ def load_index(
     if forks.forked:
         faiss.omp_set_num_threads(1)  # its other threads are not in this process
     path, short = paths[FILE], short_width(settings, width)
-    empty = create_graph(settings, short)
-    links = faiss.vector_to_array(empty.hnsw.cum_nneighbor_per_level)
-    check_graph(path, rows=rows, width=short, links=links)
+    check_graph(path, rows=rows, width=short, links=link_places(settings, short))
     try:
         graph = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:

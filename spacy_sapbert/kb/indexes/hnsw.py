@@ -12,7 +12,14 @@ from ...system.progress import show_progress
 from . import projection, reranked
 from .hnsw_file import NodeVectors, read_graph
 from .projection import project
-from .registry import Index, Size, best_first, check_queries, import_library
+from .registry import (
+    Index,
+    Size,
+    best_first,
+    check_queries,
+    graph_seconds,
+    import_library,
+)
 from .reranked import rerank, write_full_rows
 from .row_file import Vectors
 
@@ -40,6 +47,7 @@ RANGES = {
 CHANGEABLE = {"ef", "rerank"}
 ABSENT = {"pca": 0, "rerank": 100}
 BLOCK_ROWS = 4096
+ROW_COST, VALUE_COST = 11e-6, 52e-9  # see `graph_seconds`
 
 
 def list_files(settings: Mapping[str, int]) -> list[str]:
@@ -53,7 +61,9 @@ def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
     graph = rows * (4 * short + 8 * settings["M"] + 32)
     full = 2 * rows * width if settings["pca"] else 0
     locks = 100 * rows  # and visited nodes, of the process only
-    return Size(memory=graph + locks, building=graph + locks, disk=graph + full)
+    memory = graph + locks
+    seconds = graph_seconds(rows, settings, ROW_COST + VALUE_COST * short)
+    return Size(memory=memory, building=memory, disk=graph + full, seconds=seconds)
 
 
 def build_index(
@@ -63,6 +73,7 @@ def build_index(
     settings: dict[str, int],
     threads: int,
     progress: bool,
+    work: Path | None = None,
 ) -> None:
     """Build the graph and write it; see `registry.build_index`."""
     hnswlib = import_library("hnswlib")

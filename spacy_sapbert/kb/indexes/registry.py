@@ -1,5 +1,6 @@
 """Search structures: one module a backend, all behind one small protocol."""
 
+import math
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,16 +25,18 @@ BACKENDS: dict[str, str] = {
 
 
 class Size(NamedTuple):
-    """What an index takes, in bytes.
+    """What an index takes, in bytes and seconds.
 
     memory (int): Of the process that searches, besides memory-mapped full vectors.
     building (int): Of the process that builds it, at most.
     disk (int): Of its files.
+    seconds (float): To build it, on one core of a server of 2020.
     """
 
     memory: int
     building: int
     disk: int
+    seconds: float
 
 
 class Index(Protocol):
@@ -102,6 +105,15 @@ def is_usable(backend: str) -> bool:
         return not library or find_spec(library) is not None
     except ValueError:  # in `sys.modules`, and made unusable there
         return False
+
+
+def graph_seconds(rows: int, settings: Mapping[str, int], cost: float) -> float:
+    """Return about the seconds that one core needs to build a graph.
+
+    cost (float): Measured: the seconds for a row and a level of a binary tree of all
+        rows, with an `ef_construction` of 200.
+    """
+    return rows * math.log2(max(rows, 2)) * cost * settings["ef_construction"] / 200
 
 
 def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
@@ -218,6 +230,7 @@ def build_index(
     settings: dict[str, int],
     threads: int = 0,
     progress: bool = False,
+    work: Path | None = None,
 ) -> dict[str, int]:
     """Build an index and write its files.
 
@@ -228,13 +241,20 @@ def build_index(
     settings (dict[str, int]): Settings of the backend that differ from its defaults.
     threads (int): Threads, 0 = all. With one, equal vectors give equal bytes.
     progress (bool): Show a bar.
+    work (Path | None): A folder in which a backend may keep what a later call with the
+        same vectors and settings continues with. Its files may be linked to `folder`.
     RETURNS (dict[str, int]): All settings that the index was built with.
     RAISES (SapbertError): If the backend or a setting is unknown or out of range.
     """
     module = load_backend(backend)
     complete = complete_settings(backend, settings)
     module.build_index(
-        vectors, folder, settings=complete, threads=threads, progress=progress
+        vectors,
+        folder,
+        settings=complete,
+        threads=threads,
+        progress=progress,
+        work=work,
     )
     return complete
 

@@ -73,6 +73,22 @@ def test_describe_choices_names_the_chosen_one_first() -> None:
     assert "hnsw, pca 128: 7.7 GB of memory, 14.4 GB on disk" in others
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_describe_choices_estimates_the_time_of_a_graph(number: int) -> None:
+    def hours(rows: int, threads: int) -> str:
+        text = describe_choices(CHOICES[number], rows, 384, threads=threads)
+        return text.partition(", about ")[2].partition(" to index")[0]
+
+    one = {0: "2 h 0 min", 1: "1 h 48 min", 2: "1 h 8 min"}[number]
+    assert hours(10_000_000, 1) == one
+    assert hours(100_000, 1).endswith(" s")
+
+
+def test_describe_choices_of_exact_search_has_no_time() -> None:
+    text = describe_choices(CHOICES[3], 10_000_000, 384)
+    assert "about" not in text.partition("(others: ")[0]
+
+
 HIDDEN = """
 import sys
 for name in {hidden!r}:

@@ -224,7 +224,7 @@ def test_load_index_of_another_size_is_an_error(
         load(tmp_path, rows, width)
 
 
-def test_load_index_empty_file_is_an_error(
+def test_load_index_missing_or_empty_file_is_an_error(
     form: Any, unit_rows: UnitRows, tmp_path: Path
 ) -> None:
     _, _, build, load = form
@@ -234,16 +234,6 @@ def test_load_index_empty_file_is_an_error(
         path.write_bytes(b"")
         with pytest.raises(SapbertError, match="E343"):
             load(tmp_path, 50, 8)
-        path.write_bytes(content)
-
-
-def test_load_index_missing_file_is_an_error(
-    form: Any, unit_rows: UnitRows, tmp_path: Path
-) -> None:
-    _, _, build, load = form
-    build(tmp_path, unit_rows(50, 8, 5))
-    for path in tmp_path.iterdir():
-        content = path.read_bytes()
         path.unlink()
         with pytest.raises(SapbertError, match="E010"):
             load(tmp_path, 50, 8)

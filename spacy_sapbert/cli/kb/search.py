@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import typer
 from wasabi import table
 
-from ..errors import Errors, SapbertError
-from ..kb.opening import load_kb
-from ..system.reading import read_lines
-from ..system.terminal import format_json
-from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
-from .kb import kb_app
+from ...errors import Errors, SapbertError
+from ...kb.opening import load_kb
+from ...system.reading import read_lines
+from ...system.terminal import format_json
+from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from .app import kb_app
 
 if TYPE_CHECKING:
-    from ..kb.related import RelatedConcept
-    from ..linking.candidates import Candidate
-    from ..linking.link import Linked
-    from ..vocabularies.concepts import Concept
+    from ...kb.related import RelatedConcept
+    from ...linking.candidates import Candidate
+    from ...linking.link import Linked
+    from ...vocabularies.concepts import Concept
 
 HEADER = ("rank", "score", "CUI", "name", "alias", "types")
 ALIGNS = ("r", "r", "l", "l", "l", "l")
@@ -29,7 +29,7 @@ NOTHING_FOUND = 3  # exit code
 
 def candidate_row(candidate: "Candidate") -> list[str]:
     """Return the cells of a candidate, one for each of `HEADER`."""
-    from ..formats.table import shorten
+    from ...formats.table import shorten
 
     texts = (candidate["cui"], candidate["name"], candidate["alias"])
     types = ", ".join(candidate["types"])
@@ -39,7 +39,7 @@ def candidate_row(candidate: "Candidate") -> list[str]:
 
 def show_result(mention: str, linked: "Linked") -> str:
     """Format the candidates of a mention as a table."""
-    from ..formats.table import WIDEST, shorten
+    from ...formats.table import WIDEST, shorten
 
     note = f" ({linked.note})" if linked.note else ""
     rows = list(map(candidate_row, linked.candidates))
@@ -104,7 +104,7 @@ def search(
 
 def show_related(concept: "Concept", related: Sequence["RelatedConcept"]) -> str:
     """Format the concepts nearest to a concept as a table."""
-    from ..formats.table import WIDEST, shorten
+    from ...formats.table import WIDEST, shorten
 
     body = "\nno other concepts\n"
     if related:

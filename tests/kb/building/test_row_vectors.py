@@ -1,6 +1,7 @@
 """A build that is stopped at any moment continues, with the same bytes at the end."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,18 @@ import pytest
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.encoder.name_encoder import encode_token_ids, tokenize_names
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import row_vectors
-from spacy_sapbert.kb.build import build_kb
-from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.indexes.choice import Choice
-from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
-from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.kb.row_vectors import (
-    Names,
-    drop_other_shards,
+from spacy_sapbert.kb.building import row_vectors
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.building.names import Names
+from spacy_sapbert.kb.building.row_vectors import (
     embed_shard,
     merge_shards,
-    resumed_index,
     shard_path,
     write_shard,
 )
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
+from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -112,28 +110,6 @@ def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
     assert not (tmp_path / ".kb.build").exists()
 
 
-def test_resumed_index_is_that_of_the_same_plan(tmp_path: Path) -> None:
-    plan = {"concepts_sha256": "1", "engine": "torch"}
-    assert resumed_index(tmp_path, plan) is None
-    chosen = Choice("hnsw", {"pca": 128})
-    drop_other_shards(tmp_path, plan | {"index": chosen._asdict()})
-    assert resumed_index(tmp_path, plan) == chosen
-    assert resumed_index(tmp_path, plan | {"engine": "openvino"}) is None
-    assert resumed_index(tmp_path, {"engine": "torch"}) is None
-
-
-def test_drop_other_shards_removes_all_that_another_plan_left(tmp_path: Path) -> None:
-    plan = {"engine": "torch"}
-    drop_other_shards(tmp_path, plan)
-    left = ("shard-000000.npy", "shard-000001.done", "vectors")
-    for name in left:
-        (tmp_path / name).touch()
-    drop_other_shards(tmp_path, plan)
-    assert all((tmp_path / name).exists() for name in left)
-    drop_other_shards(tmp_path, {"engine": "openvino"})
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
-
-
 def test_embed_shard_gives_a_name_the_same_vector_beside_any_others(
     sample_kb: Path,
 ) -> None:
@@ -153,6 +129,18 @@ def test_embed_shard_gives_a_name_the_same_vector_beside_any_others(
     for some in ([3], [5, 1], [4, 2, 0]):
         found = embed(some)
         assert found == {place: every[place] for place in some}
+
+
+def test_build_kb_prints_how_long_it_will_take(
+    concepts_file: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder), progress=True)
+    text = " ".join(capsys.readouterr().out.split())
+    names = r"21 names to embed, about 0\.\d s: in a trial, [\d,]+ a second"
+    assert re.search(names, text), text
 
 
 @pytest.mark.parametrize(

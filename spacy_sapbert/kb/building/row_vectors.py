@@ -1,144 +1,41 @@
 """Distinct tokenised names → the file of their vectors, embedded in shards."""
 
-import json
 import os
-import shutil
-from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..encoder.name_encoder import NameModel, TokenIds, encode_token_ids
-from ..errors import Errors, SapbertError
-from ..system.progress import show_progress
-from ..system.writing import fcntl
-from .folder.manifest import try_lock
-from .indexes.choice import Choice, uses_compact_rows
-from .indexes.row_file import RowFile, encode_rows
-from .store import name_key
+from ...encoder.name_encoder import NameModel, encode_token_ids
+from ...errors import Errors, SapbertError
+from ...system.progress import format_time, show_progress
+from ...system.terminal import msg
+from ...system.writing import write_atomically
+from ..indexes.choice import Choice, uses_compact_rows
+from ..indexes.row_file import RowFile, encode_rows
+from ..store import name_key
+from .names import Names
+from .plan import VECTORS
 
 if TYPE_CHECKING:
-    from .knowledge_base import KnowledgeBase
+    from ..knowledge_base import KnowledgeBase
 
 SHARD_ROWS = 8_192  # names embedded between two saves
 SHARDS_AT_ONCE = 64  # merged between two flushes to the disk
-PLAN, VECTORS, MERGED = "plan.json", "vectors", ".done"
-
-
-@contextmanager
-def lock_work_folder(output: Path) -> Iterator[Path]:
-    """Create the folder in which a knowledge base is built, or continue it.
-
-    A build that fails leaves the folder only if there are vectors to continue with.
-
-    output (Path): The knowledge base.
-    YIELDS (Path): The folder, locked against other builds where the system has locks.
-    RAISES (SapbertError): If another process builds the same knowledge base, or the
-        folder cannot be written.
-    """
-    work = output.with_name(f".{output.name}.build")
-    handle, owned = None, False
-    try:
-        while fcntl is not None and handle is None:
-            work.mkdir(parents=True, exist_ok=True)
-            handle = try_lock(work)
-            # Another build that has just ended removes the folder.
-            if handle is None and work.is_dir():
-                raise SapbertError(Errors.E350.format(path=output, work=work))
-        work.mkdir(parents=True, exist_ok=True)
-        owned = True
-        yield work
-        shutil.rmtree(work, ignore_errors=True)
-    except OSError as error:
-        raise SapbertError(
-            Errors.E004.format(path=output, reason=error.strerror or error)
-        ) from error
-    finally:
-        if owned and not any(work.glob("shard-*")):
-            shutil.rmtree(work, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
-
-
-def read_plan(folder: Path) -> dict[str, Any]:
-    """Return the plan of a stopped build; empty if there is none."""
-    try:
-        plan = json.loads((folder / PLAN).read_text("utf8"))
-    except (OSError, ValueError):
-        return {}
-    return plan if isinstance(plan, dict) else {}
-
-
-def resumed_index(folder: Path, plan: dict[str, Any]) -> Choice | None:
-    """Return the index of a stopped build, None if its plan was another.
-
-    The memory that is free may be another now, which must not cost the vectors.
-    """
-    known = read_plan(folder)
-    if known | plan != known or known.keys() != {*plan, "index"}:
-        return None
-    return Choice(**known["index"])
-
-
-def drop_other_shards(folder: Path, plan: dict[str, Any]) -> None:
-    """Keep the shards of a stopped build if its plan was the same, else remove them.
-
-    folder (Path): Folder of the build.
-    plan (dict[str, Any]): Everything that decides the vectors; plain JSON types.
-    """
-    if read_plan(folder) != plan:
-        for pattern in ("shard-*", VECTORS):
-            for path in folder.glob(pattern):
-                path.unlink()
-        (folder / PLAN).write_text(json.dumps(plan, indent=2), "utf8")
-
-
-class Names:
-    """The distinct tokenised names, numbered in the order in which they come.
-
-    rows (dict[bytes, int]): The row of each key.
-    ids (array): The token ids of all rows, one after the other.
-    ends (array): The end of each row in `ids`.
-    """
-
-    def __init__(self) -> None:
-        self.rows: dict[bytes, int] = {}
-        self.ids = array("i")
-        self.ends = array("q")
-
-    def add(self, token_ids: TokenIds) -> int | None:
-        """Return the row of a tokenised name; None for no token ids."""
-        if not token_ids:
-            return None
-        row = self.rows.setdefault(name_key(token_ids), len(self.rows))
-        if row == len(self.ends):
-            self.ids.extend(token_ids)
-            self.ends.append(len(self.ids))
-        return row
-
-    def token_ids(self, row: int) -> TokenIds:
-        """Return the token ids of a row."""
-        start = self.ends[row - 1] if row else 0
-        return tuple(self.ids[start : self.ends[row]])
-
-    def by_length(self) -> np.ndarray:
-        """Return the rows sorted by their number of token ids. Shape: (rows,)."""
-        lengths = np.diff(np.frombuffer(self.ends, dtype=np.int64), prepend=0)
-        return np.argsort(lengths, kind="stable")
+MERGED = ".done"
+TRIAL_PASSES = 8  # with names of all lengths
 
 
 def open_reused(path: Path, plan: dict[str, Any]) -> "KnowledgeBase":
     """Open a knowledge base whose vectors are as a build would compute them.
 
     path (Path): Its folder.
-    plan (dict[str, Any]): See `drop_other_shards`.
+    plan (dict[str, Any]): See `check_plan`.
     RAISES (SapbertError): If it has another encoder, engine or precision.
     """
-    from .opening import open_kb
+    from ..opening import open_kb
 
     kb = open_kb(path)
     record = kb.manifest.encoder
@@ -171,39 +68,76 @@ def embed_rows(
     model: NameModel,
     *,
     compact: bool,
+    worker: tuple[int, int] = (0, 1),
     reused: "KnowledgeBase | None" = None,
     progress: bool,
-) -> RowFile:
-    """Embed all rows, sorted by length; shards that exist are not embedded again.
+) -> None:
+    """Embed rows, sorted by length; shards that exist are not embedded again.
 
     names (Names): The rows.
     folder (Path): Folder of the shards.
     model (Model[list[str], Floats2d]): The encoder.
     compact (bool): Store 16 bits a value.
+    worker (tuple[int, int]): Number of this worker, from 0, and of all: it embeds the
+        shards whose number has this remainder.
     reused (KnowledgeBase | None): Has the vectors of some names; see `open_reused`.
     progress (bool): Show a progress bar.
-    RETURNS (RowFile): The vectors. Shape: (rows, width).
     RAISES (SapbertError): If a vector is not finite.
     """
     if reused is not None and not compact:
         check_values(reused)
     order = names.by_length()
-    finished = len(list(folder.glob("shard-*.[nd]*"))) * SHARD_ROWS
+    remainder, workers = worker
+    shards = [
+        (shard_path(folder, number), order[start : start + SHARD_ROWS])
+        for number, start in enumerate(range(0, len(order), SHARD_ROWS))
+        if number % workers == remainder
+    ]
+    missing = [shard for shard in shards if not is_embedded(shard[0])]
+    total = sum(len(rows) for _, rows in shards)
+    left = sum(len(rows) for _, rows in missing)
+    if progress and left and reused is None:
+        speed = measure_speed(
+            names, np.concatenate([rows for _, rows in missing]), model
+        )
+        msg.info(
+            f"{left:,} names to embed, about {format_time(left / speed)}: in a trial, "
+            f"{speed:,.0f} a second"
+        )
     with show_progress(
-        total=len(order),
-        initial=min(finished, len(order)),
+        total=total,
+        initial=total - left,
         unit="names",
         desc="Embed",
         quiet=not progress,
     ) as bar:
-        for number, start in enumerate(range(0, len(order), SHARD_ROWS)):
-            path = shard_path(folder, number)
-            if not path.is_file() and not path.with_suffix(MERGED).is_file():
-                rows = order[start : start + SHARD_ROWS]
+        for path, rows in missing:
+            # Another worker may have been started with the same number.
+            if not is_embedded(path):
                 vectors = embed_shard(names, rows, model, reused, bar)
                 write_shard(path, encode_rows(vectors, compact=compact))
-    width = model.get_dim("nO")
-    return merge_shards(order, folder, width=width, compact=compact)
+
+
+def measure_speed(names: Names, rows: np.ndarray, model: NameModel) -> float:
+    """Return how many names are embedded in a second, from a trial.
+
+    rows (np.ndarray): Those to embed, in order of their length. Shape: (n,).
+    """
+    _, size, _ = model.attrs["run"]
+    starts = np.linspace(0, max(0, len(rows) - size), TRIAL_PASSES).astype(np.int64)
+    passes = [
+        [names.token_ids(row) for row in rows[start : start + size]] for start in starts
+    ]
+    encode_token_ids(model, passes[0])  # the first one is slower
+    before = time.perf_counter()
+    for token_ids in passes:
+        encode_token_ids(model, token_ids)
+    return sum(map(len, passes)) / (time.perf_counter() - before)
+
+
+def is_embedded(path: Path) -> bool:
+    """Return whether a shard is there, or was merged."""
+    return path.is_file() or path.with_suffix(MERGED).is_file()
 
 
 def shard_path(folder: Path, number: int) -> Path:
@@ -288,10 +222,6 @@ def embed_shard(
 
 
 def write_shard(path: Path, vectors: np.ndarray) -> None:
-    """Write a shard to a temporary file, then rename it."""
-    part = path.with_suffix(".part")
-    with open(part, "wb") as file:
+    """Write a shard atomically."""
+    with write_atomically(path) as file:
         np.save(file, vectors, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
-from ..linking.surface_forms import name_form
-from ..vocabularies.concepts import Concept
-from .schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
+from ...errors import Errors, SapbertError
+from ...linking.surface_forms import name_form
+from ...vocabularies.concepts import Concept
+from ..schema import INDICES, KINDS, OVERLAY_TABLES, SCHEMA
 
 
 class StoreWriter:
@@ -63,11 +63,11 @@ class StoreWriter:
         run(insert("parents"), ((number, parent) for parent in concept.parents))
         run(insert("retired"), ((cui, number) for cui in concept.retired))
         run(
-            "INSERT OR IGNORE INTO codes VALUES (?, ?, ?)",
+            "INSERT OR IGNORE INTO codes VALUES (?, ?, ?, ?)",
             (
-                (number, source, code)
+                (number, source, code, rank)
                 for source, codes in concept.codes.items()
-                for code in codes
+                for rank, code in enumerate(codes)
             ),
         )
         self.next_concept += 1

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.build import build_kb
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.building.plan import lock_work_folder
 from spacy_sapbert.kb.folder.manifest import lock_kb, read_manifest
 from spacy_sapbert.kb.indexes.choice import choose_index
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.probe import change_kb, estimate_threshold
-from spacy_sapbert.kb.row_vectors import lock_work_folder
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 pytest.importorskip("fcntl", reason="this system has no such locks")

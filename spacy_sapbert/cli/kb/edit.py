@@ -2,21 +2,27 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import typer
 
-from ..errors import Errors, SapbertError
-from ..kb.folder.installed import find_kb
-from ..system.progress import format_count
-from ..system.terminal import msg
-from ..system.writing import check_outputs, write_atomically
-from ..vocabularies.concepts import Concept, read_concepts
-from .kb import describe_manifest, kb_app, parse_settings, warn_of_recall
+from ...errors import Errors, SapbertError
+from ...kb.folder.installed import find_kb
+from ...system.progress import format_count
+from ...system.terminal import msg, printable
+from ...system.writing import check_outputs, write_atomically
+from ...vocabularies.concepts import Concept, read_concepts
+from .app import kb_app, parse_settings
+from .build import warn_of_recall
+from .description import describe_manifest
 
 if TYPE_CHECKING:
-    from ..kb.edits.diff import Difference
+    from ...kb.edits.diff import Difference
+
+
+EXAMPLES = 3  # of each kind of difference
 
 
 def list_concepts(
@@ -61,7 +67,7 @@ def add(
 
     Example: spacy sapbert kb add models/kb local.jsonl
     """
-    from ..kb.edits.change import add_concepts, load_kb_to_edit
+    from ...kb.edits.change import add_concepts, load_kb_to_edit
 
     given = list_concepts(concepts, cui, alias, type)
     opened = add_concepts(load_kb_to_edit(check_folder(kb)), given)
@@ -84,7 +90,7 @@ def discard(
 
     Example: spacy sapbert kb discard-edits models/kb
     """
-    from ..kb.edits.change import discard_edits
+    from ...kb.edits.change import discard_edits
 
     opened = discard_edits(check_folder(kb))
     if not quiet:
@@ -102,7 +108,7 @@ def discard_taught(
 
     Example: spacy sapbert kb discard-teaching models/kb
     """
-    from ..kb.edits.change import discard_teaching, load_kb_to_edit
+    from ...kb.edits.change import discard_teaching, load_kb_to_edit
 
     opened = discard_teaching(load_kb_to_edit(check_folder(kb)))
     if not quiet:
@@ -124,7 +130,7 @@ def remove(
 
     Example: spacy sapbert kb remove models/kb C0027051 --alias "MI"
     """
-    from ..kb.edits.change import load_kb_to_edit, remove_concepts
+    from ...kb.edits.change import load_kb_to_edit, remove_concepts
 
     opened = remove_concepts(load_kb_to_edit(check_folder(kb)), cuis, alias=alias)
     if not quiet:
@@ -142,25 +148,41 @@ def diff(
 ) -> None:
     """kb/ + kb/ -> how many concepts were added, removed, retired, renamed, moved …
 
-    "retired": the id is now one of another concept; "moved": other parents; "names":
-    other names. The knowledge bases may have different encoders.
+    Prints how many there are of each kind, and three examples. The knowledge bases may
+    have different encoders.
 
     Example: spacy sapbert kb diff models/umls-2024AA models/umls-2024AB --output
     changes.jsonl
     """
-    from ..kb.edits.diff import compare_kbs, count_differences
-    from ..kb.opening import load_kb
+    from ...kb.edits.diff import MEANINGS, compare_kbs, count_differences
+    from ...kb.opening import load_kb
 
     check_outputs(output, force=force)
-    differences = compare_kbs(load_kb(old), load_kb(new))
+    examples: dict[str, list[str]] = {change: [] for change in MEANINGS}
+    differences = keep_examples(compare_kbs(load_kb(old), load_kb(new)), examples)
     if output is None:
         counts = count_differences(differences)
     else:
         with write_atomically(output) as file:
             counts = count_differences(write_json_lines(differences, file))
-    msg.table([(change, f"{count:,}") for change, count in counts.items()])
+    rows = [(each, f"{counts[each]:,}", meaning) for each, meaning in MEANINGS.items()]
+    msg.table(rows, aligns=("l", "r", "l"))
+    for sentence in chain.from_iterable(examples.values()):
+        typer.echo(printable(sentence))
     if output is not None:
         msg.good(f"Wrote {output}")
+
+
+def keep_examples(
+    differences: Iterable["Difference"], examples: dict[str, list[str]]
+) -> Iterator["Difference"]:
+    """Yield differences, and keep sentences of the first ones of each kind."""
+    from ...kb.edits.diff import describe_difference
+
+    for each in differences:
+        if len(examples[each.change]) < EXAMPLES:
+            examples[each.change].append(describe_difference(each))
+        yield each
 
 
 def write_json_lines(
@@ -191,7 +213,7 @@ def set_values(
 
     Example: spacy sapbert kb set models/kb threshold=0.5
     """
-    from ..kb.probe import change_kb
+    from ...kb.probe import change_kb
 
     threshold, index = None, []
     for value in settings:
@@ -224,7 +246,7 @@ def export(
 
     Example: spacy sapbert kb export models/kb
     """
-    from ..kb.build import export_kb
+    from ...kb.building.export import export_kb
 
     cosine = export_kb(kb)
     if not quiet:

@@ -1,0 +1,151 @@
+"""`spacy sapbert kb build`, and its workers."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...encoder.huggingface import EncoderSettings, check_settings, read_settings
+from ...errors import Errors, SapbertError
+from ...kb.folder.records import Manifest
+from ...system.terminal import msg
+from ...system.writing import check_outputs
+from .app import kb_app, parse_settings
+from .description import describe_manifest
+
+GOOD_RECALL = 0.99
+
+
+def choose_settings(
+    encoder: str,
+    pooling: str | None,
+    max_length: int | None,
+    lowercase: bool | None,
+) -> EncoderSettings:
+    """Return the settings of an encoder, replaced by options that are not None."""
+    given = {"pooling": pooling, "max_length": max_length, "lowercase": lowercase}
+    settings = asdict(read_settings(Path(encoder)))
+    settings.update((key, value) for key, value in given.items() if value is not None)
+    return check_settings(settings)
+
+
+def parse_worker(text: str) -> tuple[int, int]:
+    """Parse the number of a worker and of all workers, like `2/8`."""
+    number, slash, workers = text.partition("/")
+    if not (slash and number.isdecimal() and workers.isdecimal()):
+        raise SapbertError(Errors.E395.format(worker=repr(text)))
+    return int(number), int(workers)
+
+
+def require_gpu(gpu_id: int) -> None:
+    """Make spaCy and torch use a GPU.
+
+    RAISES (SapbertError): If there is none, or CuPy is not installed.
+    """
+    import spacy
+
+    try:
+        spacy.require_gpu(gpu_id)
+    except Exception as error:  # CuPy and CUDA have many
+        reason = str(error).strip().partition("\n")[0]
+        raise SapbertError(Errors.E357.format(gpu=gpu_id, reason=reason)) from None
+
+
+@kb_app.command("build")
+def build(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl"),
+    kb: Path = typer.Argument(..., help="Folder to write."),
+    encoder: str = typer.Option(..., help="Folder or hub id of the encoder."),
+    pooling: str | None = typer.Option(
+        None, help="cls or mean. [as in the folder of the encoder, else cls]"
+    ),
+    max_length: int | None = typer.Option(None, min=3, help="Tokens of a name. [25]"),
+    lowercase: bool | None = typer.Option(None, help="Lower-case names. [yes]"),
+    backend: str | None = typer.Option(
+        None, help="Index: exact, hnsw or faiss. [by number of names and memory]"
+    ),
+    setting: list[str] = typer.Option(
+        [], help="Of the backend, like M=32; may be repeated."
+    ),
+    threshold: float | None = typer.Option(
+        None,
+        help="Cosine below which a mention has no concept; 0 = none. [estimated]",
+    ),
+    source: list[str] = typer.Option(
+        [], help="A vocabulary and its release, for `kb info`; may be repeated."
+    ),
+    engine: str = typer.Option(
+        "torch", help="Runs the encoder: torch, or openvino, which is faster on a CPU."
+    ),
+    names_per_pass: int = typer.Option(64, min=1, help="Names embedded at once."),
+    precision: str = typer.Option("float32", help="Of the encoder: float32 or bf16."),
+    threads: int = typer.Option(
+        0, min=0, help="For the index, 0 = all; with 1 the bytes are always the same."
+    ),
+    ngrams: bool = typer.Option(
+        False, "--ngrams", help="Index character 3-grams too, for hybrid search."
+    ),
+    reuse: Path | None = typer.Option(
+        None, help="Knowledge base of the same encoder; only other names are embedded."
+    ),
+    worker: str | None = typer.Option(
+        None,
+        help="Embed only the names of this worker, from 0/8 to 7/8; without it the "
+        "same command builds when all have ended.",
+    ),
+    gpu_id: int = typer.Option(
+        -1, "--gpu-id", "-g", help="GPU for the encoder, -1 = the CPU; needs CuPy."
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace a folder."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """concepts.jsonl + encoder -> kb/
+
+    The same command continues a build that was stopped.
+
+    Example: spacy sapbert kb build assets/concepts.jsonl models/kb --encoder
+    cambridgeltl/SapBERT-from-PubMedBERT-fulltext --source "UMLS 2024AA"
+    """
+    from ...kb.building.build import build_kb
+    from ...kb.building.worker import embed_shards
+
+    check_outputs(kb, force=force)
+    if gpu_id >= 0:
+        require_gpu(gpu_id)
+    inputs: dict[str, Any] = {
+        "concepts_path": concepts,
+        "output": kb,
+        "encoder": encoder,
+        "settings": choose_settings(encoder, pooling, max_length, lowercase),
+        "backend": backend,
+        "backend_settings": parse_settings(setting),
+        "engine": engine,
+        "names_per_pass": names_per_pass,
+        "precision": precision,
+        "reuse": reuse,
+        "force": force,
+        "progress": not quiet,
+    }
+    if worker is not None:
+        embed_shards(**inputs, worker=parse_worker(worker))
+        if not quiet:
+            msg.good(f"Embedded the names of worker {worker}")
+        return
+    manifest = build_kb(
+        **inputs, threshold=threshold, sources=source, threads=threads, ngrams=ngrams
+    )
+    if not quiet:
+        msg.table(describe_manifest(manifest))
+        warn_of_recall(kb, manifest)
+        msg.good(f"Wrote {kb}")
+
+
+def warn_of_recall(kb: Path, manifest: Manifest) -> None:
+    """Print how to find more, if the index misses more than one name in a hundred."""
+    if manifest.recall and manifest.recall.at_1 < GOOD_RECALL:
+        ef = 2 * manifest.index.settings["ef"]
+        msg.warn(
+            f"The index finds {manifest.recall.at_1:.1%} of the nearest names. A "
+            f"slower search finds more: spacy sapbert kb set {kb} ef={ef}"
+        )

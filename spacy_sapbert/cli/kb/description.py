@@ -1,0 +1,96 @@
+"""What a knowledge base is, in rows for a table."""
+
+from typing import Any
+
+from ...kb.folder.distribution import describe_vocabulary
+from ...kb.folder.records import Manifest, Teaching
+from ...system.progress import format_count
+
+MOST_SHOWN = 20  # vocabularies
+
+
+def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
+    """Return the rows of `kb info`: what, and its value."""
+    counts, encoder, index = manifest.counts, manifest.encoder, manifest.index
+    size = sum(record.size for record in manifest.files.values())
+    settings = ", ".join(f"{key} {value}" for key, value in index.settings.items())
+    overlay = manifest.overlay
+    rows = [
+        ("Concepts", f"{counts.concepts:,}"),
+        ("Concepts changed or added since", f"{overlay.concepts if overlay else 0:,}"),
+        (
+            "Concepts removed since, or names of them",
+            f"{overlay.removed if overlay else 0:,}",
+        ),
+        ("Names", f"{counts.aliases:,}"),
+        ("Distinct names in the index", f"{counts.rows:,}"),
+        ("Names that the encoder cannot read", f"{counts.unreadable:,}"),
+        ("Index", f"{index.backend} ({settings})" if settings else index.backend),
+        ("Character 3-grams", "yes" if manifest.ngrams else "no"),
+        ("Encoder", f"{encoder.base} ({encoder.fingerprint})"),
+        ("Engines", ", ".join(manifest.engines)),
+        ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
+        (
+            "Threshold",
+            "none: every mention is linked"
+            if manifest.threshold is None
+            else manifest.threshold,
+        ),
+    ]
+    if recall := manifest.recall:
+        shares = f"{recall.at_1:.1%} of the nearest names, {recall.at_10:.1%} of ten"
+        rows.insert(
+            7, ("Found by the index", f"{shares} ({recall.queries:,} misspelt names)")
+        )
+    if estimate := manifest.estimate:
+        rows.append(
+            (
+                "Estimated by",
+                f"{estimate.names:,} names, each searched for without itself: "
+                f"{estimate.right:,} find a name of their concept; of those with the "
+                f"score of the threshold, {estimate.probability:.0%} do",
+            )
+        )
+    if taught := manifest.taught:
+        rows += describe_teaching(taught)
+    if found := manifest.calibration:
+        files = ", ".join(each.file for each in found.files)
+        rows.append(
+            (
+                "Calibrated by",
+                f"{found.criterion} on {found.mentions:,} mentions of {files}: "
+                f"precision {found.precision:.3f}, recall {found.recall:.3f} "
+                f"({found.date})",
+            )
+        )
+    return [
+        *rows,
+        ("Sources", "; ".join(manifest.sources) or "not named"),
+        *(
+            ("Names from", describe_vocabulary(each))
+            for each in (manifest.vocabularies or ())[:MOST_SHOWN]
+        ),
+        ("Size", f"{size / 1e6:,.1f} MB"),
+        ("Digest", manifest.digest),
+        ("Made with", f"spacy-sapbert {manifest.package_version}"),
+    ]
+
+
+def describe_teaching(taught: Teaching) -> list[tuple[str, str]]:
+    """Return what a knowledge base has learned, for a table."""
+    sources = "; ".join(
+        f"{file.source or 'Docs'}: {format_count(file.documents, 'document')}, "
+        f"{format_count(file.mentions, 'mention')}"
+        for file in taught.files
+    )
+    order = (
+        "" if taught.after is None else f", with the learned order {taught.after:.3f}"
+    )
+    return [
+        ("Taught by", f"{sources} ({taught.date})"),
+        (
+            "Right first answers",
+            f"{taught.before:.3f} without, {taught.names:.3f} with the annotated "
+            f"mentions as names{order} (cross-validated)",
+        ),
+    ]

@@ -1,0 +1,93 @@
+"""`spacy sapbert kb info`, `verify` and `package`."""
+
+from pathlib import Path
+
+import typer
+
+from ...kb.folder.installed import find_kb
+from ...kb.folder.manifest import read_manifest
+from ...kb.opening import check_digest, open_kb
+from ...system.terminal import format_json, msg
+from ..concepts import split_values
+from .app import kb_app
+from .description import describe_manifest
+
+
+@kb_app.command("info")
+def info(
+    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """kb/ -> table
+
+    Example: spacy sapbert kb info models/kb
+    """
+    folder = find_kb(kb)
+    manifest = read_manifest(folder)
+    if as_json:
+        typer.echo(format_json(manifest.model_dump()))
+    else:
+        msg.table([("Folder", str(folder)), *describe_manifest(manifest)])
+
+
+@kb_app.command("verify")
+def verify(
+    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
+    digest: str | None = typer.Option(
+        None, help="The digest that it must have; `kb info` prints it."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> exit code 0 if no file is damaged and names find their concepts
+
+    Example: spacy sapbert kb verify models/kb
+    """
+    from ...kb.probe import probe_kb
+
+    opened = open_kb(find_kb(kb), whole=True)
+    check_digest(opened, digest)
+    opened.store.check()
+    found = probe_kb(opened)
+    if not quiet:
+        msg.good(
+            f"{len(opened.manifest.files) + 1} files are valid; the index finds "
+            f"{found.rows:.1%} of its rows, and {found.names:.1%} of the names find "
+            "their concept"
+        )
+
+
+@kb_app.command("package")
+def package(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    output: Path = typer.Argument(..., help="Folder for the wheel."),
+    name: str = typer.Option(..., help='Name for `kb = "…"`.'),
+    version: str = typer.Option("0.1.0", help="Of the package."),
+    may_distribute: str | None = typer.Option(
+        None,
+        help="Sources with a limiting licence that you have the right to distribute: "
+        "MTH,SNOMEDCT_US.",
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace the wheel."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> wheel
+
+    Example: spacy sapbert kb package models/kb packages --name umls_2024aa
+    """
+    from ...kb.folder.distribution import list_unknown
+    from ...kb.folder.packaging import package_kb
+    from ...kb.opening import load_kb
+
+    wheel = package_kb(
+        kb,
+        output,
+        name=name,
+        version=version,
+        may_distribute=split_values(may_distribute) or (),
+        force=force,
+    )
+    if not quiet:
+        if unknown := list_unknown(load_kb(kb)):
+            sources = ", ".join(unknown)
+            msg.warn(f"The licence of these sources of names is unknown: {sources}")
+        msg.good(f"Wrote {wheel}", f"pip install {wheel}")

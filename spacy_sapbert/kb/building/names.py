@@ -1,0 +1,101 @@
+"""concepts.jsonl → the distinct tokenised names, and concepts.db."""
+
+from array import array
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from ...encoder.name_encoder import NameModel, TokenIds, tokenize_names
+from ...errors import Errors, SapbertError
+from ...vocabularies.concepts import Concept
+from ..folder.records import Counts
+from ..store import name_key
+from .store_writer import StoreWriter, create_store
+
+CONCEPTS_AT_ONCE = 2_000  # tokenised together
+
+
+class Names:
+    """The distinct tokenised names, numbered in the order in which they come.
+
+    rows (dict[bytes, int]): The row of each key.
+    ids (array): The token ids of all rows, one after the other.
+    ends (array): The end of each row in `ids`.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, int] = {}
+        self.ids = array("i")
+        self.ends = array("q")
+
+    def add(self, token_ids: TokenIds) -> int | None:
+        """Return the row of a tokenised name; None for no token ids."""
+        if not token_ids:
+            return None
+        row = self.rows.setdefault(name_key(token_ids), len(self.rows))
+        if row == len(self.ends):
+            self.ids.extend(token_ids)
+            self.ends.append(len(self.ids))
+        return row
+
+    def token_ids(self, row: int) -> TokenIds:
+        """Return the token ids of a row."""
+        start = self.ends[row - 1] if row else 0
+        return tuple(self.ids[start : self.ends[row]])
+
+    def by_length(self) -> np.ndarray:
+        """Return the rows sorted by their number of token ids. Shape: (rows,)."""
+        lengths = np.diff(np.frombuffer(self.ends, dtype=np.int64), prepend=0)
+        return np.argsort(lengths, kind="stable")
+
+
+def read_names(
+    concepts: Iterable[Concept], model: NameModel, store: StoreWriter | None = None
+) -> tuple[Names, Counts]:
+    """Number the names to embed.
+
+    concepts (Iterable[Concept]): Each concept once.
+    model (Model[list[str], Floats2d]): The encoder.
+    store (StoreWriter | None): Where to write the concepts.
+    RETURNS (tuple[Names, Counts]): The names, and the counts for meta.json.
+    RAISES (SapbertError): If a concept comes twice and is written, or the encoder can
+        read no name.
+    """
+    names = Names()
+    concept_count = alias_count = unreadable = 0
+    stream = iter(concepts)
+    while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
+        aliases = [alias for concept in batch for alias in concept.aliases]
+        token_ids, _ = tokenize_names(model, aliases)
+        rows = [names.add(ids) for ids in token_ids]
+        concept_count += len(batch)
+        alias_count += len(rows)
+        unreadable += rows.count(None)
+        if store is not None:
+            rest = iter(rows)
+            for concept in batch:
+                store.add(concept, list(islice(rest, len(concept.aliases))))
+    if not names.rows:
+        raise SapbertError(Errors.E311.format(concepts=concept_count))
+    return names, Counts(
+        concepts=concept_count,
+        aliases=alias_count,
+        rows=len(names.rows),
+        unreadable=unreadable,
+    )
+
+
+def write_store(
+    concepts: Iterable[Concept], path: Path, model: NameModel
+) -> tuple[Names, Counts]:
+    """Write concepts.db, and number the names to embed; see `read_names`.
+
+    path (Path): The file to write.
+    """
+    path.unlink(missing_ok=True)
+    with create_store(path) as store:
+        names, counts = read_names(concepts, model, store)
+        store.finish(names.rows)
+    return names, counts

@@ -1,0 +1,85 @@
+"""The plan of a build: written once, and shards of another one are kept."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.building.plan import agree_on_plan, check_plan
+from spacy_sapbert.kb.indexes.choice import Choice
+
+PLAN = {"concepts_sha256": "1", "engine": "torch"}
+OTHER = {"concepts_sha256": "1", "engine": "openvino"}
+HNSW, FAISS = Choice("hnsw", {"pca": 128}), Choice("faiss", {})
+LEFT = ("shard-000000.npy", "shard-000001.done", "vectors", "index.faiss", "plan.json")
+
+
+def leave_shards(folder: Path) -> None:
+    """Write the plan and what a stopped build may leave."""
+    agree_on_plan(folder, PLAN, HNSW, fixed=False)
+    for name in LEFT[:-1]:
+        (folder / name).touch()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_agree_on_plan_uses_the_index_of_the_first(
+    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", refuse_link)
+    assert agree_on_plan(tmp_path, PLAN, HNSW, fixed=False) == HNSW
+    assert agree_on_plan(tmp_path, PLAN, FAISS, fixed=False) == HNSW
+    assert agree_on_plan(tmp_path, PLAN, HNSW, fixed=True) == HNSW
+    with pytest.raises(SapbertError, match="E394.*index"):
+        agree_on_plan(tmp_path, PLAN, FAISS, fixed=True)
+    with pytest.raises(SapbertError, match="E394.*engine"):
+        agree_on_plan(tmp_path, OTHER, HNSW, fixed=False)
+    assert names(tmp_path) == {"plan.json"}
+
+
+def refuse_link(*_: object) -> None:
+    raise PermissionError("no links here")
+
+
+@pytest.mark.parametrize(
+    ("plan", "index", "name"),
+    [(OTHER, None, "engine"), (PLAN, FAISS, "index"), (PLAN | {"x": 1}, None, "x")],
+)
+def test_check_plan_keeps_shards_of_another_plan_unless_they_are_to_be_replaced(
+    plan: dict[str, str], index: Choice | None, name: str, tmp_path: Path
+) -> None:
+    leave_shards(tmp_path)
+    with pytest.raises(SapbertError, match=rf"E394.*\(other: {name}\).*--force"):
+        check_plan(tmp_path, plan, index, replace=False)
+    assert names(tmp_path) == {*LEFT}
+    check_plan(tmp_path, plan, index, replace=True)
+    assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("index", [None, HNSW])
+def test_check_plan_keeps_shards_of_the_same_plan(
+    index: Choice | None, tmp_path: Path
+) -> None:
+    check_plan(tmp_path, PLAN, index, replace=False)
+    leave_shards(tmp_path)
+    check_plan(tmp_path, PLAN, index, replace=True)
+    assert names(tmp_path) == {*LEFT}
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{", "{}"])
+def test_check_plan_does_not_use_shards_without_a_plan(
+    content: str | None, tmp_path: Path
+) -> None:
+    leave_shards(tmp_path)
+    (tmp_path / "plan.json").unlink()
+    if content is not None:
+        (tmp_path / "plan.json").write_text(content, "utf8")
+    with pytest.raises(SapbertError, match="E394"):
+        check_plan(tmp_path, PLAN, None, replace=False)
+    check_plan(tmp_path, PLAN, None, replace=True)
+    assert names(tmp_path) == set()
