@@ -5,6 +5,7 @@ CodeSystem/$validate-code, ValueSet/$validate-code, ValueSet/$expand.
 """
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from ... import __version__
 from ...errors import Errors
 from ...kb.filtering import list_sources_of_codes
+from ...kb.knowledge_base import KnowledgeBase
 from ..lookup import is_encodable
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
@@ -124,16 +126,24 @@ async def read_parameters(request: Request) -> dict[str, str]:
     return found
 
 
+async def answer(
+    request: Request,
+    operation: Callable[[KnowledgeBase, dict[str, str]], dict[str, Any]],
+) -> Response:
+    """Return what an operation gives for the parameters, or why it gives nothing."""
+    given = await read_parameters(request)
+    try:
+        kb = request.app.state.service.kb
+        return to_fhir(await run_in_threadpool(operation, kb, given))
+    except RequestError as error:
+        return outcome(error, "not-found")
+
+
 @router.get("/CodeSystem/$lookup")
 @router.post("/CodeSystem/$lookup")
 async def code_system_lookup(request: Request) -> Response:
     """Name, names, definition and properties of a code (`system`, `code`)."""
-    given = await read_parameters(request)
-    try:
-        kb = request.app.state.service.kb
-        return to_fhir(await run_in_threadpool(look_up, kb, given))
-    except RequestError as error:
-        return outcome(error, "not-found")
+    return await answer(request, look_up)
 
 
 @router.get("/CodeSystem/$validate-code")
@@ -142,12 +152,7 @@ async def code_system_lookup(request: Request) -> Response:
 @router.post("/ValueSet/$validate-code")
 async def validate_code(request: Request) -> Response:
     """Whether a code exists (`url` or `system`, `code`), and has a name (`display`)."""
-    given = await read_parameters(request)
-    try:
-        kb = request.app.state.service.kb
-        return to_fhir(await run_in_threadpool(validate, kb, given))
-    except RequestError as error:
-        return outcome(error, "not-found")
+    return await answer(request, validate)
 
 
 @router.get("/ValueSet/$expand")
