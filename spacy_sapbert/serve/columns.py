@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import NamedTuple
 
 from ..errors import Errors
 from ..kb.knowledge_base import KnowledgeBase
@@ -40,11 +40,17 @@ FORMATS: dict[str, str] = {
 NIL = "NIL"
 
 
-def read_table(name: str, data: bytes) -> dict[str, Any]:
+class Table(NamedTuple):
+    """A header, and rows with as many cells."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+def read_table(name: str, data: bytes) -> Table:
     """Read a table that was dropped on the page.
 
     name (str): Of the file; only its ending is used.
-    RETURNS (dict[str, Any]): `header`, and `rows` with as many cells.
     RAISES (SapbertError): If it is no table, or has too many rows.
     """
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
@@ -58,15 +64,14 @@ def read_table(name: str, data: bytes) -> dict[str, Any]:
             if len(rows) > MOST_ROWS + 1:
                 values = {"limit": MOST_ROWS, "what": "rows", "got": len(rows) - 1}
                 raise RequestError(Errors.E458.format(**values), 413)
-    return {"header": rows[0] if rows else [], "rows": rows[1:]}
+    return Table(rows[0] if rows else [], rows[1:])
 
 
 def map_terms(
     kb: KnowledgeBase, terms: Sequence[str], options: LinkOptions
-) -> list[dict[str, Any]]:
-    """Look up terms; see `map_queries`."""
-    found = map_batch(kb, [Query(term) for term in terms], options)
-    return [one._asdict() for one in found]
+) -> list[Found]:
+    """Look up terms; see `map_batch`."""
+    return map_batch(kb, [Query(term) for term in terms], options)
 
 
 def write_mapped(

@@ -1,17 +1,68 @@
 """Concepts and names of a knowledge base, as the protocols and the page show them."""
 
 from collections.abc import Iterable
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from ..errors import Errors
 from ..formats.page.addresses import concept_url
 from ..kb.knowledge_base import KnowledgeBase
+from ..linking.candidates import Candidate
 from ..linking.surface_forms import name_form
 from ..vocabularies.concepts import Concept
 from .problems import RequestError
 
 MOST_CHILDREN = 200  # that are listed
 LAST = "\U0010ffff"  # the last character: the end of a range of names
+
+
+class ConceptName(TypedDict):
+    """A concept and its preferred name; None = it is not in the knowledge base."""
+
+    cui: str
+    name: str | None
+
+
+class NearConcept(TypedDict):
+    """A concept with similar names; see `KnowledgeBase.related`."""
+
+    cui: str
+    name: str
+    score: float
+    relation: str | None
+
+
+class ConceptAnswer(TypedDict):
+    """All about a concept.
+
+    children_total: Their number, of which `children` may have only the first.
+    url: The page of its publisher.
+    """
+
+    cui: str
+    name: str
+    names: list[str]
+    types: list[str]
+    definition: str | None
+    codes: dict[str, list[str]]
+    parents: list[ConceptName]
+    children: list[ConceptName]
+    children_total: int
+    related: list[NearConcept]
+    retired: list[str]
+    languages: list[str]
+    sources: list[str]
+    url: str | None
+
+
+class FoundConcept(TypedDict):
+    """A concept that a search found, and the name that it has in common."""
+
+    cui: str
+    name: str
+    alias: str
+    score: float | None
+    types: list[str]
 
 
 def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
@@ -40,16 +91,16 @@ def read_names(kb: KnowledgeBase, cuis: Iterable[str]) -> dict[str, str]:
     return dict(kb.store.query_many(sql, cuis, columns="tt"))
 
 
-def name_concepts(kb: KnowledgeBase, cuis: Iterable[str]) -> list[dict[str, Any]]:
+def name_concepts(kb: KnowledgeBase, cuis: Iterable[str]) -> list[ConceptName]:
     """Return ids with their names, by name."""
     cuis = [*cuis]
     names = read_names(kb, cuis)
-    found = [{"cui": cui, "name": names.get(cui)} for cui in cuis]
+    found: list[ConceptName] = [{"cui": cui, "name": names.get(cui)} for cui in cuis]
     return sorted(found, key=lambda one: ((one["name"] or "").casefold(), one["cui"]))
 
 
-def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> dict[str, Any]:
-    """Return all about a concept; see `requests.ConceptAnswer`.
+def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> ConceptAnswer:
+    """Return all about a concept.
 
     related (int): Number of concepts with similar names.
     RAISES (RequestError): If there is no such concept.
@@ -67,7 +118,12 @@ def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> dict[str, 
         "parents": name_concepts(kb, concept.parents),
         "children": name_concepts(kb, children[:MOST_CHILDREN]),
         "children_total": len(children),
-        "related": [one._asdict() for one in near],
+        "related": [
+            NearConcept(
+                cui=one.cui, name=one.name, score=one.score, relation=one.relation
+            )
+            for one in near
+        ],
         "retired": concept.retired,
         "languages": sorted(concept.languages),
         "sources": sorted(concept.sources),
@@ -75,7 +131,7 @@ def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> dict[str, 
     }
 
 
-def list_roots(kb: KnowledgeBase) -> list[dict[str, Any]]:
+def list_roots(kb: KnowledgeBase) -> list[ConceptName]:
     """Return concepts with children and without parents, by name."""
     sql = (
         "SELECT cui, name FROM concepts WHERE id NOT IN (SELECT concept FROM parents) "
@@ -85,10 +141,10 @@ def list_roots(kb: KnowledgeBase) -> list[dict[str, Any]]:
     return [{"cui": cui, "name": name} for cui, name in rows]
 
 
-def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[dict[str, Any]]:
+def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     """Find concepts with a name that begins with a text, in the order of the names.
 
-    RETURNS (list[dict[str, Any]]): See `requests.FoundConcept`; the score is None.
+    RETURNS (list[FoundConcept]): The scores are None.
     """
     form = name_form(text)
     if not form or not is_encodable(form):
@@ -98,17 +154,22 @@ def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[dict[str, Any]]:
         "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
     )
     rows = kb.store.query(sql, [form, form + LAST, 10 * k], columns="ttt")
-    found: dict[str, dict[str, Any]] = {}
+    first: dict[str, tuple[str, str]] = {}
     for cui, name, alias in rows:
-        if cui not in found and len(found) < k:
-            found[cui] = {"cui": cui, "name": name, "alias": alias, "score": None}
-    types = kb.store.types(found)
-    return [{**one, "types": types.get(cui, [])} for cui, one in found.items()]
+        if cui not in first and len(first) < k:
+            first[cui] = name, alias
+    types = kb.store.types(first)
+    return [
+        FoundConcept(
+            cui=cui, name=name, alias=alias, score=None, types=types.get(cui, [])
+        )
+        for cui, (name, alias) in first.items()
+    ]
 
 
 def merge_found(
-    prefixed: list[dict[str, Any]], candidates: Iterable[Any], k: int
-) -> list[dict[str, Any]]:
+    prefixed: Iterable[FoundConcept], candidates: Iterable[Candidate], k: int
+) -> list[FoundConcept]:
     """Return concepts found by the beginning of a name, then the nearest ones.
 
     candidates (Iterable[Candidate]): Of the text; they give the scores.
@@ -118,8 +179,13 @@ def merge_found(
         if near["cui"] in found:
             found[near["cui"]]["score"] = near["score"]
         else:
-            fields = ("cui", "name", "alias", "score", "types")
-            found[near["cui"]] = {field: near[field] for field in fields}
+            found[near["cui"]] = {
+                "cui": near["cui"],
+                "name": near["name"],
+                "alias": near["alias"],
+                "score": near["score"],
+                "types": near["types"],
+            }
     exact = [one for one in found.values() if one["score"] == 1.0]
     others = [one for one in found.values() if one["score"] != 1.0]
     return [*exact, *others][:k]

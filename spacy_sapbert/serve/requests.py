@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import Errors
 from ..formats.entities import LinkedEntity
 from ..linking.candidates import Candidate
-from .lookup import is_encodable
+from .lookup import FoundConcept, is_encodable
 from .problems import Problem, RequestError
 from .settings import Limits
 
@@ -100,55 +100,6 @@ class MentionsAnswer(BaseModel):
 
     kb: str
     mentions: list[LinkedMention]
-
-
-class ConceptName(BaseModel):
-    """A concept and its preferred name; None = it is not in the knowledge base."""
-
-    cui: str
-    name: str | None
-
-
-class NearConcept(BaseModel):
-    """A concept with similar names; see `KnowledgeBase.related`."""
-
-    cui: str
-    name: str
-    score: float
-    relation: str | None
-
-
-class ConceptAnswer(BaseModel):
-    """All about a concept.
-
-    children_total: Their number, of which `children` may have only the first.
-    url: The page of its publisher.
-    """
-
-    cui: str
-    name: str
-    names: list[str]
-    types: list[str]
-    definition: str | None
-    codes: dict[str, list[str]]
-    parents: list[ConceptName]
-    children: list[ConceptName]
-    children_total: int
-    related: list[NearConcept]
-    retired: list[str]
-    languages: list[str]
-    sources: list[str]
-    url: str | None
-
-
-class FoundConcept(BaseModel):
-    """A concept that a search found, and the name that it has in common."""
-
-    cui: str
-    name: str
-    alias: str
-    score: float | None
-    types: list[str]
 
 
 class SearchAnswer(BaseModel):

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..formats.page.groups import BY_TYPE
 from ..kb.knowledge_base import KnowledgeBase
-from .lookup import find_prefix, merge_found
+from .lookup import FoundConcept, find_prefix, merge_found
 from .service import Service
 
 TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
@@ -16,11 +16,10 @@ TYPES: "WeakKeyDictionary[KnowledgeBase, dict[str, int]]" = WeakKeyDictionary()
 
 async def search_concepts(
     service: Service, text: str, k: int, types: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+) -> list[FoundConcept]:
     """Find concepts with a name that begins with a text, then the nearest ones.
 
     types (Sequence[str]): Allowed semantic types; empty = all.
-    RETURNS (list[dict[str, Any]]): See `requests.FoundConcept`.
     RAISES (SapbertError): If a type is unknown, or the queue is full.
     """
     settings: dict[str, Any] = {"k": k}

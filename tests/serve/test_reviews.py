@@ -289,5 +289,5 @@ def test_reviewers_are_compared_in_pairs() -> None:
         for n, chosen in enumerate(chosen_ones)
     ]
     pairs = compare_reviewers(decisions)
-    assert [pair["reviewers"] for pair in pairs] == [["A", "B"], ["A", "C"], ["B", "C"]]
-    assert [pair["agree"] for pair in pairs] == [1, 1, 0]
+    assert [pair.reviewers for pair in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
+    assert [pair.agree for pair in pairs] == [1, 1, 0]

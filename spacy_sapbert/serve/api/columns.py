@@ -1,6 +1,6 @@
 """/column: tables of terms, read, mapped and written."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -56,7 +56,8 @@ async def read(
 ) -> Response:
     """The rows of a CSV, TSV, Excel or Parquet file, which is the body."""
     data = await request.body()
-    return to_json(await run_in_threadpool(read_table, name, data))
+    table = await run_in_threadpool(read_table, name, data)
+    return to_json(table._asdict())
 
 
 @router.post("/map")
@@ -65,13 +66,14 @@ async def map_column(request: Request, body: TermsRequest) -> Response:
     service: Service = request.app.state.service
     check_texts(body.terms, service.limits, "terms")
 
-    def run() -> list[dict[str, Any]]:
+    def run() -> list[Found]:
         kb = service.kb
         options = change_options(service.options, body.options())
         fitting = fit_language(options, service.nlp.vocab.lang, kb)
         return map_terms(kb, body.terms, fitting)
 
-    return to_json({"found": await service.call(run)})
+    found = [one._asdict() for one in await service.call(run)]
+    return to_json({"found": found})
 
 
 @router.post("/write")

@@ -4,13 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ..lookup import describe_concept, list_roots
-from ..requests import (
-    LONGEST_VALUE,
-    MOST_VALUES,
-    ConceptAnswer,
-    SearchAnswer,
-)
+from ..lookup import ConceptAnswer, describe_concept, list_roots
+from ..requests import LONGEST_VALUE, MOST_VALUES, SearchAnswer
 from ..search import search_concepts
 from ..service import Service
 from .answers import to_json

@@ -1,6 +1,6 @@
 """/reviews: documents, decisions, agreement, export and teaching."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -113,7 +113,8 @@ def add_document(request: Request, body: NewDocument) -> Response:
 def list_documents(request: Request) -> Response:
     """The documents, without their texts, and the names of the reviewers."""
     store = need_store(request)
-    return to_json({"documents": store.documents(), "reviewers": store.reviewers()})
+    documents = [one._asdict() for one in store.documents()]
+    return to_json({"documents": documents, "reviewers": store.reviewers()})
 
 
 @router.get("/documents/{id}")
@@ -136,8 +137,7 @@ def add_decision(request: Request, body: NewDecision) -> Response:
         raise RequestError(Errors.E457.format(expected=expected), 422)
     if body.chosen not in (None, NIL):
         find_concept(request.app.state.service.kb, body.chosen or "")
-    values: dict[str, Any] = body.model_dump()
-    store.add_decision(**values)
+    store.add_decision(**body.model_dump())
     return to_json({"key": body.key})
 
 
@@ -145,7 +145,8 @@ def add_decision(request: Request, body: NewDecision) -> Response:
 def agreement(request: Request) -> Response:
     """Cohen's kappa of each two reviewers, on the mentions that both have decided."""
     store = need_store(request)
-    return to_json({"pairs": compare_reviewers(store.latest())})
+    pairs = compare_reviewers(store.latest())
+    return to_json({"pairs": [pair._asdict() for pair in pairs]})
 
 
 @router.get("/export")

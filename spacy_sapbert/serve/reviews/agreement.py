@@ -3,11 +3,24 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import NamedTuple
 
 from .store import Decision
 
 DIGITS = 4
+
+
+class Agreement(NamedTuple):
+    """How far two reviewers agree.
+
+    mentions (int): Number that both have decided, of which they `agree` on some.
+    kappa (float | None): See `compute_kappa`.
+    """
+
+    reviewers: tuple[str, str]
+    mentions: int
+    agree: int
+    kappa: float | None
 
 
 def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
@@ -27,7 +40,7 @@ def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
     return None if chance == 1 else (same - chance) / (1 - chance)
 
 
-def compare_reviewers(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+def compare_reviewers(decisions: Iterable[Decision]) -> list[Agreement]:
     """Compare each two reviewers on the mentions that both have decided.
 
     decisions (Iterable[Decision]): Those that count; see `ReviewStore.latest`.
@@ -43,12 +56,6 @@ def compare_reviewers(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
         theirs = [chosen[second][place] for place in places]
         kappa = compute_kappa(ours, theirs)
         same = sum(a == b for a, b in zip(ours, theirs, strict=True))
-        pairs.append(
-            {
-                "reviewers": [first, second],
-                "mentions": len(places),
-                "agree": same,
-                "kappa": None if kappa is None else round(kappa, DIGITS),
-            }
-        )
+        rounded = None if kappa is None else round(kappa, DIGITS)
+        pairs.append(Agreement((first, second), len(places), same, rounded))
     return pairs

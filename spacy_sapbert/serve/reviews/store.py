@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from typing_extensions import TypedDict
+
 from ...errors import Errors, SapbertError
 from ...system.forks import ProcessLock
 
@@ -56,13 +58,34 @@ class ReviewedDocument(NamedTuple):
     text: str
 
 
+class DocumentCount(NamedTuple):
+    """A document without its text, and the number of its decisions that count.
+
+    characters (int): Its length.
+    time (str): When it was added.
+    """
+
+    id: str
+    name: str
+    characters: int
+    time: str
+    decisions: int
+
+
+class ShownCandidate(TypedDict):
+    """A candidate that a reviewer saw."""
+
+    cui: str
+    score: float | None
+
+
 class Decision(NamedTuple):
     """What a reviewer chose for a mention.
 
     start (int), end (int): Offsets in characters.
     chosen (str | None): Id of a concept, "NIL", or None = the decision before is
         withdrawn.
-    shown (list[dict[str, Any]]): The candidates that the reviewer saw.
+    shown (list[ShownCandidate]): The candidates that the reviewer saw.
     kb (str): Digest of the knowledge base that they come from.
     """
 
@@ -74,7 +97,7 @@ class Decision(NamedTuple):
     end: int
     label: str
     chosen: str | None
-    shown: list[dict[str, Any]]
+    shown: list[ShownCandidate]
     kb: str
 
 
@@ -172,7 +195,7 @@ class ReviewStore:
         end: int,
         label: str,
         chosen: str | None,
-        shown: list[dict[str, Any]],
+        shown: list[ShownCandidate],
         kb: str,
     ) -> None:
         """Append a decision; see `Decision`.
@@ -202,15 +225,14 @@ class ReviewStore:
         )
         return [Decision._make([*row[:8], json.loads(row[8]), row[9]]) for row in rows]
 
-    def documents(self) -> list[dict[str, Any]]:
-        """Return id, name, length and number of decisions of each document."""
+    def documents(self) -> list[DocumentCount]:
+        """Return the documents, the oldest first."""
         counts: dict[str, int] = {}
         for decision in self.latest():
             counts[decision.document] = counts.get(decision.document, 0) + 1
         sql = "SELECT id, name, length(text), time FROM documents ORDER BY time, id"
-        names = ("id", "name", "characters", "time")
         return [
-            {**dict(zip(names, row, strict=True)), "decisions": counts.get(row[0], 0)}
+            DocumentCount._make([*row, counts.get(row[0], 0)])
             for row in self.query(sql)
         ]
 
