@@ -23,11 +23,12 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.kb.teaching.documents import resolve_documents
 from spacy_sapbert.kb.teaching.examples import (
+    FOLDS,
+    AnnotatedMentions,
     Example,
     FoldCounts,
     assign_folds,
     list_examples,
-    make_examples,
     search_names,
 )
 from spacy_sapbert.kb.teaching.learning import fit_ranker
@@ -35,7 +36,6 @@ from spacy_sapbert.kb.teaching.teach import MOST_EXAMPLES, teach_documents
 from spacy_sapbert.linking.ranker import CLIP
 from spacy_sapbert.system.terminal import msg
 
-ALL_FOLDS = -1  # a fold that no document has, so that all counts are used
 HIDDEN = 32
 STEPS = 400
 TREES = {
@@ -143,13 +143,13 @@ def make_queries(
     kb (KnowledgeBase): That has learned from the documents; before (KnowledgeBase):
         without them.
     """
-    counts = FoldCounts(documents, assign_folds(documents))
+    counts, folds = FoldCounts(documents, assign_folds(documents)), range(FOLDS)
     texts = list(dict.fromkeys(gold.text for gold in golds))
     found = dict(
         zip(texts, search_names(kb, before, texts, progress=False), strict=True)
     )
     by_text = {
-        text: next(list_examples(kb, counts, text, ALL_FOLDS, {"": 1}, ranked))
+        text: next(list_examples(kb, counts, text, 0, folds, {"": 1}, ranked))
         for text, ranked in found.items()
     }
     return [
@@ -188,7 +188,9 @@ def main(
         taught, _ = teach_documents(
             opened, annotated, output=Path(folder) / "kb", force=True
         )
-        examples = make_examples(taught, documents, before=opened, most=MOST_EXAMPLES)
+        examples = AnnotatedMentions(
+            taught, documents, before=opened, most=MOST_EXAMPLES
+        ).examples()
         queries = make_queries(taught, opened, documents, golds)
     usable = [one for one in examples if one.right is not None]
     orders: dict[str, Score] = {

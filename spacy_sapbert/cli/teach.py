@@ -138,6 +138,13 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
         table.append(format_accuracy("With the learned order too", found.after))
     header = ("Right first answers", "all", "seen", "unseen")
     msg.table(table, header=header, divider=True, aligns=("l", "r", "r", "r"))
+    if found.curve:
+        points = [
+            (f"{one.documents:,}", format_share(one.names), format_share(one.after))
+            for one in found.curve
+        ]
+        titles = ("Documents learned from", "names", "order too")
+        msg.table(points, header=titles, divider=True, aligns=("r", "r", "r"))
     if found.after is None:
         msg.info("No order was learned: it does not bring more right answers.")
     else:

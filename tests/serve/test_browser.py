@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is install
 
 SCRIPT = "<script>document.title = 'hacked'</script><img src=x onerror=alert(1)>"
 NAME = "<b>Fever</b><script>document.title = 'hacked'</script>"
-PARTS = ("link", "column", "review", "teach", "look")
+PARTS = ("link", "column", "review", "teach", "quality", "look")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def page(browser: Any, reviewed: Client) -> Iterator[Any]:
 def link(page: Any, text: str) -> None:
     page.fill("#note", text)
     page.click("#run")
-    page.wait_for_selector(".text button")
+    say(page, "mentions.")
 
 
 def say(page: Any, text: str) -> None:
@@ -120,6 +120,7 @@ def test_a_person_links_corrects_teaches_and_sees_the_change(
     page.click("nav a[href='#teach']")
     page.click("#teach")
     say(page, "Learned")
+    assert page.locator("figure svg .line-0 circle").count() == 4
     page.click("#use")
     say(page, "uses the taught")
     page.click("nav a[href='#link']")
@@ -128,6 +129,10 @@ def test_a_person_links_corrects_teaches_and_sees_the_change(
     assert "vwkj zzz" in found.inner_text()
     assert "Appendectomy" in found.inner_text()
     assert reviewed.get("/kb").json()["taught"] is not None
+    page.click("nav a[href='#quality']")
+    page.wait_for_selector("dd")
+    decided = page.locator("dd").first.inner_text()
+    assert decided == "24"
 
 
 def test_the_keyboard_chooses_none_and_undoes(page: Any) -> None:

@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from spacy_sapbert import load_kb
 from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.serve.reviews.agreement import compare_reviewers, compute_kappa
+from spacy_sapbert.serve.reviews.quality import (
+    DecidedMention,
+    Shares,
+    measure_quality,
+)
 from spacy_sapbert.serve.reviews.store import Decision, ReviewStore
 
 from .conftest import Client, Start
@@ -89,6 +95,43 @@ def test_agreement_is_that_of_mentions_of_both(reviewed: Client) -> None:
         1,
     )
     assert pair["kappa"] == pytest.approx(1 / 3, abs=1e-4)  # (1/2 − 1/4) / (1 − 1/4)
+
+
+def test_quality_is_that_of_the_answers_to_decided_mentions(reviewed: Client) -> None:
+    found = reviewed.get("/reviews/quality").json()
+    # fever twice, MI as either of its concepts, and a word that means nothing
+    assert (found["mentions"], found["without_concept"]) == (5, 1)
+    assert found["shares"]["first"] == 0.75
+    assert found["shares"]["near"] == 1.0
+    (cause,) = found["causes"]
+    assert (cause["cause"], cause["mentions"], cause["examples"]) == ("tie", 1, ["MI"])
+    assert cause["advice"].startswith("A gold concept has the same score")
+    assert found["bins"] == []
+    assert found["error"] is None
+
+
+def test_measure_quality_groups_probabilities_and_counts_decisions(
+    sample_kb: Path,
+) -> None:
+    kb = load_kb(sample_kb)
+    mentions = [
+        DecidedMention("fever", "", "C0000004", 3),
+        DecidedMention("MI", "", "C0000002", 1),
+        DecidedMention("zebra", "", "NIL", 2),
+    ]
+    links = kb.link([one.text for one in mentions], threshold=-1)
+    ranked = [
+        [{**candidate, "probability": chance} for candidate in linked.candidates]
+        for linked, chance in zip(links, (0.95, 0.35, 0.31), strict=True)
+    ]
+    found = measure_quality(kb, mentions, ranked, links)
+    assert found.shares == Shares(0.75, 1.0, 0.5, 0.75, 0.0)
+    assert [tuple(one) for one in found.bins] == [
+        (0.3, 3, 0.3233, 0.0),
+        (0.9, 3, 0.95, 1.0),
+    ]
+    assert found.error == pytest.approx((3 * 0.3233 + 3 * 0.05) / 6, abs=1e-4)
+    assert [(cause.cause, cause.mentions) for cause in found.causes] == [("tie", 1)]
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,19 @@ def test_find_hostile_accepts_as_many_cells_as_excel_allows(
     assert "too many" in excel.find_hostile(io.BytesIO(many.encode()))
 
 
+def test_read_table_of_excel_whose_directory_is_elsewhere_is_an_error(
+    tmp_path: Path,
+) -> None:
+    path = write_book(tmp_path, ["id", "name"], ["X", "fever"])
+    data = bytearray(path.read_bytes())
+    place = data.rindex(b"PK\x05\x06") + 16  # offset of the directory, 4 bytes
+    offset = int.from_bytes(data[place : place + 4], "little")
+    data[place : place + 4] = (offset + 9).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(SapbertError, match="E418"):
+        read(path)
+
+
 @settings(max_examples=25, deadline=None)
 @given(place=st.floats(0, 1), extra=st.binary(min_size=1, max_size=8))
 def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(

@@ -1,7 +1,7 @@
 """Annotated mentions → candidates and features, without what their own fold says."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,9 @@ from ..mention_search import MENTIONS_AT_ONCE
 from ..reranking import VOCABULARY_NAME
 
 FOLDS = 5
-SEARCHED_ROWS = 2 * POOL_ROWS  # some of them are names of the own fold
+SEARCHED_ROWS = 2 * POOL_ROWS  # some of them are names of folds that do not count
+# fold: those that its mentions are linked with
+OTHERS = {fold: frozenset(range(FOLDS)) - {fold} for fold in range(FOLDS)}
 
 
 class Example(NamedTuple):
@@ -29,8 +31,8 @@ class Example(NamedTuple):
     cuis (list[str]): The candidates by cosine. Shape: (n,).
     features (np.ndarray): Shape: (n, len(FEATURES)).
     plain (bool): Whether the vocabulary alone has the right answer.
-    named (bool): Whether the names and counts of the other folds have.
-    seen (bool): Whether another fold has the mention with its concept.
+    named (bool): Whether the names and counts of the folds that count have.
+    seen (bool): Whether a fold that counts has the mention with its concept.
     nil (bool): Whether the mention has no concept.
     """
 
@@ -56,18 +58,20 @@ class FoldCounts:
                 if cui:
                     self.concepts.setdefault(cui, Counter())[fold] += 1
 
-    def counts(self, form: str, fold: int) -> Counter[str]:
-        """Return the counts of a form without those of a fold, by concept."""
+    def counts(self, form: str, folds: Collection[int]) -> Counter[str]:
+        """Return the counts of a form in some folds, by concept."""
         found: Counter[str] = Counter()
-        for (cui, of), count in self.pairs.get(form, {}).items():
-            if of != fold:
+        for (cui, fold), count in self.pairs.get(form, {}).items():
+            if fold in folds:
                 found[cui] += count
         return found
 
-    def concept_counts(self, cuis: Sequence[str], fold: int) -> dict[str, int]:
-        """Return the counts of concepts without those of a fold."""
+    def concept_counts(
+        self, cuis: Sequence[str], folds: Collection[int]
+    ) -> dict[str, int]:
+        """Return the counts of concepts in some folds."""
         return {
-            cui: self.concepts[cui].total() - self.concepts[cui][fold]
+            cui: sum(self.concepts[cui][fold] for fold in folds)
             for cui in cuis
             if cui in self.concepts
         }
@@ -82,42 +86,64 @@ def assign_folds(documents: Sequence[TaughtDocument]) -> list[int]:
     return folds
 
 
-def make_examples(
-    kb: KnowledgeBase,
-    documents: Sequence[TaughtDocument],
-    *,
-    before: KnowledgeBase,
-    most: int,
-    progress: bool = False,
-) -> list[Example]:
-    """Find the candidates of annotated mentions, and compute their features.
-
-    Names and counts of the documents of its own fold do not count for a mention:
-    otherwise the ranker would learn to rely on them, and fail for new texts.
+class AnnotatedMentions:
+    """Annotated mentions and the names nearest to them, from which examples are made.
 
     kb (KnowledgeBase): With the annotated mentions as names.
     before (KnowledgeBase): Without them: it embeds a mention by a variant that is a
         name, which in `kb` would be a name itself.
     most (int): Maximum of mentions, which are those of the first documents by digest.
     """
-    folds = assign_folds(documents)
-    fold_counts = FoldCounts(documents, folds)
-    order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
-    queries: dict[tuple[str, int], Counter[str]] = {}  # text, fold → concepts
-    total = 0
-    for place in order:
-        for text, cui in documents[place].mentions:
-            if total < most:
-                queries.setdefault((text, folds[place]), Counter())[cui] += 1
-                total += 1
-    texts = list(dict.fromkeys(text for text, _ in queries))
-    found = search_names(kb, before, texts, progress=progress)
-    by_text: dict[str, list[RankedEntry]] = dict(zip(texts, found, strict=True))
-    return [
-        example
-        for (text, fold), cuis in queries.items()
-        for example in list_examples(kb, fold_counts, text, fold, cuis, by_text[text])
-    ]
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        documents: Sequence[TaughtDocument],
+        *,
+        before: KnowledgeBase,
+        most: int,
+        progress: bool = False,
+    ) -> None:
+        self.kb = kb
+        self.documents = len(documents)
+        folds = assign_folds(documents)
+        self.fold_counts = FoldCounts(documents, folds)
+        order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
+        # text, fold → concepts
+        self.queries: dict[tuple[str, int], Counter[str]] = {}
+        total = 0
+        for place in order:
+            for text, cui in documents[place].mentions:
+                if total < most:
+                    key = text, folds[place]
+                    self.queries.setdefault(key, Counter())[cui] += 1
+                    total += 1
+        texts = list(dict.fromkeys(text for text, _ in self.queries))
+        found = search_names(kb, before, texts, progress=progress)
+        self.nearest: dict[str, list[RankedEntry]] = dict(
+            zip(texts, found, strict=True)
+        )
+
+    def examples(
+        self, learned: Mapping[int, Collection[int]] = OTHERS
+    ) -> list[Example]:
+        """Compute the features of the candidates of the mentions of some folds.
+
+        Names and counts of the documents of its own fold do not count for a mention:
+        otherwise the ranker would learn to rely on them, and fail for new texts.
+
+        learned (Mapping[int, Collection[int]]): For each fold whose mentions are
+            wanted, the folds whose names and counts count.
+        """
+        return [
+            example
+            for (text, fold), cuis in self.queries.items()
+            if fold in learned
+            for example in list_examples(
+                *(self.kb, self.fold_counts, text, fold, learned[fold], cuis),
+                self.nearest[text],
+            )
+        ]
 
 
 def search_names(
@@ -145,25 +171,29 @@ def list_examples(
     fold_counts: FoldCounts,
     text: str,
     fold: int,
+    learned: Collection[int],
     cuis: Mapping[str, int],
     ranked: Sequence[RankedEntry],
 ) -> Iterator[Example]:
-    """Yield the examples of one text in one fold: one for each annotation."""
+    """Yield the examples of one text in one fold: one for each annotation.
+
+    learned (Collection[int]): The folds whose names and counts count.
+    """
     known: dict[Entry, Provenance] = {}
 
     def find_provenance(entry: Entry) -> Provenance:
         if entry not in known:
             found = kb.provenance.get(entry.origin, VOCABULARY_NAME)
             if found.annotated:
-                others = fold_counts.counts(name_form(entry.alias), fold)
+                others = fold_counts.counts(name_form(entry.alias), learned)
                 found = found._replace(annotated=others[entry.cui] > 0)
             known[entry] = found
         return known[entry]
 
-    counts = fold_counts.counts(name_form(text), fold)
+    counts = fold_counts.counts(name_form(text), learned)
     pool, near = pool_concepts(ranked, find_provenance)
     names = [one.entry.cui for one in pool]
-    concept_counts = fold_counts.concept_counts(names, fold)
+    concept_counts = fold_counts.concept_counts(names, learned)
     features = compute_features(text, pool, near, counts, concept_counts)
     first = best_named(pool, counts)
     vocabulary = (one for one in ranked if find_provenance(one.entry).vocabulary)

@@ -13,25 +13,21 @@ from ...errors import Errors, SapbertError
 from ...linking.ranker import Ranker
 from ...system.writing import check_outputs, write_json
 from ..edits.edits import Edits, read_edits
-from ..edits.overlay import (
-    lock_version,
-    overlay_files,
-    publish_overlay,
-    write_version,
-)
+from ..edits.overlay import lock_version, overlay_files, publish_overlay, write_version
 from ..edits.taught import TaughtDocument, taught_concepts
 from ..folder.copying import copy_kb
 from ..folder.records import RANKER_FILE, TaughtFile, Teaching
 from ..knowledge_base import KnowledgeBase
 from ..loading import open_store
 from ..opening import open_kb
+from .curve import CurvePoint, measure_curve
 from .documents import (
     AnnotatedDocument,
     AnnotationCounts,
     describe_sources,
     resolve_documents,
 )
-from .examples import Example, make_examples
+from .examples import AnnotatedMentions, Example
 from .learning import (
     FEWEST,
     calibrate_ranker,
@@ -73,6 +69,7 @@ class TeachingReport:
         alone, with annotated mentions as names, and with the learned order too; None =
         no order was learned.
     groups (dict[str, float]): Accuracy that is lost without a group of features.
+    curve (list[CurvePoint]): The accuracies by number of documents, from none on.
     lost (list[tuple[str, int]]): Concepts of mentions that were right with the
         vocabulary alone and are wrong now, with their number.
     threshold (float | None): Probability below which a mention has no concept.
@@ -89,6 +86,7 @@ class TeachingReport:
     names: Accuracy
     after: Accuracy | None = None
     groups: dict[str, float] = field(default_factory=dict)
+    curve: list[CurvePoint] = field(default_factory=list)
     lost: list[tuple[str, int]] = field(default_factory=list)
     threshold: float | None = None
     precision: float | None = None
@@ -167,17 +165,23 @@ def learn(
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
-    edits = replace(edits, taught=list(taught), teaching=teaching, ranker=None)
+    edits = replace(edits, taught=[*taught], teaching=teaching, ranker=None)
     staged = write_version(kb, open_store(kb.files, kb.manifest, base=True), edits)
     assert staged.overlay is not None
     folder = kb.folder / staged.overlay.folder
     try:
         # Its names are searched for before the knowledge base uses it.
         opened = kb.open_version(staged)
-        examples = make_examples(
+        mentions = AnnotatedMentions(
             opened, taught, before=kb, most=MOST_EXAMPLES, progress=progress
         )
-        ranker, report = evaluate(examples, counts, sources)
+        ranker, report = evaluate(mentions.examples(), counts, sources)
+        report.curve = measure_curve(
+            mentions,
+            before=report.before.all,
+            names=report.names.all,
+            after=report.after.all if report.after else None,
+        )
         ours = report.after or report.names
         better = (ours.all or 0) > (report.before.all or 0)
         if not better and not force:

@@ -8,11 +8,14 @@ from starlette.concurrency import run_in_threadpool
 
 from ...errors import Errors
 from ...formats.gold import NIL
+from ...linking.candidates import Candidate
+from ...linking.link import Linked
 from ..lookup import find_concept, is_encodable
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, check_texts
 from ..reviews.agreement import compare_reviewers
 from ..reviews.export import FORMATS, export_reviews
+from ..reviews.quality import NEAR, list_mentions, measure_quality
 from ..reviews.store import ReviewedDocument, ReviewStore
 from ..reviews.taught import Teacher
 from ..service import Service
@@ -21,6 +24,7 @@ from .answers import to_json
 router = APIRouter(tags=["reviews"], prefix="/reviews")
 LONGEST_NAME = 200  # characters
 MOST_SHOWN = 1_000  # candidates of a decision
+MENTIONS_TOGETHER = 256  # decided mentions that are linked between other requests
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -162,6 +166,34 @@ def export(
     disposition = f'attachment; filename="reviews{ending}"'
     return Response(
         data, headers={"content-disposition": disposition}, media_type=media
+    )
+
+
+@router.get("/quality")
+async def quality(request: Request) -> Response:
+    """How the knowledge base in use answers the mentions that were decided."""
+    store = need_store(request)
+    service: Service = request.app.state.service
+    kb = service.kb
+    mentions = await run_in_threadpool(list_mentions, store, kb)
+    ranked: list[list[Candidate]] = []
+    linked: list[Linked] = []
+    for first in range(0, len(mentions), MENTIONS_TOGETHER):
+        some = mentions[first : first + MENTIONS_TOGETHER]
+        texts, labels = [one.text for one in some], [one.label for one in some]
+        all = {"threshold": -1.0, "k": NEAR}
+        results = await service.link_mentions(texts, all, labels)
+        ranked += [result.linked.candidates for result in results]
+        results = await service.link_mentions(texts, {}, labels)
+        linked += [result.linked for result in results]
+    found = await run_in_threadpool(measure_quality, kb, mentions, ranked, linked)
+    return to_json(
+        {
+            **found._asdict(),
+            "shares": found.shares._asdict(),
+            "bins": [one._asdict() for one in found.bins],
+            "causes": [one._asdict() for one in found.causes],
+        }
     )
 
 

@@ -5,10 +5,11 @@ import * as column from "/page/column.js";
 import { say } from "/page/dom.js";
 import * as link from "/page/link.js";
 import * as look from "/page/look.js";
+import * as quality from "/page/quality.js";
 import * as review from "/page/review.js";
 import * as teach from "/page/teach.js";
 
-const PARTS = ["link", "column", "review", "teach", "look"];
+const PARTS = ["link", "column", "review", "teach", "quality", "look"];
 const main = document.getElementById("main");
 const name = document.getElementById("reviewer");
 let part = "";
@@ -28,6 +29,7 @@ async function show() {
   else if (part === "column") column.render(main);
   else if (part === "review") await review.render(main, info.reviews);
   else if (part === "teach") await teach.render(main, info.reviews);
+  else if (part === "quality") await quality.render(main, info);
   else await look.render(main, info, rest ? decodeURIComponent(rest) : "");
   document.body.dataset.part = part;
 }

@@ -2,6 +2,7 @@
 
 import { attempt, get, post } from "/page/api.js";
 import { fill, make, pairs, say, table } from "/page/dom.js";
+import { plot } from "/page/plot.js";
 
 const WAIT = 1000;  // milliseconds between two questions
 
@@ -53,6 +54,7 @@ function draw(report, found) {
       row("With decisions as names", one.names),
       ...(one.after ? [row("With a learned order too", one.after)] : []),
     ], "Right first answers"),
+    curve(one.curve, share),
     pairs([
       ["Documents", String(one.counts.documents)],
       ["Mentions", String(one.counts.mentions)],
@@ -64,6 +66,16 @@ function draw(report, found) {
     found.folder && !found.used
       ? make("button", { class: "main", id: "use", onclick: () => use(report) }, "Use it from now on")
       : found.used ? make("p", {}, "The service uses it.") : null);
+}
+
+function curve(points, share) {
+  const line = (key) => points.filter((one) => one[key] !== null).map((one) => [one.documents, one[key]]);
+  return make("div", {},
+    make("h3", {}, "Learning curve"),
+    plot([{ name: "names", points: line("names") }, { name: "order too", points: line("after") }],
+      { most: points.at(-1).documents, title: "Right first answers by documents learned from", across: "documents" }),
+    table(["Documents", "names", "order too"],
+      points.map((one) => [one.documents, share(one.names), share(one.after)]), "Learning curve"));
 }
 
 async function use(report) {

@@ -127,7 +127,7 @@ def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]
         except (
             *(zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError),
             *(TypeError, IndexError, AttributeError, SyntaxError, OverflowError),
-            *(NotImplementedError, RuntimeError),
+            *(NotImplementedError, RuntimeError, OSError),
         ) as error:
             # the errors of openpyxl for invalid XML and for parts that do not exist
             reason = f"it is damaged ({type(error).__name__})"

@@ -25,16 +25,19 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import discard_teaching
+from spacy_sapbert.kb.edits.edits import read_edits
 from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
 from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.reranking import read_counts
+from spacy_sapbert.kb.teaching.curve import measure_point
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
+from spacy_sapbert.kb.teaching.examples import AnnotatedMentions
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.features import FEATURES
 from spacy_sapbert.vocabularies.concepts import Concept
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NUMERALS = ["", "i", "ii", "iii", "iv"]
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 
@@ -146,6 +149,13 @@ def test_teach_report_is_that_of_cross_validation(
     assert report.groups["words"] > 0.1
     assert new.manifest.taught is not None
     assert new.manifest.taught.after == report.after.all
+    assert [point.documents for point in report.curve] == [0, 12, 24, 48]
+    assert report.curve[0].names == report.before.all
+    assert report.curve[-1].names == report.names.all
+    assert report.curve[-1].after == report.after.all
+    orders = [point.after for point in report.curve[1:]]
+    assert all(order is not None for order in orders)
+    assert orders[0] < orders[-1]
     # Each document once says nothing about the others: names alone bring nothing.
     cuis = [(n, f"X{n % 12}{n % 4 + 1}") for n in range(40)]
     own = [make_document((f"{n} unlike anything {n}", cui)) for n, cui in cuis]
@@ -153,6 +163,24 @@ def test_teach_report_is_that_of_cross_validation(
     assert report.after is None
     assert not report.changed
     assert not (tmp_path / "own").exists()
+
+
+def test_measure_point_of_four_folds_is_cross_validation(
+    plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
+) -> None:
+    kb = load_kb(plain_kb)
+    new, report = teach_documents(kb, documents, output=tmp_path / "kb")
+    taught = read_edits(new).taught
+    mentions = AnnotatedMentions(new, taught, before=kb, most=1000)
+    point = measure_point(mentions, 4)
+    assert point.documents == 48
+    assert point.names == report.names.all
+    assert report.after is not None
+    assert report.after.all is not None
+    assert point.after == pytest.approx(report.after.all, abs=0.02)
+    # One document in each fold cannot teach an order.
+    few = AnnotatedMentions(new, taught[:5], before=kb, most=1000)
+    assert measure_point(few, 1).after is None
 
 
 def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb: Path) -> None:

@@ -1,0 +1,52 @@
+// Quality: how the knowledge base in use answers the mentions that were decided.
+
+import { attempt, get } from "/page/api.js";
+import { fill, make, pairs, say, table } from "/page/dom.js";
+import { plot } from "/page/plot.js";
+
+export async function render(main, info) {
+  fill(main, make("h2", {}, "Quality"));
+  if (!info.reviews) {
+    main.append(make("p", {}, "Start the service with --reviews FILE to keep decisions."));
+    return;
+  }
+  const found = await attempt("Measuring …", () => get("/reviews/quality"));
+  if (!found) return;
+  say("");
+  if (!found.mentions) {
+    main.append(make("p", {}, "Nothing is decided yet. Decide some mentions under Link."));
+    return;
+  }
+  const share = (value) => (value === null ? "–" : value.toFixed(3));
+  main.append(
+    make("p", {}, "The answers of the knowledge base in use to all mentions that were decided, ",
+      "without their texts around. ",
+      info.taught ? "It has learned from decisions, so those figures are too good: " : null,
+      info.taught ? "Teach shows those of cross-validation." : null),
+    pairs([
+      ["Mentions decided", found.mentions.toLocaleString("en")],
+      ["Of them no concept", found.without_concept.toLocaleString("en")],
+      ["First candidate is right", share(found.shares.first)],
+      ["Right one among five", share(found.shares.near)],
+      ["Precision of links", share(found.shares.precision)],
+      ["Recall of links", share(found.shares.recall)],
+      ["No concept, and not linked", share(found.shares.none)],
+    ]),
+    make("h3", {}, "Probabilities"),
+    ...(found.bins.length ? [
+      plot([
+        { name: "as it should be", points: [[0, 0], [1, 1]], wanted: true },
+        { name: "decided mentions", points: found.bins.map((one) => [one.probability, one.right]) },
+      ], { most: 1, title: "Share of right first candidates by probability", across: "probability" }),
+      make("p", {}, `Expected calibration error: ${share(found.error)}`),
+      table(["Probability", "Mentions", "Mean probability", "Right"],
+        found.bins.map((one) => [`${one.low.toFixed(1)} –`, one.mentions, share(one.probability), share(one.right)]),
+        "Right first candidates by probability"),
+    ] : [make("p", {}, "The knowledge base has no probabilities. They come with Teach, or with `calibrate`.")]),
+    make("h3", {}, "Why first candidates are wrong"),
+    found.causes.length
+      ? table(["Cause", "Mentions", "Examples", "What helps"],
+        found.causes.map((one) => [one.cause, one.mentions, one.examples.join("; "), one.advice]),
+        "Causes of wrong first candidates")
+      : make("p", {}, "None is wrong."));
+}

@@ -1,0 +1,219 @@
+"""How the knowledge base in use answers the mentions that reviewers have decided."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ...evaluation.calibration import BINS, calibration_error
+from ...evaluation.error_causes import CAUSES, classify_error
+from ...evaluation.error_report import info_finder
+from ...formats.gold import NIL
+from ...kb.knowledge_base import KnowledgeBase
+from ...linking.candidates import Candidate
+from ...linking.link import Linked
+from .store import ReviewStore
+
+NEAR = 5  # candidates among which the right one may be
+EXAMPLES = 5  # mentions that are shown of each cause
+DIGITS = 4
+
+
+class DecidedMention(NamedTuple):
+    """A text that was decided, and how often.
+
+    chosen (str): Id of a concept, or "NIL".
+    """
+
+    text: str
+    label: str
+    chosen: str
+    times: int
+
+
+class Shares(NamedTuple):
+    """Shares of decided mentions; None of nothing.
+
+    first (float | None), near (float | None): Of those with a concept: the first
+        candidate is right, or one of the first `NEAR`.
+    precision (float | None): Of those that are linked: the concept is right.
+    recall (float | None): Of those with a concept: it is linked.
+    none (float | None): Of those without a concept: nothing is linked.
+    """
+
+    first: float | None
+    near: float | None
+    precision: float | None
+    recall: float | None
+    none: float | None
+
+
+class Bin(NamedTuple):
+    """First candidates whose probabilities are near each other.
+
+    low (float): The lowest probability that belongs here.
+    probability (float): Their mean probability.
+    right (float): The share that is right.
+    """
+
+    low: float
+    mentions: int
+    probability: float
+    right: float
+
+
+class Cause(NamedTuple):
+    """Why first candidates are wrong; see `CAUSES`.
+
+    examples (list[str]): Some of the mentions.
+    """
+
+    cause: str
+    mentions: int
+    advice: str
+    examples: list[str]
+
+
+class Quality(NamedTuple):
+    """How the mentions that were decided are answered.
+
+    mentions (int): Number of decisions.
+    without_concept (int): Of them, those that mean no concept.
+    error (float | None): Expected calibration error; None without probabilities.
+    """
+
+    mentions: int
+    without_concept: int
+    shares: Shares
+    bins: list[Bin]
+    error: float | None
+    causes: list[Cause]
+
+
+def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]:
+    """Return what all reviewers have decided, each text and concept once.
+
+    kb (KnowledgeBase): It resolves retired ids.
+    """
+
+    @cache
+    def find(chosen: str | None) -> str:
+        concept = kb.concept(chosen) if chosen not in (None, NIL) else None
+        return concept.cui if concept else chosen or NIL
+
+    texts: dict[str, str] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for decision in store.latest():
+        if decision.document not in texts:
+            document = store.document(decision.document)
+            texts[decision.document] = document.text if document else ""
+        text = texts[decision.document][decision.start : decision.end]
+        counts[text, decision.label, find(decision.chosen)] += 1
+    return [DecidedMention(*key, count) for key, count in counts.items()]
+
+
+def measure_quality(
+    kb: KnowledgeBase,
+    mentions: Sequence[DecidedMention],
+    ranked: Sequence[Sequence[Candidate]],
+    linked: Sequence[Linked],
+) -> Quality:
+    """Compare the answers of the knowledge base with the decisions.
+
+    mentions (Sequence[DecidedMention]), ranked (Sequence[Sequence[Candidate]]), linked
+        (Sequence[Linked]): As many: the decisions, the first candidates without a
+        threshold, and the links with the settings of the service.
+    """
+    weights = np.array([one.times for one in mentions], dtype=np.float64)
+    meant = np.array([one.chosen != NIL for one in mentions], dtype=bool)
+    places = [
+        next((n for n, c in enumerate(own) if c["cui"] == one.chosen), None)
+        for one, own in zip(mentions, ranked, strict=True)
+    ]
+    first = np.array([place == 0 for place in places], dtype=bool)
+    near = np.array([place is not None for place in places], dtype=bool)
+    given = np.array([one.cui is not None for one in linked], dtype=bool)
+    right = np.array(
+        [a.cui == b.chosen for a, b in zip(linked, mentions, strict=True)], dtype=bool
+    )
+
+    def share(part: np.ndarray, whole: np.ndarray) -> float | None:
+        total = weights[whole].sum()
+        return (
+            round(float(weights[part & whole].sum() / total), DIGITS) if total else None
+        )
+
+    shares = Shares(
+        share(first, meant),
+        share(near, meant),
+        share(right, given),
+        share(right, meant),
+        share(~given, ~meant),
+    )
+    chances = [own[0]["probability"] if own else None for own in ranked]
+    bins, error = group_chances(chances, first, weights)
+    wrong = [
+        place for place in range(len(mentions)) if meant[place] and not first[place]
+    ]
+    return Quality(
+        int(weights.sum()),
+        int(weights[~meant].sum()),
+        shares,
+        bins,
+        error,
+        find_causes(kb, [(mentions[place], ranked[place]) for place in wrong]),
+    )
+
+
+def group_chances(
+    chances: Sequence[float | None], right: np.ndarray, weights: np.ndarray
+) -> tuple[list[Bin], float | None]:
+    """Group first candidates by probability, and compute the calibration error.
+
+    right (np.ndarray), weights (np.ndarray): Of each mention. Shape: (n,) each.
+    """
+    known = [place for place, chance in enumerate(chances) if chance is not None]
+    if not known:
+        return [], None
+    counts = weights[known].astype(np.int64)
+    values = np.repeat([chances[place] or 0.0 for place in known], counts)
+    hits = np.repeat(right[known], counts)
+    groups = np.minimum((values * BINS).astype(np.int64), BINS - 1)
+    bins = [
+        Bin(
+            group / BINS,
+            int((groups == group).sum()),
+            round(float(values[groups == group].mean()), DIGITS),
+            round(float(hits[groups == group].mean()), DIGITS),
+        )
+        for group in np.unique(groups).tolist()
+    ]
+    return bins, round(calibration_error(values, hits), DIGITS)
+
+
+def find_causes(
+    kb: KnowledgeBase, wrong: Iterable[tuple[DecidedMention, Sequence[Candidate]]]
+) -> list[Cause]:
+    """Find why first candidates are wrong, the most frequent cause first."""
+    info = info_finder(kb, {})
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[str]] = {}
+    for mention, candidates in wrong:
+        # A learned order is not that of the cosines.
+        learned = kb.ranker is not None
+        ranking = [
+            (-float(rank) if learned else one["score"], one["cui"])
+            for rank, one in enumerate(candidates)
+        ]
+        known = kb.concept(mention.chosen)
+        parts = [frozenset([known.cui] if known else [])]
+        cause = classify_error(mention.text, parts, ranking, info, k=NEAR)
+        if cause is not None:
+            counts[cause] += mention.times
+            examples.setdefault(cause, []).append(mention.text)
+    return [
+        Cause(cause, count, CAUSES[cause], examples[cause][:EXAMPLES])
+        for cause, count in counts.most_common()
+    ]
