@@ -75,9 +75,7 @@ setup(
             "dask[dataframe]>=2024.8",
             "datasets>=2.20",
             "faiss-cpu>=1.15,<2",
-            # detectors of the recipes
-            "gliner>=0.2.20",
-            "spacy-huggingface-pipelines>=0.0.4",
+            "gliner>=0.2.20",  # a detector of the recipes
             "fastapi>=0.115",
             "matplotlib>=3.8",
             "negspacy>=1.1",

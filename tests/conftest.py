@@ -9,11 +9,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import hypothesis
-import pytest
-import torch
+# Two cores, two workers of pytest, small matrices, and processes that tests start: more
+# threads wait for each other. It counts when torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+import hypothesis  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from spacy_sapbert.vocabularies.concepts import (  # noqa: E402
+    Concept,
+    write_concepts,
+)
 
 # A deadline would measure how busy the machine is.
 hypothesis.settings.register_profile("no deadline", deadline=None)
@@ -22,12 +29,6 @@ hypothesis.settings.load_profile("no deadline")
 MakeBert = Callable[..., Path]
 ROOT = Path(__file__).parents[1]
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> None:
-    """Two cores and many small matrices: more threads only get in each other's way."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

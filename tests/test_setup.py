@@ -34,7 +34,6 @@ PINNED = (ROOT / "constraints.txt").read_text("utf8").lower()
         "ray",
         "scikit-learn",
         "scipy",
-        "spacy-huggingface-pipelines",
         "sudachidict-core",
         "sudachipy",
         "tensorboard",

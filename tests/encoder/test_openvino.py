@@ -304,8 +304,7 @@ def test_openvino_links_without_torch_and_transformers(
     packages = tmp_path / "packages"
     packages.mkdir()
     heavy = ("torch", "transformers", "spacy_transformers", "spacy_alignments")
-    # a plugin that spaCy imports and that imports transformers
-    heavy += ("spacy_huggingface_pipelines",)
+    heavy += ("spacy_huggingface_pipelines",)  # which imports transformers
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
         if path.name.partition("-")[0] not in heavy:
             (packages / path.name).symlink_to(path)

@@ -156,8 +156,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("engine", ["Transformer", "OpenVino"])
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("method", "engine"),
+    [
+        ("fork", "Transformer"),
+        ("fork", "OpenVino"),
+        ("spawn", "OpenVino"),
+        ("forkserver", "Transformer"),
+    ],
+)
 def test_pipe_with_two_processes_equals_one(
     method, engine, sample_kb, exported_kb, run_python, tmp_path
 ):

@@ -75,7 +75,7 @@ function curve(points, share) {
     plot([{ name: "names", points: line("names") }, { name: "order too", points: line("after") }],
       { most: points.at(-1).documents, title: "Right first answers by documents learned from", across: "documents" }),
     table(["Documents", "names", "order too"],
-      points.map((one) => [one.documents, share(one.names), share(one.after)]), "Learning curve"));
+      points.map((one) => [String(one.documents), share(one.names), share(one.after)]), "Learning curve"));
 }
 
 async function use(report) {
