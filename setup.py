@@ -58,7 +58,8 @@ setup(
         "openvino": ["openvino>=2024.4"],
         # for Parquet and `LinkBatches`
         "arrow": ["pyarrow>=16"],
-        # Engines for many machines; this package imports none of them.
+        # Engines for many machines; this package imports none of them. The tests of the
+        # first two take minutes, and so are not among those of the extra `test`.
         "spark": ["pyarrow>=16", "pyspark>=3.5"],
         "ray": ["pyarrow>=16", "ray[data]>=2.30"],
         "datasets": ["datasets>=2.20", "pyarrow>=16"],
@@ -84,8 +85,6 @@ setup(
             "polars>=1.9",
             "prometheus-client>=0.20",
             "pyarrow>=16",
-            "pyspark>=3.5",
-            "ray[data]>=2.30",
             "pytest>=8",
             "pytest-xdist>=3.5",
             "hypothesis>=6.100",

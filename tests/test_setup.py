@@ -29,9 +29,7 @@ PINNED = (ROOT / "constraints.txt").read_text("utf8").lower()
         "polars",
         "prometheus-client",
         "pyarrow",
-        "pyspark",
         "pythainlp",
-        "ray",
         "scikit-learn",
         "scipy",
         "sudachidict-core",
@@ -44,3 +42,8 @@ def test_extra_test_has_the_packages_of_optional_features(package: str) -> None:
     assert EXTRA is not None
     assert re.search(rf'"{package}[>=[]', EXTRA[1])
     assert re.search(rf"^{package}==", PINNED, re.MULTILINE)
+
+
+@pytest.mark.parametrize("engine", ["pyspark", "ray"])
+def test_engines_of_their_own_extras_are_pinned(engine: str) -> None:
+    assert re.search(rf"^{engine}==", PINNED, re.MULTILINE)

@@ -205,6 +205,7 @@ def printed(
     }
 
 
+@pytest.mark.xdist_group("recipes")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize(("code", "output"), PROGRAM.findall(RECIPES))
 def test_recipe_prints_its_output(

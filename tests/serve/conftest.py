@@ -18,6 +18,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("prometheus_client", reason="the extra `serve` is not installed")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run these tests in one worker of pytest, so that services start once."""
     for item in items:

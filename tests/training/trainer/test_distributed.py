@@ -1,7 +1,6 @@
 """Compare two processes on the CPU with one that has the whole batch."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -21,17 +20,49 @@ from training.trainer.settings import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[3]
 MakeConfig = Callable[..., Config]
-# one step of plain gradient descent, so that the weights show the gradient itself
-ONE_STEP = """
-import sys, torch
-from pathlib import Path
+# One process imports torch, and forks for each rank of each run, one run after another.
+RANKS = """
+import json, os, sys
+import torch
+from training.__main__ import app as command
+import training.trainer.run as run
+
 class Plain(torch.optim.SGD):
+    # plain gradient descent, so that the weights show the gradient itself
     def __init__(self, weights, lr, **other):
         super().__init__(weights, lr=lr)
-torch.optim.AdamW = Plain
-torch.set_num_threads(1)
-from training.__main__ import app as command
-command(["train", *sys.argv[1:]])
+
+def die(saved):
+    save(saved)
+    os._exit(9)
+
+save = run.save_run
+ended = []
+for given in json.load(sys.stdin):
+    ranks = []
+    for rank in range(given["count"]):
+        if not (child := os.fork()):
+            os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            os.environ |= {"WORLD_SIZE": str(given["count"])}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": given["port"]}
+            torch.set_num_threads(1)
+            if given["how"] == "one step":
+                torch.optim.AdamW = Plain
+            if given["how"] == "dies":
+                run.save_run = die
+            sys.argv = ["training", "train", *given["arguments"]]
+            code = 1
+            try:
+                command()
+            except SystemExit as error:
+                code = error.code or 0
+            finally:
+                sys.stdout.flush()
+                os._exit(code)
+        ranks.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in ranks]
+    ended.append(codes)
+print(json.dumps(ended))
 """
 
 
@@ -41,22 +72,24 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def start(count: int, arguments: list[str], code: str = ONE_STEP) -> list[int]:
-    """Run the command in so many processes, as torchrun does."""
-    port = str(free_port())
-    processes = []
-    for rank in range(count):
-        env = {
-            **os.environ,
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(count),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-        }
-        command = [sys.executable, "-c", code, *arguments]
-        processes.append(subprocess.Popen(command, cwd=ROOT, env=env))
-    return [process.wait(timeout=180) for process in processes]
+def start(*runs: tuple[int, str, list[str]]) -> list[list[int]]:
+    """Run the command in so many processes, as torchrun does; see `RANKS`."""
+    given = [
+        {"count": count, "how": how, "arguments": words, "port": str(free_port())}
+        for count, how, words in runs
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", RANKS],
+        cwd=ROOT,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ended: list[list[int]] = json.loads(done.stdout.splitlines()[-1])
+    return ended
 
 
 def as_arguments(settings: dict[str, Any]) -> list[str]:
@@ -109,9 +142,13 @@ def test_train_in_two_processes_equals_one_process(
         **more,
     }
     folders = [tmp_path / f"encoder-{count}" for count in (1, 2)]
-    for count, folder in enumerate(folders, start=1):
-        arguments = [str(pairs_file), str(folder), "--quiet"]
-        assert start(count, arguments + as_arguments(settings)) == [0] * count
+    arguments = [
+        [str(pairs_file), str(folder), "--quiet", *as_arguments(settings)]
+        for folder in folders
+    ]
+    ended = start((1, "one step", arguments[0]), (2, "one step", arguments[1]))
+    assert ended == [[0], [0, 0]]
+    for folder in folders:
         lines = (folder / "training.jsonl").read_text("utf8").splitlines()
         assert trained <= {json.loads(line)["source"] for line in lines}
     one, two, base = (
@@ -128,24 +165,20 @@ def test_train_in_two_processes_resumed_equals_an_unbroken_run(
 ) -> None:
     # a batch of NaN would stop it too; here the run is ended by the number of steps
     settings = {**small_settings, "training.checkpoint_every": 2}
-    plain = ONE_STEP.replace("torch.optim.AdamW = Plain", "")
-    dies = plain.replace(
-        "command([",
-        "import os, training.trainer.run as run\n"
-        "save = run.save_run\n"
-        "run.save_run = lambda r: (save(r), os._exit(9))\n"
-        "command([",
+    words = {
+        name: [str(pairs_file), str(tmp_path / name), "--quiet"]
+        + as_arguments(settings)
+        for name in ("unbroken", "broken")
+    }
+    unbroken, broken, resumed = start(
+        (2, "", words["unbroken"]),
+        (2, "dies", words["broken"]),
+        (2, "", words["broken"]),
     )
-    for name, codes in (("unbroken", [plain]), ("broken", [dies, plain])):
-        arguments = [str(pairs_file), str(tmp_path / name), "--quiet"]
-        for code in codes:
-            ended = start(2, arguments + as_arguments(settings), code)
-            if code is dies:
-                # The one that is first may tear the other out of its last barrier.
-                assert 9 in ended
-                assert 0 not in ended
-            else:
-                assert ended == [0, 0]
+    assert unbroken == resumed == [0, 0]
+    # The one that is first may tear the other out of its last barrier.
+    assert 9 in broken
+    assert 0 not in broken
     one, two = (
         load_file(tmp_path / name / "model.safetensors")
         for name in ("unbroken", "broken")
