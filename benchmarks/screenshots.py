@@ -1,10 +1,13 @@
 """Pictures of the page of a service for docs/serve.md, taken by a browser."""
 
+import csv
 import json
 import shutil
 import subprocess
 import sys
 import threading
+import urllib.request
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +22,35 @@ NOTE = (
     "heart attack. She takes Lipitor and aspirin. Today fever and shortness of breath."
 )
 TERMS = "heart attack\nH/O Asthma, NOS (J45.9)\nhigh blood presure\nzebra"
-NARROW, WIDE, HEIGHT = 380, 1200, 860  # pixels
+NARROW, WIDE, HEIGHT, TALL = 380, 1200, 860, 1340  # pixels
+CORRECTIONS = Path(__file__).parents[1] / "assets" / "sample" / "corrections.csv"
+
+
+def send(address: str, path: str, data: dict[str, Any]) -> Any:
+    """Send a POST request, and return its answer."""
+    body, headers = json.dumps(data).encode(), {"content-type": "application/json"}
+    request = urllib.request.Request(f"{address}{path}", body, headers)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def add_decisions(address: str) -> None:
+    """Send the corrections of the sample as decisions of a reviewer."""
+    with CORRECTIONS.open(encoding="utf8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for id, group in groupby(rows, key=lambda row: row["id"]):
+        mentions = list(group)
+        text = "; ".join(row["text"] for row in mentions)
+        given = {"name": id, "text": text}
+        document = send(address, "/reviews/documents", given)["document"]
+        start = 0
+        for number, row in enumerate(mentions):
+            end = start + len(row["text"])
+            place = {"document": document, "start": start, "end": end}
+            chosen = {"reviewer": "Ada", "chosen": row["cui"] or "NIL"}
+            key = f"correction-{id}-{number}"
+            send(address, "/reviews/decisions", {"key": key, **place, **chosen})
+            start = end + 2
 
 
 def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
@@ -60,6 +91,15 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
                 page.click("#map")
                 page.wait_for_selector("#accept")
                 take(page, "column")
+                add_decisions(address)
+                page.set_viewport_size({"width": WIDE, "height": TALL})
+                page.click("nav a[href='#quality']")
+                page.wait_for_selector("body[data-part='quality'] table")
+                take(page, "quality")
+                page.click("nav a[href='#teach']")
+                page.click("#teach")
+                page.wait_for_selector("#use")
+                take(page, "teach")
             page.close()
         browser.close()
     return taken
@@ -70,7 +110,7 @@ def main(
     output: Path = typer.Argument(..., help="Folder for the pictures."),
     chromium: str = typer.Option(shutil.which("chromium") or "chromium"),
 ) -> None:
-    """Write pictures in light, dark and narrow."""
+    """kb/ + the corrections of the sample -> pictures of each part of the page"""
     output.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "spacy_sapbert", "serve", "--port", "0"]
