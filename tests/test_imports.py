@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 CODE = """
 import sys
@@ -25,3 +28,36 @@ def test_opening_spacy_imports_nothing_but_small_modules_of_ours():
     # `spacy.blank` imports the factories of all packages that are installed.
     assert {"sapbert_linker", "sapbert_mentions"} <= {*names}
     assert imported == "['spacy_sapbert'] False"
+
+
+WAIT_POLICY = """
+import os, sys
+from importlib import import_module
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print(os.environ.get("OMP_WAIT_POLICY"))
+
+sys.meta_path.insert(0, Finder())
+import_module(sys.argv[1])
+import torch
+"""
+
+
+@pytest.mark.parametrize("module", ["spacy_sapbert.cli.main", "training.__main__"])
+@pytest.mark.parametrize(("given", "used"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_commands_set_the_wait_policy_before_torch_is_imported(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, used: str, module: str
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    done = subprocess.run(
+        [sys.executable, "-c", WAIT_POLICY, module],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{used}\n"

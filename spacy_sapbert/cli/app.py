@@ -23,6 +23,9 @@ BY_SIGNAL = 128  # plus the signal: exit code, as in shells
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
 REPEAT_SECONDS = 0.05  # after which a signal without effect is sent again
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+# Two threads of torch that wait in a loop take each other's core beside other work.
+# OpenMP reads it when torch is imported: after this, unless spaCy itself runs.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 class Stopped(KeyboardInterrupt):

@@ -1,5 +1,8 @@
 """`spacy sapbert …`, or `spacy-sapbert …`: the app with all its commands."""
 
+from .app import app  # first: it sets the environment that torch is imported with
+
+# isort: split
 from . import (  # noqa: F401
     assemble,
     calibrate,
@@ -11,7 +14,6 @@ from . import (  # noqa: F401
     regress,
     teach,
 )
-from .app import app
 from .kb import build, edit, inspect, search  # noqa: F401
 from .linking import map, serve  # noqa: A004, F401
 
