@@ -42,6 +42,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.system.terminal import msg
+from spacy_sapbert.system.writing import link_file
 
 FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "exact": ("exact", {}),
@@ -85,25 +86,27 @@ def read_status() -> dict[str, int]:
     return {name.rstrip(":"): int(size) // 1024 for name, size, _ in sizes}
 
 
-def make_rows(path: Path, kb: KnowledgeBase, rows: int, seed: int) -> RowFile:
+def make_rows(path: Path, kb: KnowledgeBase, rows: int, seed: int) -> None:
     """Write vectors: the real ones of a knowledge base, then sums of two of them.
 
     A sum is that of a name and, with a random weight, of a frequent word of the names.
     """
-    words = frequent_words([*kb.concepts()])
-    token_ids, _ = tokenize_names(kb.encoder, words)
-    qualifiers = encode_token_ids(kb.encoder, [ids for ids in token_ids if ids])
+    full = kb.folder / "index.i16"
+    if rows == kb.rows and full.is_file():
+        link_file(full, path)
+        return
+    rng = np.random.default_rng(seed)
+    chosen = np.arange(kb.rows)
+    if rows < kb.rows:
+        chosen = np.sort(rng.choice(kb.rows, rows, replace=False))
     real = np.concatenate(
         [
-            kb.vectors(np.arange(first, min(first + BLOCK_ROWS, kb.rows)))
-            for first in range(0, kb.rows, BLOCK_ROWS)
+            kb.vectors(chosen[first : first + BLOCK_ROWS])
+            for first in range(0, len(chosen), BLOCK_ROWS)
         ]
     )
-    rng = np.random.default_rng(seed)
-    if rows < len(real):
-        real = real[np.sort(rng.choice(len(real), rows, replace=False))]
-    path.unlink(missing_ok=True)
     stored = RowFile(path, rows=rows, width=real.shape[1], writable=True)
+    qualifiers = embed_words(kb) if rows > kb.rows else real
     for first in show_progress(
         range(0, rows, BLOCK_ROWS), unit="blocks", desc="Vectors"
     ):
@@ -116,7 +119,12 @@ def make_rows(path: Path, kb: KnowledgeBase, rows: int, seed: int) -> RowFile:
         block /= np.linalg.norm(block, axis=1, keepdims=True)
         stored.write(numbers, encode_rows(block, compact=True))
     stored.sync()
-    return stored
+
+
+def embed_words(kb: KnowledgeBase) -> np.ndarray:
+    """Return the vectors of frequent words of the names. Shape: (n, width)."""
+    token_ids, _ = tokenize_names(kb.encoder, frequent_words([*kb.concepts()]))
+    return encode_token_ids(kb.encoder, [ids for ids in token_ids if ids])
 
 
 def embed_mentions(kb: KnowledgeBase, paths: list[Path]) -> np.ndarray:
@@ -245,7 +253,8 @@ def measure_table(
 ) -> None:
     """kb/ + mentions -> table of index backends, by number of names
 
-    The vectors are those of the knowledge base, and beyond them sums of such vectors.
+    The vectors are those of the knowledge base (fewer: drawn at random), and beyond
+    them sums of such vectors.
     Each index is built and searched in processes of its own. The same command continues
     a run that was stopped; the vectors stay until you remove them.
 
@@ -259,8 +268,10 @@ def measure_table(
     for many in rows:
         path, answers = out / f"vectors-{many}-{seed}.i16", out / f"nearest-{many}.npy"
         if not path.is_file():
-            make_rows(path.with_suffix(".part"), opened, many, seed)
-            path.with_suffix(".part").replace(path)
+            part = path.with_suffix(".part")
+            part.unlink(missing_ok=True)
+            make_rows(part, opened, many, seed)
+            part.replace(path)
         vectors = RowFile(path, rows=many, width=queries.shape[1])
         np.save(answers, search_exactly(vectors, queries))
         for name in form:
@@ -330,11 +341,13 @@ def measure_kb(
     kb: Path = typer.Argument(..., help="Knowledge base with full vectors of 16 bits."),
     mentions: list[Path] = typer.Argument(..., help="Gold mentions to search for."),
 ) -> None:
-    """kb/ + mentions -> what searching its index takes, and its recall
+    """kb/ + mentions -> what searching its index takes, its recall, and its look-ups
 
     Example: python -m benchmarks.scale measure kb-10m mentions.tsv
     """
+    start = time.perf_counter()
     opened = load_kb(kb)
+    opening = time.perf_counter() - start
     index, width = opened.manifest.index, opened.manifest.encoder.width
     queries = embed_mentions(opened, mentions)
     vectors = RowFile(kb / "index.i16", rows=opened.rows, width=width)
@@ -349,6 +362,19 @@ def measure_kb(
     measured |= {"estimate": size.memory, "disk": folder_size(kb)}
     row = (f"{opened.rows:,}", index.backend, *format_measures(measured))
     print_measures([row], len(queries))
+    found, _ = opened.search(queries, NEAREST)
+    seconds = []
+    for rows in found.tolist():
+        start = time.perf_counter()
+        opened.entries(rows)
+        seconds.append(1000 * (time.perf_counter() - start))
+    times = np.percentile(seconds, [50, 95])
+    size = (kb / "concepts.db").stat().st_size
+    msg.text(
+        f"Opened and verified in {opening:.2f} s. concepts.db: {size / 1e9:.2f} GB, "
+        f"{len(opened):,} concepts; the names of {NEAREST} rows in {times[0]:.3f} ms "
+        f"(median), {times[1]:.3f} ms (95 %)."
+    )
 
 
 def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
