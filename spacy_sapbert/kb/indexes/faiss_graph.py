@@ -24,9 +24,9 @@ from .row_file import Vectors
 
 LIBRARY, PACKAGE = "faiss", "faiss-cpu"
 FILE = "index.faiss"
-# links of a node; candidates kept while building; while searching; width of the short
+# links of a node; candidates kept while building; in each search; width of the short
 # vectors, 0 = full; results ordered by the full cosine
-DEFAULTS = {"M": 16, "ef_construction": 200, "ef": 256, "pca": 128, "rerank": 100}
+DEFAULTS = {"M": 16, "ef_construction": 200, "ef": 100, "pca": 128, "rerank": 100}
 RANGES = {
     "M": (2, 1024),
     "ef_construction": (1, 100_000),
@@ -39,6 +39,11 @@ ABSENT: dict[str, int] = {}
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
 COST = 28e-6  # see `graph_seconds`
 PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
+# A search begins at one node and may end far from the best: each query has several.
+STARTS = 6
+LEAST_START_NODES = 1000  # that are compared with a query to choose its starts
+SEPARATE_SEARCHES = 1  # a search of its own from each start; SOURCE: search_level_0
+QUERIES_AT_ONCE = 256  # limits memory
 
 
 def list_files(settings: Mapping[str, int]) -> list[str]:
@@ -189,6 +194,8 @@ class FaissGraph:
         self.graph = graph
         self.width = int(graph.d)
         self.process = os.getpid()
+        self.start_nodes = choose_start_nodes(graph)
+        self.start_vectors = graph.reconstruct_batch(self.start_nodes)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Index.search`."""
@@ -197,9 +204,11 @@ class FaissGraph:
         if self.process != os.getpid():  # forked: see `load_index`
             import_library("faiss").omp_set_num_threads(1)
             self.process = os.getpid()
-        if not len(queries):
-            return np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32)
-        scores, rows = self.graph.search(queries, k)
+        rows = np.empty((len(queries), k), dtype=np.int64)
+        scores = np.empty((len(queries), k), dtype=np.float32)
+        for first in range(0, len(queries), QUERIES_AT_ONCE):
+            part = slice(first, first + QUERIES_AT_ONCE)
+            self.search_part(queries[part], rows[part], scores[part])
         # Some node has no way to so many others: any other rows take the free places.
         for place in np.flatnonzero((rows < 0).any(axis=1)):
             free = rows[place] < 0
@@ -207,6 +216,43 @@ class FaissGraph:
             rows[place, free] = others[: free.sum()]
         return rows, scores
 
+    def search_part(
+        self, queries: np.ndarray, rows: np.ndarray, scores: np.ndarray
+    ) -> None:
+        """Search from the nearest start nodes, and write what was found to arrays.
+
+        queries (np.ndarray): Shape: (n, width).
+        rows (np.ndarray), scores (np.ndarray): Written. Shape: (n, k).
+        """
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        similar = queries @ self.start_vectors.T
+        many = min(STARTS, similar.shape[1])
+        nearest = np.argpartition(similar, -many, axis=1)[:, -many:]
+        starts = np.ascontiguousarray(self.start_nodes[nearest], dtype=np.int32)
+        cosines = np.ascontiguousarray(np.take_along_axis(similar, nearest, axis=1))
+        pointer = import_library("faiss").swig_ptr
+        self.graph.search_level_0(
+            len(queries),
+            pointer(queries),
+            rows.shape[1],
+            pointer(starts),
+            pointer(cosines),
+            pointer(scores),
+            pointer(rows),
+            many,
+            SEPARATE_SEARCHES,
+        )
+
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the short vectors, from their codes."""
         return np.stack([self.graph.reconstruct(int(row)) for row in rows])
+
+
+def choose_start_nodes(graph: Any) -> np.ndarray:
+    """Return the nodes of the highest level that has enough. Shape: (n,)."""
+    levels = import_library("faiss").vector_to_array(graph.hnsw.levels)
+    for level in range(int(levels.max()), 0, -1):
+        nodes = np.flatnonzero(levels >= level)
+        if len(nodes) >= LEAST_START_NODES:
+            break
+    return nodes
