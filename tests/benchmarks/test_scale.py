@@ -9,6 +9,7 @@ from benchmarks.large_vocabulary import (
     write_vocabulary,
 )
 from benchmarks.scale import make_rows
+from spacy_sapbert.kb.indexes.row_file import RowFile
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
@@ -54,8 +55,9 @@ def test_make_rows_begins_with_the_real_vectors(
     sample_kb: Path, tmp_path: Path
 ) -> None:
     kb = load_kb(sample_kb)
-    rows = make_rows(tmp_path / "rows", kb, kb.rows + 20, seed=0)
-    assert rows.shape == (kb.rows + 20, 32)
+    path = tmp_path / "rows"
+    make_rows(path, kb, kb.rows + 20, seed=0)
+    rows = RowFile(path, rows=kb.rows + 20, width=32)
     real = kb.vectors(np.arange(kb.rows))
     np.testing.assert_allclose(rows[: kb.rows], real, atol=2e-5)
     cosines = (rows[kb.rows :] * real[np.arange(20) % len(real)]).sum(axis=1)
