@@ -363,18 +363,19 @@ def measure_kb(
     row = (f"{opened.rows:,}", index.backend, *format_measures(measured))
     print_measures([row], len(queries))
     found, _ = opened.search(queries, NEAREST)
-    seconds = []
-    for rows in found.tolist():
-        start = time.perf_counter()
-        opened.entries(rows)
-        seconds.append(1000 * (time.perf_counter() - start))
-    times = np.percentile(seconds, [50, 95])
-    size = (kb / "concepts.db").stat().st_size
+    data = (kb / "concepts.db").stat().st_size
     msg.text(
-        f"Opened and verified in {opening:.2f} s. concepts.db: {size / 1e9:.2f} GB, "
-        f"{len(opened):,} concepts; the names of {NEAREST} rows in {times[0]:.3f} ms "
-        f"(median), {times[1]:.3f} ms (95 %)."
+        f"Opened and verified in {opening:.2f} s. concepts.db: {data / 1e9:.2f} GB, "
+        f"{len(opened):,} concepts. The names of {NEAREST} rows, median and 95 %:"
     )
+    for label in ("for the first time", "again"):  # from the disk, from memory
+        seconds = []
+        for rows in found.tolist():
+            start = time.perf_counter()
+            opened.entries(rows)
+            seconds.append(1000 * (time.perf_counter() - start))
+        times = np.percentile(seconds, [50, 95])
+        msg.text(f"{label}: {times[0]:.3f} ms, {times[1]:.3f} ms")
 
 
 def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
