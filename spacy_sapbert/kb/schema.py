@@ -43,7 +43,15 @@ CREATE UNIQUE INDEX rows_by_key ON rows (key);
 CREATE INDEX concepts_by_type ON types (type);
 CREATE INDEX concepts_by_code ON codes (source, code);
 CREATE INDEX concepts_by_parent ON parents (parent);
+CREATE INDEX retired_by_concept ON retired (concept);
 """
+# A file may lack it: knowledge bases were built without it before.
+LATER_INDEX = (
+    "index",
+    "retired_by_concept",
+    "retired",
+    "CREATE INDEX retired_by_concept ON retired (concept)",
+)
 # Of an overlay: concepts of the knowledge base that are replaced or removed, and how
 # often a text was annotated with a concept ("" = with none).
 OVERLAY_TABLES = """

@@ -152,11 +152,12 @@ class Store:
     def codes(self, cuis: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Return the codes by concept and source, in order; others are left out."""
         found: dict[str, dict[str, list[str]]] = defaultdict(dict)
-        for cui, source, code in self.query_many(
-            "SELECT cui, source, code FROM codes JOIN concepts ON id = concept "
+        # With an overlay SQLite reads all codes if `rank` is not selected too.
+        for cui, source, code, _ in self.query_many(
+            "SELECT cui, source, code, rank FROM codes JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY source, rank, code",
             cuis,
-            columns="ttt",
+            columns="ttti",
         ):
             found[cui].setdefault(source, []).append(code)
         return dict(found)

@@ -150,12 +150,12 @@ def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     if not form or not is_encodable(form):
         return []
     sql = (
-        "SELECT cui, name, alias FROM aliases JOIN concepts ON id = concept "
+        "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
         "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
     )
-    rows = kb.store.query(sql, [form, form + LAST, 10 * k], columns="ttt")
+    rows = kb.store.query(sql, [form, form + LAST, 10 * k], columns="tttt")
     first: dict[str, tuple[str, str]] = {}
-    for cui, name, alias in rows:
+    for _, cui, name, alias in rows:
         if cui not in first and len(first) < k:
             first[cui] = name, alias
     types = kb.store.types(first)

@@ -28,6 +28,7 @@ def make_format_2(kb: Path) -> None:
     connection.executemany("INSERT INTO codes VALUES (?, ?, ?)", rows)
     index = next(each for each in INDICES.splitlines() if "ON codes" in each)
     connection.execute(index)
+    connection.execute("DROP INDEX retired_by_concept")  # is of a later version too
     connection.commit()
     connection.close()
     meta = json.loads((kb / "meta.json").read_text("utf8"))

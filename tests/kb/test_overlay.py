@@ -18,6 +18,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.system.reading import RECORD_BYTES
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -350,3 +351,35 @@ def test_add_concepts_larger_than_a_megabyte_can_be_edited_again(own_kb: Path) -
     kb = add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
     assert kb["L1"].aliases == large.aliases
     assert kb.link(["ward 2"])[0].cui == "L2"
+
+
+def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
+    store = add_concepts(load_kb(own_kb), [NEW]).store
+    statements: list[str] = []
+    connection = store.database.connection
+    connection.set_trace_callback(statements.append)
+    cui = "C0000001"
+    kb = load_kb(own_kb)
+    kb.store = store
+    looked_up = [
+        store.concept(cui),
+        store.entries([0, 1]),
+        store.entries_of(cui),
+        store.codes([cui]),
+        store.types([cui]),
+        store.parents([cui]),
+        store.current_cuis([cui]),
+        store.cuis_of_code("LOCAL", "7"),
+        store.children("C0000004"),
+        store.spellings(["fever"]),
+        store.names(["fever"]),
+        store.starts_of_names(["fev"]),
+        store.rows_of_keys([b"0"]),
+        find_prefix(kb, "fev", k=3),
+    ]
+    connection.set_trace_callback(None)
+    assert len(statements) >= len(looked_up)
+    for sql in statements:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+        steps = [detail for *_, detail in plan]
+        assert not [step for step in steps if step.startswith("SCAN main.")], sql
