@@ -96,6 +96,19 @@ def test_openvino_vectors_equal_those_of_torch(
     assert ours.dtype == theirs.dtype == np.float32
 
 
+def test_openvino_name_alone_has_the_vector_that_it_has_among_others(
+    exported_encoder: Path,
+) -> None:
+    model = create_encoder("openvino")
+    open_encoder(model, exported_encoder, settings=EncoderSettings("mean", 61, True))
+    # 61 tokens, of 64 positions that the encoder has
+    names = [" ".join(["fever"] * words) for words in (1, 13, 14, 15, 30, 59, 70)]
+    assert [len(ids) for ids in tokenize_names(model, names)[0]][-2:] == [61, 61]
+    together = model.predict(names)
+    alone = np.concatenate([model.predict([name]) for name in names])
+    np.testing.assert_allclose(alone, together, atol=1e-6)
+
+
 def test_openvino_bfloat16_is_close_to_float32(exported_encoder: Path) -> None:
     exact, fast = create_encoder("openvino"), create_encoder("openvino", 64, "bf16")
     open_encoder(exact, exported_encoder)
