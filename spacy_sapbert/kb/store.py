@@ -125,8 +125,7 @@ class Store:
             (int(row) for row in rows),
             columns="itttiii",
         ):
-            entry = Entry(row, cui, name, alias, place == 0, concept, origin)
-            found[row].append(entry)
+            found[row].append(Entry(row, cui, name, alias, place == 0, concept, origin))
         for entries in found.values():
             entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return dict(found)
