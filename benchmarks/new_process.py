@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import spacy
@@ -164,6 +165,47 @@ def measure_build(
         rows.append((name.partition(".")[0], count_output(out / name), *measured))
     msg.text(machine_line())
     msg.table(rows, header=("Step", "Makes", "Time", "Peak memory"), divider=True)
+
+
+# Programs and engines: what follows `python -m`, and the options of each command.
+MEASURED_BUSY: dict[str, tuple[list[str], list[str]]] = {
+    "python -m spacy sapbert": (["spacy", "sapbert"], []),
+    "spacy-sapbert": (["spacy_sapbert"], []),
+    "the same, OpenVINO bf16": (
+        ["spacy_sapbert"],
+        ["--engine", "openvino", "--precision", "bf16"],
+    ),
+}
+
+
+def measure_busy(
+    concepts: Path = typer.Argument(..., help="concepts.jsonl to build of."),
+    texts: Path = typer.Argument(..., help="Annotated documents to link."),
+    kb: Path = typer.Option(..., help="Knowledge base, exported for OpenVINO."),
+    encoder: str = typer.Option(..., help="Folder or hub id, with mean pooling."),
+) -> None:
+    """concepts + documents -> times of `kb build` and `link` beside a busy process
+
+    Example: python -m benchmarks.speed busy concepts.jsonl notes.txt.gz --kb models/kb
+    --encoder models/minilm
+    """
+    rows = []
+    with TemporaryDirectory() as folder:
+        built, linked = f"{folder}/kb", f"{folder}/linked.jsonl"
+        build = [str(concepts), built, "--encoder", encoder, "--pooling", "mean"]
+        link = [str(texts), "--kb", str(kb), "--output", linked]
+        for step, arguments in ((["kb", "build"], build), (["link"], link)):
+            for name, (program, options) in MEASURED_BUSY.items():
+                command = ["-m", *program, *step, *arguments, "--force", "--quiet"]
+                idle, _ = measure_process([*command, *options])
+                busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                try:
+                    beside, _ = measure_process([*command, *options])
+                finally:
+                    busy.kill()
+                rows.append((f"{name}: {' '.join(step)}", idle, beside))
+    msg.text(machine_line())
+    print_table(("Command", "Idle", "Beside a busy process"), rows)
 
 
 # Links mentions, and waits until its input is closed.

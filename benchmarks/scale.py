@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any
@@ -28,6 +28,9 @@ from spacy_sapbert.encoder.name_encoder import (
 )
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.edits.diff import compare_kbs
+from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.indexes.exact import search_blocks
 from spacy_sapbert.kb.indexes.registry import (
     Index,
@@ -43,6 +46,7 @@ from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import link_file
+from spacy_sapbert.vocabularies.concepts import Concept
 
 FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "exact": ("exact", {}),
@@ -205,18 +209,16 @@ def time_singles(index: Index, queries: np.ndarray) -> np.ndarray:
     All queries are searched before one is repeated, so that its part of the graph has
     left the caches of the processor.
     """
-    rounds: list[list[float]] = []
+    seconds = np.full((REPEATS, len(queries)), np.inf)
     end = time.perf_counter() + SINGLES_SECONDS
-    while not rounds or (len(rounds) < REPEATS and time.perf_counter() < end):
-        rounds.append([])
-        for query in queries[: len(rounds[0]) or None]:
-            start = time.perf_counter()
-            index.search(query[None], 32)
-            rounds[-1].append(time.perf_counter() - start)
-            if len(rounds) == 1 and start > end:
+    for repeat in range(REPEATS):
+        for place, query in enumerate(queries):
+            if (start := time.perf_counter()) > end:
                 break
-    best: np.ndarray = np.array(rounds).min(axis=0)
-    return best
+            index.search(query[None], 32)
+            seconds[repeat, place] = time.perf_counter() - start
+    best: np.ndarray = seconds.min(axis=0)
+    return best[np.isfinite(best)]
 
 
 @app.command("step", hidden=True)
@@ -225,6 +227,7 @@ def measure_step(step: str, text: str) -> None:
     given = json.loads(text)
     folder, rows, width = Path(given["folder"]), given["rows"], given["width"]
     backend, settings = given["backend"], given["settings"]
+    faiss_graph.STARTS = given.get("starts", faiss_graph.STARTS)
     if step == "build":
         work = folder / "work"
         work.mkdir(parents=True, exist_ok=True)
@@ -356,10 +359,14 @@ def print_measures(table: list[tuple[str, ...]], queries: int) -> None:
 def measure_kb(
     kb: Path = typer.Argument(..., help="Knowledge base with full vectors of 16 bits."),
     mentions: list[Path] = typer.Argument(..., help="Gold mentions to search for."),
+    ef: int | None = typer.Option(None, help="Another setting. [that of the index]"),
+    starts: int = typer.Option(faiss_graph.STARTS, help="Of a search of faiss."),
 ) -> None:
     """kb/ + mentions -> what searching its index takes, its recall, and its look-ups
 
     Example: python -m benchmarks.scale measure kb-10m mentions.tsv
+
+    Example: python -m benchmarks.scale measure kb-10m mentions.tsv --starts 1 --ef 256
     """
     start = time.perf_counter()
     opened = load_kb(kb)
@@ -372,8 +379,9 @@ def measure_kb(
         files = {name: f"{folder}/{name}.npy" for name in ("queries", "expected")}
         np.save(files["queries"], queries)
         np.save(files["expected"], search_exactly(vectors, queries))
-        common = {"backend": index.backend, "settings": index.settings, **shape}
-        measured = run_step("search", **files, **common)
+        settings = index.settings | ({"ef": ef} if ef else {})
+        common = {"backend": index.backend, "settings": settings, **shape}
+        measured = run_step("search", starts=starts, **files, **common)
     size = estimate_size(index.backend, opened.rows, width, index.settings)
     measured |= {"estimate": size.memory, "disk": folder_size(kb)}
     row = (f"{opened.rows:,}", index.backend, *format_measures(measured))
@@ -392,6 +400,38 @@ def measure_kb(
             seconds.append(1000 * (time.perf_counter() - start))
         times = np.percentile(seconds, [50, 95])
         msg.text(f"{label}: {times[0]:.3f} ms, {times[1]:.3f} ms")
+
+
+@app.command("edits")
+def measure_edits(
+    kb: Path = typer.Argument(..., help="Knowledge base; it is not changed."),
+) -> None:
+    """kb/ -> seconds to add and to remove a concept, and to compare the two
+
+    The files of the copy that is edited are links, so it is made beside the original.
+
+    Example: python -m benchmarks.scale edits kb-10m
+    """
+    rows = []
+    with TemporaryDirectory(dir=kb.parent) as folder:
+        copy = Path(folder) / "kb"
+        copytree(kb, copy, copy_function=os.link)
+        old = edited = load_kb(copy)
+        edited.embed(["load the encoder"])
+        changes = {
+            "add": lambda: add_concepts(edited, [Concept("X1", ["entirely new"])]),
+            "remove": lambda: remove_concepts(edited, [next(old.store.cuis())]),
+        }
+        for name, change in changes.items():
+            start = time.perf_counter()
+            edited = change()
+            rows.append((name, f"{time.perf_counter() - start:.2f} s"))
+        start = time.perf_counter()
+        found = sum(1 for _ in compare_kbs(load_kb(kb), edited))
+        rows.append((f"compare: {found}", f"{time.perf_counter() - start:.2f} s"))
+    msg.text(machine_line())
+    print_table((f"{len(edited):,} concepts", "Time"), rows)
+    msg.text(f"At most {read_status()['VmHWM']:,} MB.")
 
 
 def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:

@@ -27,7 +27,12 @@ from benchmarks.harness import (
     read_memory,
     run_cli,
 )
-from benchmarks.new_process import measure_build, measure_opening, measure_sharing
+from benchmarks.new_process import (
+    measure_build,
+    measure_busy,
+    measure_opening,
+    measure_sharing,
+)
 from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.linking.ranking import has_text
@@ -57,6 +62,7 @@ app.command("engines")(measure_engines)
 app.command("mining")(measure_mining)
 app.command("opening")(measure_opening)
 app.command("build")(measure_build)
+app.command("busy")(measure_busy)
 app.command("sharing")(measure_sharing)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock
-from .schema import LATER_INDEX, allowed_types, expected_schema, read_schema
+from .schema import allowed_types, expected_schema, read_schema
 
 DEADLINE = 120.0  # seconds for one statement
 STEPS = 100_000  # of SQLite between two looks at the clock
@@ -127,7 +127,7 @@ class Database:
         name (str): "main" or "overlay".
         RAISES (SapbertError): If it has other tables.
         """
-        found = read_schema(connection, name) | {LATER_INDEX}
+        found = read_schema(connection, name)
         for columns in (CODES, UNRANKED):
             if found == expected_schema(
                 overlay=name == "overlay", ranks=columns == CODES

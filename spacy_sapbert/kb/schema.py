@@ -36,22 +36,17 @@ CREATE TABLE parents (
 CREATE TABLE retired (cui TEXT PRIMARY KEY, concept INTEGER NOT NULL) WITHOUT ROWID;
 """
 RANK = "    rank INTEGER NOT NULL,\n"  # of a code; format 2 has none
-INDICES = """
+# Knowledge bases were built without this index before, so a file may lack it.
+RETIRED_INDEX = "CREATE INDEX retired_by_concept ON retired (concept)"
+INDICES = f"""
 CREATE INDEX aliases_by_row ON aliases (row);
 CREATE INDEX aliases_by_form ON aliases (form);
 CREATE UNIQUE INDEX rows_by_key ON rows (key);
 CREATE INDEX concepts_by_type ON types (type);
 CREATE INDEX concepts_by_code ON codes (source, code);
 CREATE INDEX concepts_by_parent ON parents (parent);
-CREATE INDEX retired_by_concept ON retired (concept);
+{RETIRED_INDEX};
 """
-# A file may lack it: knowledge bases were built without it before.
-LATER_INDEX = (
-    "index",
-    "retired_by_concept",
-    "retired",
-    "CREATE INDEX retired_by_concept ON retired (concept)",
-)
 # Of an overlay: concepts of the knowledge base that are replaced or removed, and how
 # often a text was annotated with a concept ("" = with none).
 OVERLAY_TABLES = """
@@ -74,11 +69,12 @@ COLUMN_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def read_schema(connection: sqlite3.Connection, database: str) -> set[tuple[str, ...]]:
-    """Return type, name, table and SQL of everything in a database."""
+    """Return type, name, table and SQL of everything but `RETIRED_INDEX`."""
     sql = (
-        f"SELECT type, name, tbl_name, coalesce(sql, '') FROM {database}.sqlite_master"
+        "SELECT type, name, tbl_name, coalesce(sql, '') AS code "
+        f"FROM {database}.sqlite_master WHERE code != ?"
     )
-    return set(connection.execute(sql))
+    return set(connection.execute(sql, [RETIRED_INDEX]))
 
 
 @lru_cache

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+from typer.testing import CliRunner
 
 from benchmarks.large_vocabulary import (
     MixedVectors,
@@ -8,7 +9,7 @@ from benchmarks.large_vocabulary import (
     generate_concepts,
     write_vocabulary,
 )
-from benchmarks.scale import make_rows
+from benchmarks.scale import app, make_rows, time_singles
 from spacy_sapbert.kb.indexes.row_file import RowFile
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -62,3 +63,18 @@ def test_make_rows_begins_with_the_real_vectors(
     np.testing.assert_allclose(rows[: kb.rows], real, atol=2e-5)
     cosines = (rows[kb.rows :] * real[np.arange(20) % len(real)]).sum(axis=1)
     assert (cosines > 0.5).all()
+
+
+def test_edits_change_a_copy_and_find_both_differences(sample_kb: Path) -> None:
+    before = load_kb(sample_kb).manifest
+    printed = CliRunner().invoke(app, ["edits", str(sample_kb)])
+    assert printed.exit_code == 0, printed.output
+    assert "compare: 2" in printed.output  # one concept is new, one is gone
+    assert load_kb(sample_kb).manifest == before
+
+
+def test_time_singles_times_each_query(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    seconds = time_singles(kb.index, kb.vectors(np.arange(5)))
+    assert seconds.shape == (5,)
+    assert (seconds > 0).all()

@@ -354,13 +354,11 @@ def test_add_concepts_larger_than_a_megabyte_can_be_edited_again(own_kb: Path) -
 
 
 def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
-    store = add_concepts(load_kb(own_kb), [NEW]).store
+    kb = add_concepts(load_kb(own_kb), [NEW])
+    store, cui = kb.store, "C0000001"
     statements: list[str] = []
     connection = store.database.connection
     connection.set_trace_callback(statements.append)
-    cui = "C0000001"
-    kb = load_kb(own_kb)
-    kb.store = store
     looked_up = [
         store.concept(cui),
         store.entries([0, 1]),
