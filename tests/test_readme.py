@@ -56,10 +56,6 @@ def test_project_page_is_the_output_of_weasel(tmp_path: Path) -> None:
     )
 
 
-def test_readme_is_short() -> None:
-    assert len(README.splitlines()) <= 220
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_of_pages_lead_to_files_and_headings(page: Path) -> None:
     for link, heading in re.findall(
