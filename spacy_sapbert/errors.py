@@ -661,6 +661,10 @@ class Errors(metaclass=_WithCodes):
         "Expected annotated mentions, but got none in {documents} documents. Pass "
         "documents whose entities have ids."
     )
+    E365 = (
+        "Expected annotated mentions that bring more right answers, but these do not, "
+        "so {path} was not written. Pass more of them, or `--force` to write it."
+    )
     # --- many machines ---
     E370 = (
         "Expected one column {name!r} in the documents, but they have {found}. Pass "

@@ -1,13 +1,13 @@
 """`spacy sapbert teach`: a knowledge base that learns from annotated mentions."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
+from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..kb.opening import load_kb
 from ..system.progress import format_count, show_progress
@@ -93,8 +93,7 @@ def teach(
         force=force,
         progress=not (quiet or as_json),
     )
-    data = asdict(found)
-    data["sources"] = [source.model_dump() for source in found.sources]
+    data = found.to_json()
     if report is not None:
         write_json(report, data)
     if as_json:
@@ -105,11 +104,13 @@ def teach(
             msg.good(f"Wrote {report}")
         if found.changed:
             msg.good(f"Wrote {new.folder}")
-        else:
+        elif output is None:
             msg.warn(
                 f"{new.folder} was not changed: it does not get better. `--force` "
                 "changes it."
             )
+    if output is not None and not found.changed:
+        raise SapbertError(Errors.E365.format(path=output))
 
 
 def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
@@ -117,7 +118,8 @@ def print_report(kb: "KnowledgeBase", found: "TeachingReport") -> None:
     counts = found.counts
     rows = [
         ("Documents", f"{counts.documents:,}"),
-        ("Documents that were taught before", f"{counts.repeated:,}"),
+        ("Documents that came twice, or were taught before", f"{counts.repeated:,}"),
+        ("Documents with other annotations than before", f"{counts.replaced:,}"),
         ("Mentions", f"{counts.mentions:,}"),
         ("Composites, not learned", f"{counts.composites:,}"),
         ("Annotated with no concept", f"{counts.without_concept:,}"),

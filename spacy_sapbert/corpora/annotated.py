@@ -45,7 +45,12 @@ def read_annotated(
         documents = read_links(path)
     else:
         documents = (
-            annotate(path.name, gold.text, [(s.mention, s.parts) for s in gold.spans])
+            annotate(
+                path.name,
+                gold.text,
+                [(span.mention, span.parts) for span in gold.spans],
+                id=str(gold.id),
+            )
             for gold in read_corpus(path, format)
         )
     for document in documents:
@@ -80,7 +85,7 @@ def read_links(path: Path) -> Iterator[AnnotatedDocument]:
 
     columns = Columns(text="text", id="id", keep=("cui",))
     rows = read_csv_rows(path, columns, fail, longest=LONGEST)
-    for _, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
+    for id, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
         mentions = [
             # A quote before what could be a formula is of the CSV.
             (
@@ -89,4 +94,4 @@ def read_links(path: Path) -> Iterator[AnnotatedDocument]:
             )
             for row in own
         ]
-        yield annotate(path.name, "", mentions)
+        yield annotate(path.name, "", mentions, id=str(id or ""))

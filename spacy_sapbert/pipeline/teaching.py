@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 Mention = tuple[str, list[list[str]]]  # text, ids of each part
 
 
-def annotate(source: str, text: str, mentions: Iterable[Mention]) -> AnnotatedDocument:
+def annotate(
+    source: str, text: str, mentions: Iterable[Mention], *, id: str = ""
+) -> AnnotatedDocument:
     """Return an annotated document; abbreviations that it defines become long forms.
 
     source (str): Name of the file.
     text (str): The text; may be empty.
+    id (str): Its id in the file.
     """
     long_forms = find_long_forms(text) if text else {}
     found: list[AnnotatedMention] = []
@@ -30,7 +33,7 @@ def annotate(source: str, text: str, mentions: Iterable[Mention]) -> AnnotatedDo
         short = " ".join(mention.split())
         long = long_forms.get(short) or long_forms.get(singular(short))
         found.append(AnnotatedMention(long or short, parts))
-    return AnnotatedDocument(source, text, found)
+    return AnnotatedDocument(source, text, found, id)
 
 
 def read_annotations(doc: Doc, spans_key: str | None) -> list[Mention]:

@@ -267,6 +267,41 @@ def test_teaching_changes_the_links_when_it_is_used(
     assert Path(state["folder"]).parent == tmp_path / "reviews.db.taught"
 
 
+def test_teaching_again_uses_the_decisions_that_count_now(
+    start_service: Start, own_kb: Path, tmp_path: Path
+) -> None:
+    client = start_service("--kb", own_kb, "--reviews", tmp_path / "reviews.db")
+    documents = []
+    for number in range(12):
+        note = {"name": str(number), "text": f"vwkj zzz, qqw {number}"}
+        documents.append(client.post("/reviews/documents", note).json()["document"])
+
+    def teach(key: str, chosen: dict[str, str | None]) -> list[str | None]:
+        """Decide on both mentions of each note, teach, and link them again."""
+        for number, document in enumerate(documents):
+            for (start, end), cui in zip(
+                ((0, 8), (10, 13)), chosen.values(), strict=True
+            ):
+                own = f"{key}-{number:03}-{start:03}"
+                place = {"start": start, "end": end, "chosen": cui}
+                assert decide(client, document, own, **place).status == 200
+        assert client.post("/reviews/teach", {"force": True}).status == 202
+        client.wait_for("taught")
+        assert client.post("/reviews/switch", {}).json()["used"]
+        body = {"mentions": [*chosen], "threshold": -1}
+        found = client.post("/mentions", body).json()["mentions"]
+        return [one["candidates"][0]["alias"] for one in found]
+
+    first = teach("first", {"vwkj zzz": "C0000008", "qqw": "C0000004"})
+    assert first == ["vwkj zzz", "qqw"]
+    again = teach("again", {"vwkj zzz": "C0000005", "qqw": None})
+    # The other decision was withdrawn, and is not a name any more.
+    assert (again[0], again[1] != "qqw") == ("vwkj zzz", True)
+    body = {"mentions": ["vwkj zzz"]}
+    assert client.post("/mentions", body).json()["mentions"][0]["cui"] == "C0000005"
+    assert "vwkj zzz" not in json.dumps(client.get("/concepts/C0000008").json())
+
+
 def test_teaching_without_decisions_is_an_error_with_a_code(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:

@@ -17,12 +17,16 @@ from ...vocabularies.concepts import Concept, clean_name
 from ..reranking import ANNOTATED
 
 Text = Annotated[str, Field(min_length=1)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class TaughtDocument(BaseModel):
     """The mentions of one annotated document. Its text and their places are not kept.
 
-    digest (str): Of its text and annotations: a document counts once.
+    digest (str): Of its text; of its id and source if it has no text. What is taught
+        with an equal digest later replaces it.
+    note (str): Of its text; of its id alone if it has no text. Documents with an equal
+        one are in one fold, since two annotators may have read the same note.
     source (str): Name of the file, or "" for Docs.
     mentions (list[tuple[str, str]]): Texts that the linker searches for (the long forms
         of abbreviations), each with its concept; "" = it has none.
@@ -30,7 +34,8 @@ class TaughtDocument(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    digest: Digest
+    note: Digest
     source: str
     mentions: list[tuple[Text, str]]
 

@@ -33,18 +33,23 @@ class AnnotatedDocument(NamedTuple):
 
     source (str): Name of its file; "" = none.
     text (str): The text; may be empty.
+    id (str): Its id in the file, which tells documents without a text apart.
     """
 
     source: str
     text: str
     mentions: list[AnnotatedMention]
+    id: str = ""
 
 
 @dataclass
 class AnnotationCounts:
     """What was read.
 
-    repeated (int): Documents that were taught before, or came twice.
+    repeated (int): Documents that came twice, or were taught before with the same
+        annotations.
+    replaced (int): Documents that were taught before with other annotations, which no
+        longer count.
     composites (int): Mentions of several concepts, which are not learned.
     without_concept (int): Mentions annotated with no concept.
     without_text (int): Mentions without a letter or digit.
@@ -54,17 +59,31 @@ class AnnotationCounts:
     documents: int = 0
     mentions: int = 0
     repeated: int = 0
+    replaced: int = 0
     composites: int = 0
     without_concept: int = 0
     without_text: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
 
 
-def document_digest(document: AnnotatedDocument) -> str:
-    """Return 32 hexadecimal digits, equal for equal texts with equal annotations."""
-    data = [document.text, sorted([m.text, m.parts] for m in document.mentions)]
-    content = json.dumps(data, ensure_ascii=False).encode("utf8", "replace")
+def hash_values(*values: str) -> str:
+    """Return 32 hexadecimal digits, equal for equal values."""
+    content = json.dumps(values, ensure_ascii=False).encode("utf8", "replace")
     return hashlib.sha256(content).hexdigest()[:32]
+
+
+def describe_document(
+    document: AnnotatedDocument, mentions: list[tuple[str, str]]
+) -> TaughtDocument:
+    """Return what a knowledge base keeps of a document; see `TaughtDocument`."""
+    known_by = ("text", document.text) if document.text else ("id", document.id)
+    own = known_by if document.text else (*known_by, document.source)
+    return TaughtDocument(
+        digest=hash_values(*own),
+        note=hash_values(*known_by),
+        source=document.source,
+        mentions=mentions,
+    )
 
 
 def resolve_documents(
@@ -72,24 +91,22 @@ def resolve_documents(
     find: Callable[[str], str | None],
     taught: Sequence[TaughtDocument],
 ) -> tuple[list[TaughtDocument], AnnotationCounts]:
-    """Find the concepts of annotated documents.
+    """Find the concepts of annotated documents, and replace older annotations of them.
+
+    Documents of the same text, e.g. of two annotators, all count. Together they replace
+    what was taught of this text before.
 
     find (Callable[[str], str | None]): Returns the concept with an id, if any.
     taught (Sequence[TaughtDocument]): Documents that were taught before.
-    RETURNS (tuple[list[TaughtDocument], AnnotationCounts]): The new documents.
+    RETURNS (tuple[list[TaughtDocument], AnnotationCounts]): All documents that count
+        now, in an order that does not depend on when they were taught.
     RAISES (SapbertError): If there is no mention, or nearly all ids are unknown.
     """
     counts = AnnotationCounts()
-    seen = {document.digest for document in taught}
-    found: list[TaughtDocument] = []
+    found: dict[str, list[TaughtDocument]] = {}  # by digest
     known = 0
     for document in documents:
         counts.documents += 1
-        digest = document_digest(document)
-        if digest in seen:
-            counts.repeated += 1
-            continue
-        seen.add(digest)
         mentions: list[tuple[str, str]] = []
         for mention in document.mentions:
             counts.mentions += 1
@@ -105,17 +122,34 @@ def resolve_documents(
                 mentions.append((mention.text, cui))
             else:
                 counts.unknown[mention.parts[0][0]] += 1
-        if mentions:
-            found.append(
-                TaughtDocument(digest=digest, source=document.source, mentions=mentions)
-            )
+        described = describe_document(document, mentions)
+        same = found.setdefault(described.digest, [])
+        if any(one.mentions == mentions for one in same):
+            counts.repeated += 1
+        else:
+            same.append(described)
     unknown = sum(counts.unknown.values())
     if known < FEWEST_KNOWN * (known + unknown):
         example = next(iter(counts.unknown))[:40]
         raise SapbertError(Errors.E362.format(unknown=unknown, example=example))
-    if not found and not counts.repeated:
+    if not any(one.mentions for same in found.values() for one in same):
         raise SapbertError(Errors.E363.format(documents=counts.documents))
-    return found, counts
+    before: dict[str, list[TaughtDocument]] = {}
+    for one in taught:
+        before.setdefault(one.digest, []).append(one)
+    for digest in before.keys() & found.keys():
+        if sort_documents(before[digest]) == sort_documents(found[digest]):
+            counts.repeated += len(found[digest])
+        else:
+            counts.replaced += 1
+    together = (before | found).values()
+    return sort_documents(one for same in together for one in same), counts
+
+
+def sort_documents(documents: Iterable[TaughtDocument]) -> list[TaughtDocument]:
+    """Return the documents that have mentions, in an order of their content alone."""
+    usable = (one for one in documents if one.mentions)
+    return sorted(usable, key=lambda one: (one.digest, one.mentions, one.source))
 
 
 def describe_sources(documents: Iterable[TaughtDocument]) -> list[TaughtFile]:

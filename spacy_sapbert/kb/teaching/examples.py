@@ -78,12 +78,10 @@ class FoldCounts:
 
 
 def assign_folds(documents: Sequence[TaughtDocument]) -> list[int]:
-    """Return a fold for each document, by its digest: equal whenever it is taught."""
-    order = sorted(range(len(documents)), key=lambda place: documents[place].digest)
-    folds = [0] * len(documents)
-    for rank, place in enumerate(order):
-        folds[place] = rank % FOLDS
-    return folds
+    """Return a fold for each document: the same for all documents of one note."""
+    notes = sorted({document.note for document in documents})
+    folds = {note: rank % FOLDS for rank, note in enumerate(notes)}
+    return [folds[document.note] for document in documents]
 
 
 class AnnotatedMentions:

@@ -2,9 +2,10 @@
 
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from ...system.writing import check_outputs, write_json
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import lock_version, overlay_files, publish_overlay, write_version
 from ..edits.taught import TaughtDocument, taught_concepts
-from ..folder.copying import copy_kb
+from ..folder.copying import copy_files
+from ..folder.manifest import replace_kb
 from ..folder.records import RANKER_FILE, TaughtFile, Teaching
 from ..knowledge_base import KnowledgeBase
 from ..loading import open_store
 from ..opening import open_kb
+from ..store import Store
 from .curve import CurvePoint, measure_curve
 from .documents import (
     AnnotatedDocument,
@@ -94,22 +97,38 @@ class TeachingReport:
     nil_precision: float | None = None
     nil_recall: float | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as values of JSON."""
+        # `asdict` makes a Counter of tuples of a Counter, and keeps pydantic's models.
+        data = asdict(replace(self, counts=AnnotationCounts(), sources=[]))
+        counts = {**vars(self.counts), "unknown": {**self.counts.unknown}}
+        sources = [source.model_dump() for source in self.sources]
+        return {**data, "counts": counts, "sources": sources}
+
+
+class NothingBetterError(Exception):
+    """Ends the writing of an output that would bring nothing."""
+
 
 def teach_documents(
     kb: KnowledgeBase,
     documents: Iterable[AnnotatedDocument],
     *,
     output: Path | None = None,
+    instead_of: str | None = None,
     force: bool = False,
     progress: bool = False,
 ) -> tuple[KnowledgeBase, TeachingReport]:
     """Teach a knowledge base with annotated documents.
 
+    The result does not depend on how often or in which parts documents are taught.
+
     kb (KnowledgeBase): The knowledge base; the object itself does not change.
-    documents (Iterable[AnnotatedDocument]): Documents that it has learned from before
-        do not count again.
-    output (Path | None): A folder for the new version; None = the folder of `kb`, which
-        is complete at each moment.
+    documents (Iterable[AnnotatedDocument]): They replace what it has learned from the
+        same documents before; see `resolve_documents`.
+    output (Path | None): A folder for the new version; None = the folder of `kb`. Both
+        are complete at each moment: the old version or the new one.
+    instead_of (str | None): A source of which no earlier document counts any more.
     force (bool): Replace `output`, and change the knowledge base also if nothing gets
         better.
     progress (bool): Show progress bars.
@@ -129,19 +148,25 @@ def teach_documents(
             known[cui] = None if concept is None else concept.cui
         return known[cui]
 
-    added, counts = resolve_documents(documents, find, edits.taught)
-    taught = sorted([*edits.taught, *added], key=lambda document: document.digest)
+    kept = [one for one in edits.taught if one.source != instead_of]
+    taught, counts = resolve_documents(documents, find, kept)
     if output is None:
         with lock_version(kb):
             return learn(kb, edits, taught, counts, force=force, progress=progress)
-    copy_kb(kb, output)
-    copy = open_kb(output, encoder=kb.given_encoder)
-    with lock_version(copy):
-        new, report = learn(copy, edits, taught, counts, force=force, progress=progress)
-    if not report.changed:
-        shutil.rmtree(output)
+    try:
+        with replace_kb(output) as part:
+            copy_files(kb, part)
+            copy = open_kb(part, encoder=kb.given_encoder)
+            _, report = learn(
+                copy, edits, taught, counts, force=force, progress=progress
+            )
+            if not report.changed:
+                raise NothingBetterError
+            if kb.manifest.overlay is not None:  # nobody has it open here
+                shutil.rmtree(part / kb.manifest.overlay.folder)
+    except NothingBetterError:
         return kb, report
-    return new, report
+    return open_kb(output, encoder=kb.given_encoder), report
 
 
 def learn(
@@ -165,15 +190,17 @@ def learn(
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
-    edits = replace(edits, taught=[*taught], teaching=teaching, ranker=None)
-    staged = write_version(kb, open_store(kb.files, kb.manifest, base=True), edits)
-    assert staged.overlay is not None
-    folder = kb.folder / staged.overlay.folder
+    base = open_store(kb.files, kb.manifest, base=True)
+    folders: list[Path] = []
     try:
+        untaught = kb
+        if kb.manifest.taught is not None:
+            untaught = stage(kb, base, Edits(edits.added, edits.removed), folders)
+        edits = replace(edits, taught=[*taught], teaching=teaching, ranker=None)
         # Its names are searched for before the knowledge base uses it.
-        opened = kb.open_version(staged)
+        opened = stage(untaught, base, edits, folders)
         mentions = AnnotatedMentions(
-            opened, taught, before=kb, most=MOST_EXAMPLES, progress=progress
+            opened, taught, before=untaught, most=MOST_EXAMPLES, progress=progress
         )
         ranker, report = evaluate(mentions.examples(), counts, sources)
         report.curve = measure_curve(
@@ -185,8 +212,9 @@ def learn(
         ours = report.after or report.names
         better = (ours.all or 0) > (report.before.all or 0)
         if not better and not force:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_staged(folders)
             return kb, report
+        folder = folders[-1]
         if ranker is not None:
             write_json(folder / RANKER_FILE, ranker.model_dump())
         described = teaching.model_copy(
@@ -196,16 +224,36 @@ def learn(
                 "after": report.after.all if report.after else None,
             }
         )
-        overlay = staged.overlay.model_copy(update={"taught": described})
-        manifest = staged.model_copy(
+        assert opened.manifest.overlay is not None
+        overlay = opened.manifest.overlay.model_copy(update={"taught": described})
+        manifest = opened.manifest.model_copy(
             update={"overlay": overlay, "files": overlay_files(kb.manifest, folder)}
         )
         published = publish_overlay(kb, manifest)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_staged(folders)
         raise
     report.changed = True
     return published, report
+
+
+def stage(
+    kb: KnowledgeBase, base: Store, edits: Edits, folders: list[Path]
+) -> KnowledgeBase:
+    """Write a version that is not published, and open it.
+
+    folders (list[Path]): The folder of its overlay is added.
+    """
+    manifest = write_version(kb, base, edits)
+    assert manifest.overlay is not None
+    folders.append(kb.folder / manifest.overlay.folder)
+    return kb.open_version(manifest)
+
+
+def remove_staged(folders: Iterable[Path]) -> None:
+    """Remove the overlays of versions that are not published."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def evaluate(
@@ -234,7 +282,7 @@ def evaluate(
         rankers = fit_folds(examples)
         scores = rank_unseen(examples, rankers)
         right = check_right(examples, scores)
-        if right.sum() > named.sum() and 0 < right.sum() < len(right):
+        if right.sum() > named.sum():
             ranker = calibrate_ranker(fit_ranker(examples), examples, scores)
             best = right
             report.after = measure(examples, right)

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..service import Service
 from .export import group_decisions
 from .store import ReviewStore
 
+SOURCE = "reviews"
 NONE, RUNNING, DONE, FAILED = "none", "running", "done", "failed"
 
 
@@ -31,7 +31,7 @@ def annotate_reviews(store: ReviewStore) -> Iterator[AnnotatedDocument]:
             )
             for one in decisions
         ]
-        yield annotate("reviews", document.text, mentions)
+        yield annotate(SOURCE, document.text, mentions)
 
 
 class Teacher:
@@ -90,11 +90,10 @@ class Teacher:
                 self.service.kb,
                 annotate_reviews(self.store),
                 output=self.choose_folder(),
+                instead_of=SOURCE,  # a withdrawn decision counts no more
                 force=force,
             )
-            data = asdict(report)
-            data["sources"] = [source.model_dump() for source in report.sources]
-            self.report = data
+            self.report = report.to_json()
             self.taught = kb if report.changed else self.taught
             self.state = DONE
             self.log.write("taught", changed=report.changed)

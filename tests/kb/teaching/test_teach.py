@@ -64,10 +64,9 @@ def many_concepts() -> list[Concept]:
     ]
 
 
-@pytest.fixture(scope="module")
-def documents(many_concepts: list[Concept]) -> list[AnnotatedDocument]:
+def misspell_names(concepts: list[Concept], seed: int) -> list[AnnotatedDocument]:
     """Sixty documents, which write the names misspelt and in another order."""
-    chance = random.Random(1)
+    chance = random.Random(seed)
 
     def write(name: str) -> str:
         word, _, number = name.split()
@@ -75,10 +74,15 @@ def documents(many_concepts: list[Concept]) -> list[AnnotatedDocument]:
 
     return [
         make_document(
-            *((write(one.name), one.cui) for one in chance.sample(many_concepts, 5))
+            *((write(one.name), one.cui) for one in chance.sample(concepts, 5))
         )
         for _ in range(60)
     ]
+
+
+@pytest.fixture(scope="module")
+def documents(many_concepts: list[Concept]) -> list[AnnotatedDocument]:
+    return misspell_names(many_concepts, seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +146,8 @@ def test_teach_report_is_that_of_cross_validation(
     assert report.before.all is not None
     assert report.after is not None
     assert report.after.all is not None
-    assert report.before.all < report.after.all < 1
+    assert report.names.all is not None
+    assert report.before.all < report.names.all < report.after.all <= 1
     assert report.groups["words"] > 0.1
     assert new.manifest.taught is not None
     assert new.manifest.taught.after == report.after.all
@@ -225,6 +230,88 @@ def test_teach_the_same_documents_twice_counts_once(
     assert sum(file.mentions for file in second.sources) == 2
 
 
+def learned_files(kb: KnowledgeBase) -> dict[str, str]:
+    """The sha256 of each file of the overlay, without its number."""
+    overlay = kb.manifest.overlay
+    assert overlay is not None
+    prefix = f"{overlay.folder}/"
+    return {
+        name.removeprefix(prefix): record.sha256
+        for name, record in kb.manifest.files.items()
+        if name.startswith(prefix)
+    }
+
+
+def test_teach_again_or_in_parts_is_teaching_once(
+    plain_kb: Path,
+    taught_kb: Path,
+    documents: list[AnnotatedDocument],
+    tmp_path: Path,
+) -> None:
+    once = load_kb(taught_kb)
+    kb = load_kb(plain_kb)
+    for part in (documents[25:50], documents[:25], documents[:50]):
+        kb, report = teach_documents(kb, part, output=tmp_path / "kb", force=True)
+    assert learned_files(kb) == learned_files(once)
+    assert (report.counts.repeated, report.counts.replaced) == (50, 0)
+    assert kb.manifest.taught == once.manifest.taught
+    # Its folder has no older version, which nobody has open.
+    assert [path.name for path in kb.folder.glob("overlay-*")] == [
+        str(kb.manifest.overlay and kb.manifest.overlay.folder)
+    ]
+
+
+def test_teach_a_corrected_document_replaces_what_it_taught_before(
+    own_kb: Path,
+) -> None:
+    def write(cui: str, source: str) -> list[AnnotatedDocument]:
+        texts = (f"note {number} has a funny turn" for number in range(30))
+        mention = AnnotatedMention("funny turn", [[cui]])
+        return [AnnotatedDocument(source, text, [mention]) for text in texts]
+
+    once, _ = teach_documents(
+        load_kb(own_kb), write("C0000004", "b"), output=own_kb.with_name("once")
+    )
+    kb, _ = teach_documents(load_kb(own_kb), write("C0000005", "a"), force=True)
+    kb, report = teach_documents(kb, write("C0000004", "b"), force=True)
+    assert (report.counts.repeated, report.counts.replaced) == (0, 30)
+    assert read_counts(kb.store, ["funny turn"]) == [{"C0000004": 30}]
+    assert (
+        kb["C0000005"].aliases == load_kb(own_kb.with_name("once"))["C0000005"].aliases
+    )
+    assert learned_files(kb) == learned_files(once)
+
+
+def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    notes = {f"n{n} is like nothing else": f"C000000{1 + n % 8}" for n in range(40)}
+    anna = [make_document((text, cui)) for text, cui in notes.items()]
+    ben = [
+        document._replace(mentions=[*document.mentions, AnnotatedMention("else", [])])
+        for document in anna
+    ]
+    _, one = teach_documents(load_kb(own_kb), anna, output=tmp_path / "a", force=True)
+    kb, two = teach_documents(
+        load_kb(own_kb), [*anna, *ben], output=tmp_path / "b", force=True
+    )
+    # No other note says anything about these mentions.
+    assert (two.before, two.names) == (one.before, one.names)
+    assert two.names.seen is None
+    assert two.examples == 120
+    assert read_counts(kb.store, ["n1 is like nothing else"]) == [{"C0000002": 2}]
+
+
+def test_teach_an_order_that_is_always_right_is_kept(
+    plain_kb: Path, many_concepts: list[Concept], tmp_path: Path
+) -> None:
+    documents = misspell_names(many_concepts, seed=2)
+    kb, report = teach_documents(load_kb(plain_kb), documents, output=tmp_path / "kb")
+    assert report.after is not None
+    assert report.after.all == 1
+    assert kb.ranker is not None
+
+
 def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
     document = AnnotatedDocument(
         "a",
@@ -265,29 +352,40 @@ def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
 KILLED = """
 import pickle, shutil
 from pathlib import Path
-from spacy_sapbert import load_kb
+from spacy_sapbert import load_kb, remove_concepts
 from spacy_sapbert.kb.teaching.teach import teach_documents
 
 source, kb = Path(sys.argv[1]), Path(sys.argv[2])
 documents = pickle.loads(Path(sys.argv[3]).read_bytes())
-how, codes = "kill", []
-while not codes or codes[-1]:
-    shutil.rmtree(kb, ignore_errors=True)
-    shutil.copytree(source, kb)
-    child = os.fork()
-    if not child:
-        left = 1 + 5 * len(codes)
-        teach_documents(load_kb(kb), documents)
-        os._exit(0)
-    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    assert codes[-1] in (0, -signal.SIGKILL), codes
-    opened = load_kb(kb)
-    taught = opened.manifest.taught is not None
-    assert (opened.ranker is not None) == taught, codes
-    print(taught)
-    if codes[-1] and len(codes) == 3:
-        # What the killed one left is in the way of nothing.
-        assert teach_documents(opened, documents, force=True)[1].changed, codes
+how = "kill"
+for output in (None, kb):
+    codes = []
+    while not codes or codes[-1]:
+        shutil.rmtree(kb, ignore_errors=True)
+        shutil.copytree(source, kb)
+        if output is not None:
+            # What an output replaces is another knowledge base.
+            remove_concepts(load_kb(kb), ["X01"])
+        child = os.fork()
+        if not child:
+            left = 1 + 5 * len(codes)
+            opened = load_kb(kb if output is None else source)
+            teach_documents(opened, documents, output=output, force=True)
+            os._exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        assert codes[-1] in (0, -signal.SIGKILL), codes
+        opened = load_kb(kb)
+        taught = opened.manifest.taught is not None
+        assert (opened.ranker is not None) == taught, codes
+        assert output is None or taught == ("X01" in opened), codes
+        print(taught)
+        if codes[-1] and len(codes) == 3:
+            # What the killed one left is in the way of nothing.
+            opened = load_kb(kb if output is None else source)
+            _, report = teach_documents(opened, documents, output=output, force=True)
+            assert report.changed, codes
+            assert load_kb(kb).ranker is not None
+    print("end")
 """
 
 
@@ -303,9 +401,11 @@ def test_teach_a_killed_run_leaves_the_old_or_the_new_version(
     path.write_bytes(pickle.dumps(documents))
     done = run_python(stop_at_write + KILLED, plain_kb, tmp_path / "kb", path)
     assert done.returncode == 0, done.stderr
-    outcomes = done.stdout.split()
-    assert outcomes[0] == "False"
-    assert outcomes[-1] == "True"
+    first, second, rest = done.stdout.split("end")
+    for outcomes in (first.split(), second.split()):
+        assert outcomes[0] == "False"
+        assert outcomes[-1] == "True"
+    assert not rest.strip()
 
 
 def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
@@ -380,6 +480,36 @@ def test_teach_command_reads_links_that_were_corrected(
     assert load_kb(own_kb).manifest.taught is None
 
 
+def test_teach_command_tells_documents_without_text_apart_by_id(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    rows = ["id,text,cui", *(f"d{n},qqword,C0000004" for n in range(30))]
+    path = tmp_path / "links.csv"
+    path.write_text("\n".join([*rows, "d30,qqword,C0000005"]) + "\n")
+    report = tmp_path / "report.json"
+    for _ in range(2):
+        result = run("teach", own_kb, path, "--force", "--report", report)
+        assert result.exit_code == 0, result.output
+        kb = load_kb(own_kb)
+        assert kb.link(["qqword"])[0].cui == "C0000004"
+        assert read_counts(kb.store, ["qqword"]) == [{"C0000004": 30, "C0000005": 1}]
+    assert json.loads(report.read_text())["counts"]["repeated"] == 31
+    # The same rows in another file are other documents.
+    shutil.copy(path, tmp_path / "other.csv")
+    assert run("teach", own_kb, tmp_path / "other.csv", "--force").exit_code == 0
+    counts = read_counts(load_kb(own_kb).store, ["qqword"])
+    assert counts == [{"C0000004": 60, "C0000005": 2}]
+
+
+def test_teach_command_reports_unknown_ids(own_kb: Path, tmp_path: Path) -> None:
+    path, report = tmp_path / "links.csv", tmp_path / "report.json"
+    path.write_text("id,text,cui\n1,sugar,C0000005\n1,hot,C7777777\n2,x,C7777777\n")
+    result = run("teach", own_kb, path, "--force", "--report", report, "--json")
+    assert result.exit_code == 0, result.output
+    for text in (result.output, report.read_text()):
+        assert json.loads(text)["counts"]["unknown"] == {"C7777777": 2}
+
+
 def test_teach_command_that_brings_nothing_changes_nothing(
     own_kb: Path, annotated_file: Path
 ) -> None:
@@ -394,6 +524,11 @@ def test_teach_command_that_brings_nothing_changes_nothing(
     assert result.exit_code == 0, result.output
     assert "was not changed" in result.output
     assert load_kb(own_kb).manifest.digest == digest
+    output = annotated_file.with_name("taught")
+    result = run("teach", own_kb, path, "--output", output)
+    assert result.exit_code == 1
+    assert f"{output} was not written" in " ".join(result.output.split())
+    assert not output.exists()
 
 
 def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
