@@ -665,6 +665,10 @@ class Errors(metaclass=_WithCodes):
         "Expected annotated mentions that bring more right answers, but these do not, "
         "so {path} was not written. Pass more of them, or `--force` to write it."
     )
+    E366 = (
+        "Expected `--cui` to be the id of a concept of {path}, but it has no {cui}."
+        "{hint} Correct the id, or pass `--new` to add a concept with it."
+    )
     # --- many machines ---
     E370 = (
         "Expected one column {name!r} in the documents, but they have {found}. Pass "

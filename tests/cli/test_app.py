@@ -300,7 +300,8 @@ def test_control_characters_of_meta_json_are_not_printed(own_kb):
 def test_control_characters_of_names_and_cases_are_not_printed(
     own_kb, sample_kb, tmp_path
 ):
-    found = run("kb", "add", own_kb, "--cui", "C1", "--alias", f"hostile {HOSTILE}")
+    alias = f"hostile {HOSTILE}"
+    found = run("kb", "add", own_kb, "--new", "--cui", "C1", "--alias", alias)
     check_printed(found)
     for words in (
         ("kb", "search", f"hostile {HOSTILE}", "--kb", own_kb),

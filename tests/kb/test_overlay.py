@@ -196,6 +196,27 @@ def test_kb_add_and_kb_remove_commands_change_the_overlay(
         assert (done.exit_code, "E120" in done.output) == (1, True)
 
 
+def test_kb_add_command_adds_a_concept_with_a_new_id_only_with_new(
+    own_kb: Path,
+) -> None:
+    before = load_kb(own_kb).manifest.digest
+    for wrong, hint in (
+        ("MESH:C0000004", "has no 'MESH:C0000004'. It has C0000004."),
+        ("C000004", "has no 'C000004'. Correct the id"),
+    ):
+        words = ["kb", "add", str(own_kb), "--cui", wrong, "--alias", "hot"]
+        done = CliRunner().invoke(app, words)
+        assert (done.exit_code, "E366" in done.output) == (1, True)
+        assert hint in " ".join(done.output.split())
+    assert load_kb(own_kb).manifest.digest == before
+    assert CliRunner().invoke(app, [*words, "--new"]).exit_code == 0
+    assert first(load_kb(own_kb), "hot")[0] == "C000004"
+    # An id that was retired is one of the concept that replaced it.
+    words = ["kb", "add", str(own_kb), "--cui", "C9999999", "--alias", "coronary event"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert first(load_kb(own_kb), "coronary event")[0] == "C0000001"
+
+
 def found(kb: KnowledgeBase, mention: str, **settings: Any) -> list[str]:
     """The ids that a mention finds."""
     candidates = kb.link([mention], k=8, **settings)[0].candidates

@@ -13,13 +13,14 @@ from ...kb.folder.installed import find_kb
 from ...system.progress import format_count
 from ...system.terminal import msg, printable
 from ...system.writing import check_outputs, write_atomically
-from ...vocabularies.concepts import Concept, read_concepts
+from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from .app import kb_app, parse_settings
 from .build import warn_of_recall
 from .description import describe_manifest
 
 if TYPE_CHECKING:
     from ...kb.edits.diff import Difference
+    from ...kb.knowledge_base import KnowledgeBase
 
 
 EXAMPLES = 3  # of each kind of difference
@@ -50,13 +51,31 @@ def check_folder(kb: str) -> Path:
     return Path(kb)
 
 
+def check_known(kb: "KnowledgeBase", cui: str) -> None:
+    """Check that a knowledge base has a concept; a retired id is one of it.
+
+    RAISES (SapbertError): If not; it names the id that only its prefix differs from.
+    """
+    if cui in kb:
+        return
+    prefix, colon, _ = next(iter(kb), "").rpartition(":")
+    other = cui.rpartition(":")[2]
+    near = [one for one in (other, f"{prefix}{colon}{other}") if one in kb][:1]
+    hint = f" It has {near[0]}." if near else ""
+    values = {"path": kb.folder, "cui": repr(cui), "hint": hint}
+    raise SapbertError(Errors.E366.format(**values))
+
+
 @kb_app.command("add")
 def add(
     kb: str = typer.Argument(..., help="Folder of the knowledge base."),
     concepts: Path | None = typer.Argument(None, help="concepts.jsonl"),
-    cui: str | None = typer.Option(None, help="Id of one concept, new or known."),
+    cui: str | None = typer.Option(None, help="Id of one concept."),
     alias: list[str] = typer.Option([], help="A name of it; may be repeated."),
     type: list[str] = typer.Option([], help="A semantic type; may be repeated."),
+    new: bool = typer.Option(
+        False, "--new", help="The id of `--cui` may be new: add a concept with it."
+    ),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
     """concepts.jsonl + kb/ -> kb/ with these concepts
@@ -65,12 +84,18 @@ def add(
 
     Example: spacy sapbert kb add models/kb --cui C0027051 --alias "WARD MI"
 
+    Example: spacy sapbert kb add models/kb --new --cui WARD-1 --alias "bay 3 fever"
+
     Example: spacy sapbert kb add models/kb local.jsonl
     """
     from ...kb.edits.change import add_concepts, load_kb_to_edit
 
     given = list_concepts(concepts, cui, alias, type)
-    opened = add_concepts(load_kb_to_edit(check_folder(kb)), given)
+    opened = load_kb_to_edit(check_folder(kb))
+    if concepts is None and not new:
+        check_concept(given[0])
+        check_known(opened, given[0].cui)
+    opened = add_concepts(opened, given)
     if not quiet:
         names = sum(len(concept.aliases) for concept in given)
         counts = (
