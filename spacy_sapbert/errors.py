@@ -66,6 +66,14 @@ class Errors(metaclass=_WithCodes):
         "size, but got more. If it is not a damaged or hostile file, unpack it, e.g. "
         "with `gunzip`, and pass the unpacked file."
     )
+    E012 = (
+        "Expected {path} to be {kind} or an empty folder, but {found}, which would be "
+        "lost. Name another folder, or remove this one yourself."
+    )
+    E013 = (
+        "Expected a folder with a name of its own, but got {path}. Write the name, for "
+        "example `../models/kb`."
+    )
     E020 = (
         "Expected to read or write {path}, but the system refused: {reason}. Correct "
         "its permissions, or make space for it."

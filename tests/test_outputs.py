@@ -77,6 +77,16 @@ OTHERS = {
     "training check",
     "training check-assets",
 }
+# Commands that write a folder, and a file that every such folder has.
+FOLDERS = {
+    "sapbert assemble": "config.cfg",
+    "sapbert kb build": "meta.json",
+    "sapbert teach": "meta.json",
+    "training average": "sapbert.json",
+    "training fetch-encoder": "sapbert.json",
+    "training new-encoder": "sapbert.json",
+    "training train": "sapbert.json",
+}
 CASES = [(name, words) for name, cases in COMMANDS.items() for words in cases]
 ENDINGS = {
     "sapbert calibrate": ".png",
@@ -128,6 +138,34 @@ def test_existing_output_is_an_error_without_force(
     if name != "training fetch-encoder":  # it has no input that is missing
         assert forced.exit_code in (1, 2)
         assert written.read_bytes() == b"of hours"
+
+
+@pytest.mark.parametrize("mark", [True, False])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_force_replaces_no_folder_of_another_kind(
+    name: str, mark: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "precious"
+    monkeypatch.chdir(tmp_path)
+    (folder / "of_hours").mkdir(parents=True)
+    (folder / "of_hours" / "notes.csv").write_text("text", "utf8")
+    if mark:
+        (folder / FOLDERS[name]).touch()
+    before = sorted(tmp_path.rglob("*"))
+    app, *command = name.split()
+    for output in (folder, "precious/"):
+        words = [str(output) if word == OUT else word for word in COMMANDS[name][0]]
+        done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
+        assert done.exit_code == 1
+        shown = " ".join(done.output.split())
+        assert "[E012]" in shown
+        assert "it has of_hours/notes.csv" in shown
+        assert sorted(tmp_path.rglob("*")) == before
+    monkeypatch.chdir(folder)
+    words = ["." if word == OUT else word for word in COMMANDS[name][0]]
+    done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
+    assert (done.exit_code, "[E013]" in done.output) == (1, True)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:

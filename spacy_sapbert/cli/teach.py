@@ -9,10 +9,11 @@ import typer
 from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
+from ..kb.folder.records import KB_FOLDER
 from ..kb.opening import load_kb
 from ..system.progress import format_count, show_progress
 from ..system.terminal import format_json, msg
-from ..system.writing import check_outputs, write_json
+from ..system.writing import check_folder_output, check_outputs, write_json
 from .app import app
 from .convert import DROP_PREFIX, PREFIX
 from .kb.edit import check_folder
@@ -73,7 +74,9 @@ def teach(
     """
     from ..kb.teaching.teach import teach_documents
 
-    check_outputs(report, output, force=force)
+    check_outputs(report, force=force)
+    if output is not None:
+        check_folder_output(output, KB_FOLDER, force=force)
     folder = find_kb(kb) if output is not None else check_folder(kb)
 
     def read_all() -> "Iterator[AnnotatedDocument]":

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..kb.folder.manifest import MAX_BYTES, read_manifest
-from ..kb.folder.records import FILE, FileRecord, Manifest
+from ..kb.folder.records import FILE, KB_FOLDER, FileRecord, Manifest
 from ..system.writing import fcntl, write_folder_atomically
 
 BLOCK_BYTES = 1 << 20  # copied at once
@@ -62,7 +62,7 @@ def copy_kb(
     with lock_file(copy.with_name(f".{copy.name}.lock")):
         if not is_complete(copy):
             check_room(folder, manifest)
-            with write_folder_atomically(copy) as part:
+            with write_folder_atomically(copy, KB_FOLDER) as part:
                 for name, record in manifest.files.items():
                     copy_file(files, f"{root}/{name}", part / name, record)
                 (part / FILE).write_bytes(meta)

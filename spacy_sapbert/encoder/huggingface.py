@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock
+from ..system.writing import FolderKind
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
 from .adapters import (
@@ -20,10 +21,22 @@ from .adapters import (
 )
 from .hub import find_hub_problem
 from .pooling import POOLINGS
-from .sealed import CONFIG_FILE, check_index, check_sealed_folder, read_json
+from .sealed import (
+    CONFIG_FILE,
+    check_index,
+    check_sealed_folder,
+    is_encoder_file,
+    read_json,
+)
 
 LOADING = ProcessLock()
 SETTINGS_FILE = "sapbert.json"
+# An encoder that was downloaded, or that something else wrote, has no such settings.
+ENCODER_FOLDER = FolderKind(
+    "an encoder that this project wrote",
+    SETTINGS_FILE,
+    lambda name: is_encoder_file(name) or name in ("training.cfg", "training.jsonl"),
+)
 TOKENIZER_FILE = "tokenizer_config.json"
 
 

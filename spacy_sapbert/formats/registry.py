@@ -175,7 +175,7 @@ def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
         if path is None:
             raise SapbertError(Errors.E520.format(format=format))
         check_folder(path, FOLDERS[format])
-        with write_folder_atomically(path) as folder:
+        with write_folder_atomically(path, None) as folder:
             yield folder
     elif path is not None:
         with write_atomically(path) as file:

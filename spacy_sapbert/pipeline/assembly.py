@@ -2,12 +2,29 @@
 
 from pathlib import Path
 
-from ..errors import Errors, SapbertError
 from ..kb.folder.packaging import check_package_name, project_name
 from ..kb.opening import load_kb
-from ..system.writing import write_folder_atomically
+from ..system.writing import (
+    FolderKind,
+    check_folder_output,
+    write_folder_atomically,
+)
 
 LICENCE = "see the licences of the vocabularies"
+PIPELINE_PARTS = (
+    "config.cfg",
+    "meta.json",
+    "tokenizer",
+    "vocab",
+    "sapbert_abbreviations",
+    "sapbert_mentions",
+    "sapbert_linker",
+)
+PIPELINE_FOLDER = FolderKind(
+    "a pipeline that `assemble` wrote",
+    "config.cfg",
+    lambda name: name.partition("/")[0] in PIPELINE_PARTS,
+)
 
 
 def assemble_pipeline(
@@ -35,8 +52,7 @@ def assemble_pipeline(
     """
     import spacy
 
-    if output.exists() and not force:
-        raise SapbertError(Errors.E003.format(path=output))
+    check_folder_output(output, PIPELINE_FOLDER, force=force)
     opened = load_kb(kb)
     manifest = opened.manifest
     nlp = spacy.blank(lang)
@@ -62,5 +78,5 @@ def assemble_pipeline(
     linker = nlp.add_pipe("sapbert_linker", config=config)
     if not left_out and Path(kb).is_dir():
         linker.kb = opened  # type: ignore[attr-defined]
-    with write_folder_atomically(output) as part:
+    with write_folder_atomically(output, PIPELINE_FOLDER) as part:
         nlp.to_disk(part, exclude=left_out)

@@ -2,6 +2,8 @@
 
 What is half written can only be read by its owner, since it may hold texts of
 documents. A complete file or folder gets the permissions that the umask gives.
+
+A folder is replaced only if all that is in it is of the kind that is written.
 """
 
 import ctypes
@@ -9,13 +11,14 @@ import glob
 import gzip
 import json
 import os
+import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp, mkstemp
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from ..errors import Errors, SapbertError
 
@@ -29,6 +32,21 @@ AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of linux/fcntl.h and linux/fs.h
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 UMASK = os.umask(0o077)  # no function only reads it
 os.umask(UMASK)
+LEFTOVER = re.compile(r"\..+\.tmp")  # of a writer that was killed, see `make_part`
+
+
+class FolderKind(NamedTuple):
+    """Which folders are of one kind, so that no other folder is replaced.
+
+    name (str): The kind with its article, for messages.
+    mark (str): A file that every folder of this kind has, even one that is damaged.
+    has (Callable[[str], object]): Whether a folder of this kind may have a file, by its
+        path in the folder with "/".
+    """
+
+    name: str
+    mark: str
+    has: Callable[[str], object]
 
 
 def sync_path(path: Path) -> None:
@@ -101,6 +119,52 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
     for path in paths:
         if path is not None and not force and os.path.lexists(path):
             raise SapbertError(Errors.E003.format(path=path))
+
+
+def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
+    """Check that a folder can be written, before anything takes long.
+
+    path (Path): The folder that will be written.
+    force (bool): An existing one of this kind may be replaced.
+    RAISES (SapbertError): If it exists and may not be replaced, or has no name of its
+        own, such as ".".
+    """
+    check_outputs(path, force=force)
+    check_kind(path, kind)
+
+
+def check_kind(path: Path, kind: FolderKind) -> None:
+    """Check that a folder may be replaced: it is missing, empty, or of a kind.
+
+    A link may be replaced too, since what it leads to stays.
+
+    RAISES (SapbertError): If something in it is not of this kind, or it is a file, or
+        it has no name of its own.
+    """
+    if path.name in ("", ".."):
+        raise SapbertError(Errors.E013.format(path=path))
+    if path.is_symlink() or not path.exists():
+        return
+    found = find_foreign(path, kind)
+    if found is not None:
+        raise SapbertError(Errors.E012.format(path=path, kind=kind.name, found=found))
+
+
+def find_foreign(path: Path, kind: FolderKind) -> str | None:
+    """Return what is in a path that is not of a kind; None = nothing."""
+    if not path.is_dir():
+        return "it is a file"
+    first = None
+    for file in path.rglob("*"):
+        if file.is_dir() and not file.is_symlink():
+            continue
+        name = file.relative_to(path).as_posix()
+        if not kind.has(name) and not LEFTOVER.fullmatch(file.name):
+            return f"it has {name}"
+        first = first or name
+    if first is not None and not (path / kind.mark).is_file():
+        return f"it has {first} and no {kind.mark}"
+    return None
 
 
 def name_refusal(error: OSError, path: Path) -> SapbertError:
@@ -225,17 +289,21 @@ def write_json(path: Path, data: Any) -> None:
 
 
 @contextmanager
-def write_folder_atomically(path: Path) -> Iterator[Path]:
+def write_folder_atomically(path: Path, kind: FolderKind | None) -> Iterator[Path]:
     """Fill a temporary folder; at the end flush it to the disk and rename it.
 
-    path (Path): The final name; a folder of that name is replaced, and a link to one
-        too.
+    path (Path): The final name; a folder of that name and this kind is replaced, and a
+        link to any folder.
+    kind (FolderKind | None): What is written; None = it is a part of a folder of ours,
+        and replaces what has its name there.
     YIELDS (Path): An empty folder next to it, to write into. All that is in it gets the
         same permissions, whatever wrote it: safetensors makes files for their owner.
     RAISES (SapbertError): If the system refuses, e.g. a full disk, or the path is a
-        device or a pipe.
+        device, a pipe, or a folder that is not of this kind.
     """
     check_replaceable(path)
+    if kind is not None:
+        check_kind(path, kind)
     part: Path | None = None
     lock = -1
     try:
@@ -246,6 +314,8 @@ def write_folder_atomically(path: Path) -> Iterator[Path]:
         for file in (*sorted(part.rglob("*")), part):
             share_path(file)
             sync_path(file)
+        if kind is not None:  # filling it may have taken hours
+            check_kind(path, kind)
         if os.path.lexists(path):
             exchange_names(part, path)
         else:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.opening import load_kb
-from spacy_sapbert.system.writing import write_folder_atomically
+from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
 
 COPY = """
 import resource, signal, sys
@@ -55,7 +56,7 @@ def test_copy_kb_killed_leaves_a_complete_kb(
 def test_copy_kb_on_a_full_disk_is_an_error_and_leaves_the_old_kb(
     sample_kb: Path, own_kb: Path, contents: Contents, run_python: Any, limit: int
 ) -> None:
-    (own_kb / "note.txt").write_text("only in the old one", "utf8")
+    (own_kb / "encoder" / "README.md").write_text("only in the old one", "utf8")
     before = contents(own_kb)
     largest = max(len(data) for data in contents(sample_kb).values())
     assert limit < largest
@@ -67,21 +68,73 @@ def test_copy_kb_on_a_full_disk_is_an_error_and_leaves_the_old_kb(
     assert [path.name for path in own_kb.parent.iterdir()] == ["kb"]
 
 
+FOLDER = FolderKind("a folder of this test", "a", ("a", "sub/b").__contains__)
+
+
 def test_write_folder_atomically_renames_a_complete_folder(tmp_path: Path) -> None:
     target = tmp_path / "folder"
-    with write_folder_atomically(target) as part:
+    with write_folder_atomically(target, FOLDER) as part:
         (part / "a").write_text("1", "utf8")
         assert not target.exists()
     assert (target / "a").read_text("utf8") == "1"
-    with write_folder_atomically(target) as part:
-        (part / "b").write_text("2", "utf8")
+    (target / ".a.x1.tmp").touch()  # of a killed writer
+    with write_folder_atomically(target, FOLDER) as part:
+        (part / "sub").mkdir()
         assert (target / "a").exists()
-    assert [path.name for path in target.iterdir()] == ["b"]
+    assert [path.name for path in target.iterdir()] == ["sub"]
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+@pytest.mark.parametrize(
+    "files", [["notes.csv"], ["a", "notes.csv"], ["a", "sub/notes.csv"], ["sub/b"]]
+)
+def test_write_folder_atomically_replaces_only_its_own_kind(
+    tmp_path: Path, contents: Contents, files: list[str]
+) -> None:
+    target = tmp_path / "folder"
+    for name in files:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text("of hours", "utf8")
+    before = contents(target)
+    with (
+        pytest.raises(SapbertError, match=f"E012.*it has {files[-1]}"),
+        write_folder_atomically(target, FOLDER),
+    ):
+        pytest.fail("nothing is made for a folder that is not replaced")
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def put_a_file_meanwhile(target: Path) -> None:
+    with write_folder_atomically(target, FOLDER) as part:
+        (part / "a").touch()
+        target.mkdir()
+        (target / "notes.csv").touch()
+
+
+def test_write_folder_atomically_checks_again_before_it_replaces(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SapbertError, match="E012"):
+        put_a_file_meanwhile(tmp_path / "folder")
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder", "notes.csv"]
+
+
+@pytest.mark.parametrize("name", [".", "..", "x/.."])
+def test_write_folder_atomically_needs_a_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    with (
+        pytest.raises(SapbertError, match="E013"),
+        write_folder_atomically(Path(name), FOLDER),
+    ):
+        pass
+
+
 def fill_and_fail(folder: Path) -> None:
-    with write_folder_atomically(folder) as part:
+    with write_folder_atomically(folder, FOLDER) as part:
         (part / "a").write_text("1", "utf8")
         raise RuntimeError
 

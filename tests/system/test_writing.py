@@ -4,6 +4,7 @@ import signal
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ with write_atomically(place / "file") as file:
     file.flush()
     show(*place.glob(".file.*"))
 show(place / "file")
-with write_folder_atomically(place / "folder") as part:
+with write_folder_atomically(place / "folder", None) as part:
     (part / "inner").mkdir(mode=0o700)
     for name, mode in (("private", 0o600), ("inner/public", 0o666)):
         os.close(os.open(part / name, os.O_CREAT, mode))
@@ -209,7 +210,9 @@ def make_link(path: Path, target: Path) -> Path:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
-@pytest.mark.parametrize("writer", [write_atomically, write_folder_atomically])
+@pytest.mark.parametrize(
+    "writer", [write_atomically, partial(write_folder_atomically, kind=None)]
+)
 def test_writing_refuses_devices_and_pipes(tmp_path: Path, writer: Any) -> None:
     pipe = make_pipe(tmp_path / "pipe")
     links = [
@@ -232,7 +235,7 @@ def test_writing_replaces_a_link(tmp_path: Path) -> None:
     links = [make_link(tmp_path / "1", old), make_link(tmp_path / "2", folder)]
     with write_atomically(links[0]) as file:
         file.write(b"new")
-    with write_folder_atomically(links[1]) as part:
+    with write_folder_atomically(links[1], None) as part:
         write(part / "y", b"new")
     assert not any(link.is_symlink() for link in links)
     assert (links[0].read_bytes(), old.read_bytes()) == (b"new", b"old")

@@ -15,12 +15,17 @@ from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
 from spacy_sapbert.system.reading import file_digest, open_to_read
-from spacy_sapbert.system.writing import write_folder_atomically
+from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
 from training.data.pairs import hash_text, read_pairs
 from training.errors import Errors, SapbertError
 
 FORMAT = 1
 META_FILE = "meta.json"
+CORPUS_FILES = (
+    META_FILE,
+    *(f"{name}.bin" for name in ("labels", "ends", "names", "starts", "ids")),
+)
+CORPUS_FOLDER = FolderKind("a tokenised corpus", META_FILE, CORPUS_FILES.__contains__)
 PAIRS_PER_BLOCK = 5_000
 NAMES_KEPT = 100_000  # of a concept, to number equal names once
 
@@ -279,7 +284,7 @@ def build_corpus(
     )
     meta = read_meta(folder)
     if meta is None or meta.made_of != made_of:
-        with write_folder_atomically(folder) as part:
+        with write_folder_atomically(folder, CORPUS_FOLDER) as part:
             meta = write_corpus(part, pairs_path, tokenizer, made_of, progress=progress)
             text = meta.model_dump_json(indent=2)
             (part / META_FILE).write_text(text + "\n", "utf8")

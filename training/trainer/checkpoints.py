@@ -13,10 +13,21 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spacy_sapbert.encoder.weights import NOT_FINITE, find_bad_weight
-from spacy_sapbert.system.writing import write_folder_atomically
+from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
 from training.errors import Errors, SapbertError, Warnings
 
 BEST_FILE = "best.safetensors"
+STATE_FILE = "state.json"
+CHECKPOINT_FILES = (
+    STATE_FILE,
+    BEST_FILE,
+    "model.safetensors",
+    "optimizer.safetensors",
+    "random.safetensors",
+)
+CHECKPOINT_FOLDER = FolderKind(
+    "a checkpoint", STATE_FILE, CHECKPOINT_FILES.__contains__
+)
 
 
 @dataclass(slots=True)
@@ -75,7 +86,7 @@ def write_checkpoint(
         for number, entry in state.items()
         for name, tensor in entry.items()
     }
-    with write_folder_atomically(folder) as part:
+    with write_folder_atomically(folder, CHECKPOINT_FOLDER) as part:
         save_file(dict(model.state_dict()), part / "model.safetensors")
         save_file(moments, part / "optimizer.safetensors")
         states = {str(rank): each for rank, each in enumerate(random_states)}
@@ -90,7 +101,7 @@ def write_checkpoint(
             "scaler": scaler.state_dict(),
         }
         text = json.dumps(data, indent=2)
-        (part / "state.json").write_text(text + "\n", "utf8")
+        (part / STATE_FILE).write_text(text + "\n", "utf8")
 
 
 def link_file(source: Path, target: Path) -> None:
@@ -103,7 +114,7 @@ def link_file(source: Path, target: Path) -> None:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of the run of a checkpoint; empty without a checkpoint."""
-    path = folder / "state.json"
+    path = folder / STATE_FILE
     data = json.loads(path.read_text("utf8")) if path.is_file() else {"settings": {}}
     return dict(data["settings"])
 
@@ -115,7 +126,7 @@ def can_resume(folder: Path, settings: dict[str, Any], *, force: bool) -> bool:
     force (bool): Ignore a checkpoint of other settings, with a warning.
     RAISES (SapbertError): If the checkpoint is of other settings.
     """
-    path = folder / "state.json"
+    path = folder / STATE_FILE
     if not path.is_file():
         return False
     data = json.loads(path.read_text("utf8"))
@@ -142,7 +153,7 @@ def read_checkpoint(
     folder (Path): A checkpoint of this run: see `can_resume`.
     model (torch.nn.Module): The encoder, already on its device.
     """
-    saved = json.loads((folder / "state.json").read_text("utf8"))
+    saved = json.loads((folder / STATE_FILE).read_text("utf8"))
     model.load_state_dict(load_file(folder / "model.safetensors"))
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in load_file(folder / "optimizer.safetensors").items():

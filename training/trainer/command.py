@@ -11,9 +11,10 @@ import torch
 import typer
 from transformers.utils import logging
 
+from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER
 from spacy_sapbert.system.reading import check_file
 from spacy_sapbert.system.terminal import msg
-from spacy_sapbert.system.writing import check_outputs
+from spacy_sapbert.system.writing import check_folder_output
 from training.data.reporting import Quiet
 from training.trainer.batches import corpus_folders
 from training.trainer.checkpoints import read_settings
@@ -59,7 +60,7 @@ def train_command(
     Example: torchrun --nproc-per-node 4 -m training train corpus/pairs.tsv
     models/encoder --training.batch_size 1024
     """
-    check_outputs(output, force=force)
+    check_folder_output(output, ENCODER_FOLDER, force=force)
     check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
     stop = Event()
     watch_supervisor(stop)

@@ -13,24 +13,32 @@ import numpy as np
 from confection import Config
 from tqdm import tqdm
 
-from spacy_sapbert.encoder.huggingface import EncoderSettings, save_encoder
+from spacy_sapbert.encoder.huggingface import (
+    ENCODER_FOLDER,
+    EncoderSettings,
+    save_encoder,
+)
 from spacy_sapbert.system.writing import (
-    check_outputs,
+    check_folder_output,
+    check_kind,
     remove_folder,
     write_atomically,
     write_folder_atomically,
 )
 from training.data.prefetch import prefetch
+from training.data.tokenized_pairs import CORPUS_FOLDER
 from training.errors import Errors, SapbertError
 from training.trainer.batches import (
     Batch,
     Source,
+    corpus_folders,
     count_steps,
     digest_sources,
     iter_batches,
     open_sources,
 )
 from training.trainer.checkpoints import (
+    CHECKPOINT_FOLDER,
     Progress,
     can_resume,
     check_finite,
@@ -133,7 +141,10 @@ def train(
         is not finite.
     SOURCE: Liu et al. (2021), §3 and §4.1.
     """
-    check_outputs(output, force=force)
+    check_folder_output(output, ENCODER_FOLDER, force=force)
+    check_kind(checkpoint, CHECKPOINT_FOLDER)
+    for folder in corpus_folders(corpus_folder).values():
+        check_kind(folder, CORPUS_FOLDER)
     settings = make_settings(config)
     validation = read_validation(settings) if ranks.is_first else None
     tokenizer, state = make_state(settings, device, ranks.own)
@@ -290,7 +301,7 @@ def write_encoder(
     section = run.settings.encoder
     how = EncoderSettings(section.pooling, section.max_length, section.lowercase)
     base = section.base if section.adapter_only else None
-    with write_folder_atomically(output) as part:
+    with write_folder_atomically(output, ENCODER_FOLDER) as part:
         model = run.state.model.to("cpu").eval()
         save_encoder(part, run.tokenizer, model, how, adapter_base=base)
         (part / "training.cfg").write_text(config.to_str() + "\n", "utf8")

@@ -8,9 +8,9 @@ import typer
 
 from ...encoder.huggingface import EncoderSettings, check_settings, read_settings
 from ...errors import Errors, SapbertError
-from ...kb.folder.records import Manifest
+from ...kb.folder.records import KB_FOLDER, Manifest
 from ...system.terminal import msg
-from ...system.writing import check_outputs
+from ...system.writing import check_folder_output
 from .app import kb_app, parse_settings
 from .description import describe_manifest
 
@@ -110,7 +110,7 @@ def build(
     from ...kb.building.build import build_kb
     from ...kb.building.worker import embed_shards
 
-    check_outputs(kb, force=force)
+    check_folder_output(kb, KB_FOLDER, force=force)
     if gpu_id >= 0:
         require_gpu(gpu_id)
     inputs: dict[str, Any] = {

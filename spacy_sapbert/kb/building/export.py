@@ -39,7 +39,7 @@ def export_kb(folder: Path) -> float:
             # Files that meta.json does not list may be replaced.
             manifest.files = kept
             write_manifest(folder, manifest)
-        with write_folder_atomically(place) as part:
+        with write_folder_atomically(place, None) as part:
             cosine = export_encoder(folder / "encoder", part, settings)
         added = {prefix + name: r for name, r in describe_files(place).items()}
         manifest.files = {**kept, **added}

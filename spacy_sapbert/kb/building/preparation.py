@@ -13,10 +13,10 @@ from ...encoder.huggingface import (
 )
 from ...encoder.name_encoder import NameModel, open_encoder
 from ...encoder.openvino_export import export_encoder
-from ...errors import Errors, SapbertError
 from ...system.reading import check_not_empty, file_digest
+from ...system.writing import check_folder_output
 from ..folder.files import describe_files
-from ..folder.records import ENCODER, EXPORTED, encoder_fingerprint
+from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
 from ..indexes.choice import Choice
 from ..indexes.registry import check_library, complete_settings
 from .plan import check_plan
@@ -56,8 +56,7 @@ def check_inputs(
         the index cannot be built.
     """
     check_not_empty(concepts_path, "concepts")
-    if output.exists() and not force:
-        raise SapbertError(Errors.E003.format(path=output))
+    check_folder_output(output, KB_FOLDER, force=force)
     if backend is None and not backend_settings:
         return None
     given = Choice(backend or "hnsw", backend_settings or {})

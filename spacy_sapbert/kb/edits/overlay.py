@@ -80,7 +80,7 @@ def write_version(kb: KnowledgeBase, base: Store, edits: Edits) -> Manifest:
     record = kb.manifest.overlay
     number = int(record.folder.partition("-")[2]) + 1 if record else 1
     new = kb.folder / f"overlay-{number}"
-    with write_folder_atomically(new) as part:
+    with write_folder_atomically(new, None) as part:
         added = [edits.added[cui] for cui in sorted(edits.added)]
         write_concepts(part / CONCEPTS_FILE, added)
         removed = {cui: sorted(edits.removed[cui]) for cui in sorted(edits.removed)}

@@ -18,7 +18,15 @@ from ...system.writing import (
     write_atomically,
     write_folder_atomically,
 )
-from .records import FILE, FORMAT, FORMATS, OVERLAY_FORMAT, Calibration, Manifest
+from .records import (
+    FILE,
+    FORMAT,
+    FORMATS,
+    KB_FOLDER,
+    OVERLAY_FORMAT,
+    Calibration,
+    Manifest,
+)
 
 MAX_BYTES = 1 << 24  # of meta.json; a real one has a few thousand
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
@@ -157,10 +165,10 @@ def replace_kb(folder: Path) -> Iterator[Path]:
 
     folder (Path): The knowledge base; it need not exist.
     YIELDS (Path): See `write_folder_atomically`.
-    RAISES (SapbertError): If the system refuses, or another process edits the old one
-        for a minute.
+    RAISES (SapbertError): If the system refuses, the folder has other files, or another
+        process edits the old one for a minute.
     """
-    with ExitStack() as stack, write_folder_atomically(folder) as part:
+    with ExitStack() as stack, write_folder_atomically(folder, KB_FOLDER) as part:
         yield part
         if folder.is_dir():
             stack.enter_context(lock_kb(folder, wait=LOCK_WAIT))

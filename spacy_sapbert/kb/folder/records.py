@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from ...encoder.sealed import is_encoder_file
+from ...system.writing import FolderKind
 from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"
@@ -30,6 +31,22 @@ NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
 OVERLAY_FOLDER = re.compile(r"overlay-\d{1,9}")
 MAX_WIDTH = 1 << 16
+
+
+def may_be_in_kb(name: str) -> bool:
+    """Return whether a file may be in the folder of a knowledge base, even if damaged.
+
+    name (str): Its path in the folder, with "/".
+    """
+    folder, _, rest = name.partition("/")
+    if folder == ENCODER:
+        return is_encoder_file(rest)
+    if rest:
+        return folder == NGRAMS or OVERLAY_FOLDER.fullmatch(folder) is not None
+    return name in (FILE, STORE_FILE) or name.startswith("index.")
+
+
+KB_FOLDER = FolderKind("a knowledge base", FILE, may_be_in_kb)
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 40)]

@@ -12,13 +12,13 @@ import numpy as np
 from ... import __version__
 from ...errors import Errors, SapbertError
 from ...linking.ranker import Ranker
-from ...system.writing import check_outputs, write_json
+from ...system.writing import check_folder_output, write_json
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import lock_version, overlay_files, publish_overlay, write_version
 from ..edits.taught import TaughtDocument, taught_concepts
 from ..folder.copying import copy_files
 from ..folder.manifest import replace_kb
-from ..folder.records import RANKER_FILE, TaughtFile, Teaching
+from ..folder.records import KB_FOLDER, RANKER_FILE, TaughtFile, Teaching
 from ..knowledge_base import KnowledgeBase
 from ..loading import open_store
 from ..opening import open_kb
@@ -138,7 +138,7 @@ def teach_documents(
         vocabulary, or the folder has changed, is locked or cannot be written.
     """
     if output is not None:
-        check_outputs(output, force=force)
+        check_folder_output(output, KB_FOLDER, force=force)
     edits = read_edits(kb)
     known: dict[str, str | None] = {}
 

@@ -157,6 +157,23 @@ def test_train_replaces_a_finished_encoder_with_force_only(
     assert (tmp_path / "encoder" / "model.safetensors").read_bytes() != before
 
 
+@pytest.mark.parametrize("folder", ["checkpoint", "corpus", "corpus-families"])
+def test_train_replaces_no_folder_of_another_kind(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
+    folder: str,
+) -> None:
+    notes = tmp_path / folder / "notes.csv"
+    notes.parent.mkdir()
+    notes.write_text("of hours", "utf8")
+    with pytest.raises(SapbertError, match=r"E012.*it has notes.csv"):
+        run_training(tmp_path, pairs_file, make_config(), force=True)
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+    assert notes.read_text("utf8") == "of hours"
+
+
 def test_train_with_nan_names_the_lines(
     pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
 ) -> None:
