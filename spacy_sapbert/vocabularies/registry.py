@@ -43,7 +43,7 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
     "snomed": (
         "readers.snomed:read_snomed",
         [
-            f"{folder}sct2_Concept_Snapshot*.txt{ending}"
+            f"{folder}sct2_Concept_*Snapshot*.txt{ending}"
             for folder in ("", "Terminology/", "Snapshot/Terminology/")
             for ending in ("", ".gz")
         ],

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
@@ -64,8 +66,8 @@ n 20990101 1 0 447562003 101 3 1 TRUE x _ 0 0""",
 }
 
 
-def write(folder: Path) -> Path:
-    for name, text in TABLES.items():
+def write(folder: Path, tables: dict[str, str] = TABLES) -> Path:
+    for name, text in tables.items():
         path = folder / f"{name}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = text.replace(" ", "\t").replace("_", " ") + "\n"
@@ -117,6 +119,58 @@ def test_read_snomed_active_concepts_of_all_tables(tmp_path: Path) -> None:
         "maps to other vocabularies": 1,
         "retired ids that lead to several concepts": 1,
     }
+    assert report.notes == []
+
+
+def rename(names: dict[str, str]) -> dict[str, str]:
+    """The tables under the file names of another edition."""
+    tables = {}
+    for name, text in TABLES.items():
+        for old, new in names.items():
+            name = name.replace(old, new)
+        tables[name] = text
+    return tables
+
+
+# As they stand in releases of the UK (clinical), the UK (all in one) and the US.
+UK = {"Snapshot_INT": "UKCLSnapshot_GB1000000", "Snapshot-en_INT": "UKCLSnapshot-en_GB"}
+MONOLITH = {"Snapshot_INT": "MONOSnapshot_GB", "Snapshot-en_INT": "MONOSnapshot-en_GB"}
+US_EDITION = {"_INT_": "_US1000124_"}
+
+
+@pytest.mark.parametrize("names", [UK, MONOLITH, US_EDITION])
+def test_read_snomed_national_editions(names: dict[str, str], tmp_path: Path) -> None:
+    expected, _ = read(write(tmp_path / "international"))
+    folder = write(tmp_path / "national", rename(names))
+    assert guess_format(folder) == "snomed"
+    concepts, report = read(folder)
+    assert concepts == expected
+    assert report.notes == []
+    (main,) = folder.glob("Snapshot/Terminology/sct2_Concept_*")
+    assert guess_format(main) == "snomed"
+    assert read(main)[0] == expected
+
+
+def test_read_snomed_extension_adds_its_names_to_those_of_the_edition(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path)
+    edition = "SpanishExtensionSnapshot-es_INT_20990430"
+    write(
+        tmp_path,
+        {
+            TERMINOLOGY + f"Description_{edition}": START
+            + f"""conceptId languageCode typeId term caseSignificanceId
+70 20990430 1 0 102 es {FSN} fiebre_(hallazgo) 0
+71 20990430 1 0 102 es {SYN} calentura 0
+72 20990430 1 0 102 es {SYN} fiebre 0""",
+            REFSET + f"cRefset_Language{edition}": START
+            + f"""refsetId referencedComponentId acceptabilityId
+z 20990430 1 0 448879004 72 {GOOD}""",
+        },
+    )
+    concepts, report = read(tmp_path, languages=["SPA"])
+    assert concepts["SNOMEDCT:102"].aliases == ["fiebre", "calentura"]
     assert report.notes == []
 
 

@@ -23,7 +23,9 @@ from ..report import Report
 from ..tables.release import Release
 
 PREFIX, SOURCE = "SNOMEDCT", "SNOMEDCT_US"
-CONCEPT = "sct2_Concept_Snapshot*.txt"
+# The name of an edition may stand before or after what a table has:
+# sct2_Concept_UKCLSnapshot_GB…, der2_cRefset_LanguageSpanishExtensionSnapshot-es_…
+CONCEPT = "sct2_Concept_*Snapshot*.txt"
 FULL_NAME, SYNONYM = "900000000000003001", "900000000000013009"
 PREFERRED = "900000000000548007"
 US_ENGLISH = "900000000000509007"
@@ -49,7 +51,7 @@ def read_snomed(
     semantic tag of the fully specified name, e.g. "disorder", is the semantic type, and
     is no part of a name.
 
-    path (Path): The folder of a release, or its `sct2_Concept_Snapshot…` file.
+    path (Path): The folder of a release, or its `sct2_Concept_…Snapshot…` file.
     languages (Sequence[str]): Languages of names to keep, as UMLS writes them, the
         preferred first; empty: all.
     YIELDS (Concept): Each concept, sorted by id: `SNOMEDCT:` and the id.
@@ -75,7 +77,7 @@ def cui_of(id: str) -> str:
 def store_acceptability(database: sqlite3.Connection, release: Release) -> None:
     """Write how far descriptions are preferred: 0 and 1 preferred, 2 acceptable."""
     columns = ("referencedComponentId", "active", "refsetId", "acceptabilityId")
-    table = "der2_cRefset_LanguageSnapshot*.txt"
+    table = "der2_cRefset_*Language*Snapshot*.txt"
     database.execute("CREATE TABLE acceptability (description, rank)")
     database.executemany(
         "INSERT INTO acceptability VALUES (?, ?)",
@@ -105,17 +107,17 @@ def find_facts(
             yield Fact(cui_of(id), CODE, id, source=SOURCE)
     yield from find_names(database, release, languages, report)
     columns = ("conceptId", "active", "term", "languageCode")
-    table = "sct2_TextDefinition_Snapshot*.txt"
+    table = "sct2_TextDefinition_*Snapshot*.txt"
     for id, active, text, language in release.read(table, columns, "no definitions"):
         if active == "1" and (not languages or language_code(language) in languages):
             yield Fact(cui_of(id), DEFINITION, text)
     columns = ("sourceId", "active", "destinationId", "typeId")
-    table = "sct2_Relationship_Snapshot*.txt"
+    table = "sct2_Relationship_*Snapshot*.txt"
     for id, active, other, kind in release.read(table, columns, "no parents"):
         if active == "1" and kind == IS_A:
             yield Fact(cui_of(id), PARENT, cui_of(other))
     columns = ("referencedComponentId", "active", "refsetId", "targetComponentId")
-    table = "der2_cRefset_Association*Snapshot*.txt"
+    table = "der2_cRefset_*Association*Snapshot*.txt"
     for id, active, kind, other in release.read(table, columns, "no retired ids"):
         if active != "1":
             continue
@@ -136,7 +138,7 @@ def find_names(
     order = {language: place for place, language in enumerate(languages)}
     sql = "SELECT min(rank) FROM acceptability WHERE description = ?"
     columns = ("conceptId", "id", "active", "languageCode", "typeId", "term")
-    table = "sct2_Description_Snapshot*.txt"
+    table = "sct2_Description_*Snapshot*.txt"
     for id, description, active, code, kind, term in release.read(
         table, columns, "no names"
     ):
@@ -166,8 +168,8 @@ def find_codes(release: Release, report: Report) -> Iterator[Fact]:
     """Yield the codes of the simple and extended maps, in their order."""
     columns = ("referencedComponentId", "active", "refsetId", "mapTarget")
     for table, optional in (
-        ("der2_sRefset_SimpleMapSnapshot*.txt", ()),
-        ("der2_*Refset_ExtendedMapSnapshot*.txt", ("mapGroup", "mapPriority")),
+        ("der2_sRefset_*SimpleMap*Snapshot*.txt", ()),
+        ("der2_*Refset_*ExtendedMap*Snapshot*.txt", ("mapGroup", "mapPriority")),
     ):
         missing = f"no codes of {'extended' if optional else 'simple'} maps"
         for id, active, refset, target, *order in release.read(
