@@ -44,6 +44,20 @@ def fail(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
+def test_read_obographs_ids_keep_what_tells_vocabularies_apart(tmp_path: Path) -> None:
+    """Genes in MONDO have such IRIs."""
+    hgnc = "http://identifiers.org/hgnc/10001"
+    gene = "http://www.ncbi.nlm.nih.gov/gene/10001"
+    names = {hgnc: "A", gene: "B"}
+    nodes = [{**make_node("", name), "id": id} for id, name in names.items()]
+    edge = {"sub": hgnc, "pred": "is_a", "obj": gene}
+    concepts, _ = read(write_graph(tmp_path, *nodes, edges=[edge]))
+    assert {each.cui: (each.aliases, each.parents) for each in concepts} == {
+        hgnc: (["A"], [gene]),
+        gene: (["B"], []),
+    }
+
+
 def test_read_obographs_class_becomes_a_concept(tmp_path: Path) -> None:
     node = make_node(
         "X_1",
@@ -75,7 +89,7 @@ def test_read_obographs_class_becomes_a_concept(tmp_path: Path) -> None:
         (OBO + "DOID_8718", "DOID:8718"),
         ("http://example.org/a#HP_1", "HP:1"),
         ("MONDO:1", "MONDO:1"),
-        ("http://example.org/code", "code"),
+        ("http://example.org/code", "http://example.org/code"),
     ],
 )
 def test_read_obographs_iri_is_shortened(tmp_path: Path, iri: str, cui: str) -> None:

@@ -1,5 +1,6 @@
 """Ontologies as OBO Graphs: `.json`."""
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ SCOPE_OF = {
 }
 ALTERNATIVE = "hasAlternativeId"
 REPLACED_BY = "IAO_0100001"
+# not `c:12` for `…/agrovoc/c_12`
+PREFIXED = re.compile(r"(?:[A-Z]|[A-Za-z]\w+):\S+")
 NODES, EDGES = ("graphs", "nodes"), ("graphs", "edges")
 HEAD = ("graphs", "meta", "basicPropertyValues")
 
@@ -83,12 +86,23 @@ def short_id(iri: str) -> str:
     return local.replace("_", ":", 1) if ":" not in local else local
 
 
+def id_of(iri: str) -> str:
+    """Return the id of an IRI.
+
+    RETURNS (str): With a prefix, e.g. "DOID:8718"; else the IRI itself, since two
+        vocabularies may have the same code.
+    """
+    iri = iri.encode("utf8", "replace").decode("utf8")
+    short = short_id(iri)
+    return short if PREFIXED.fullmatch(short) else iri
+
+
 def parse_edge(edge: Any) -> Parent | None:
     """Return the parent that an edge gives to a term; None if it is another edge."""
     if not isinstance(edge, dict) or edge.get("pred") != "is_a":
         return None
     try:
-        return Parent(short_id(text_of(edge["sub"])), short_id(text_of(edge["obj"])))
+        return Parent(id_of(text_of(edge["sub"])), id_of(text_of(edge["obj"])))
     except (KeyError, TypeError):
         return None  # such an edge connects no nodes
 
@@ -98,7 +112,7 @@ def parse_node(node: Any) -> Term | None:
 
     RAISES (AttributeError, KeyError, TypeError): If the node is invalid.
     """
-    id = short_id(text_of(node["id"]))
+    id = id_of(text_of(node["id"]))
     if node.get("type") != "CLASS":
         return None
     if not id.strip():
@@ -119,9 +133,9 @@ def parse_node(node: Any) -> Term | None:
         definition=text_of(definition["val"]) if definition else None,
         xrefs=[text_of(each["val"]).strip() for each in meta.get("xrefs") or []],
         matches=[(pred, val) for pred, val in properties if pred.endswith("Match")],
-        alternatives=[short_id(val) for pred, val in properties if pred == ALTERNATIVE],
+        alternatives=[id_of(val) for pred, val in properties if pred == ALTERNATIVE],
         replaced_by=[
-            short_id(val)
+            id_of(val)
             for pred, val in properties
             if pred == REPLACED_BY.replace("_", ":", 1)
         ],

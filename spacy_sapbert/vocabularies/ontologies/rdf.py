@@ -5,7 +5,6 @@ memory does not depend on the size of RDF/XML and N-Triples. Turtle is parsed at
 """
 
 import logging
-import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from ..concepts import Concept
 from ..facts import check_count, language_code
 from ..ids import split_id
 from ..report import Report, source_of_file
-from .obographs import short_id
+from .obographs import id_of
 from .ontology import UMLS, Term, read_ontology
 from .rdf_stream import RdfStream
 
@@ -67,8 +66,6 @@ PREDICATES = {
 }
 IDS = ("parent", "child", "replaced by")
 SCOPES = ("EXACT", "NARROW", "BROAD", "RELATED")
-# not `c:12` for `…/agrovoc/c_12`
-PREFIXED = re.compile(r"(?:[A-Z]|[A-Za-z]\w+):\S+")
 
 
 def read_rdf(
@@ -182,13 +179,6 @@ def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None
         reason = error.__class__.__name__
         raise SapbertError(Errors.E421.format(path=path, reason=reason)) from None
     report.read(path.name, count % 10_000)
-
-
-def id_of(iri: str) -> str:
-    """Return the id of an IRI; see `read_rdf`."""
-    iri = iri.encode("utf8", "replace").decode("utf8")
-    short = short_id(iri)
-    return short if PREFIXED.fullmatch(short) else iri
 
 
 def make_term(
