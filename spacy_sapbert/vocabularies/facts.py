@@ -71,7 +71,7 @@ def build_concepts(
         fields = "cui, kind, value, rank, source, language"
         database.execute(f"CREATE TABLE facts ({fields})")
         database.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", facts)
-        retired = find_retired(database, report)
+        retired = find_retired(database, report, gate)
         late = next(retired, None)
         select = f"SELECT {fields} FROM facts WHERE kind != ? ORDER BY cui, rank, rowid"
         # SQLite compares texts by their UTF-8 bytes, Python by code point: the same
@@ -157,11 +157,14 @@ def check_count(count: int, cui: str) -> None:
 
 
 def find_retired(
-    database: sqlite3.Connection, report: Report
+    database: sqlite3.Connection, report: Report, gate: str
 ) -> Iterator[tuple[str, str]]:
     """Find the concept that replaced an id, through ids that were replaced themselves.
 
-    An id that was replaced by several is counted and left out.
+    An id that was replaced by several, or that is a concept itself, e.g. a discouraged
+    one, is counted and left out.
+
+    gate (str): See `build_concepts`.
 
     RETURNS (Iterator[tuple[str, str]]): The concept and the retired id, sorted.
     """
@@ -174,6 +177,14 @@ def find_retired(
     count = "SELECT (SELECT count(DISTINCT cui) FROM facts WHERE kind = ?) - count(*)"
     ((several,),) = database.execute(f"{count} FROM replaced", (REPLACED_BY,))
     report.dropped[RULE.format("several concepts")] += several
+    database.execute(
+        "CREATE TABLE live AS SELECT cui FROM facts "
+        "WHERE cui IN (SELECT old FROM replaced) GROUP BY cui "
+        "HAVING max(kind = ?) AND max(kind = ? OR ?) AND NOT max(kind = ?)",
+        (NAME, KEEP, not gate, DROP),
+    )
+    done = database.execute("DELETE FROM replaced WHERE old IN (SELECT cui FROM live)")
+    report.dropped["retired ids that a concept has"] += done.rowcount
     # each id has one successor, so that a step adds at most as many rows
     return database.execute(
         "WITH RECURSIVE chain (old, new, steps) AS ("

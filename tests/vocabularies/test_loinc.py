@@ -91,3 +91,21 @@ def test_read_loinc_table_alone_and_deprecated_terms(tmp_path: Path) -> None:
 def test_read_loinc_languages_are_kept(tmp_path: Path) -> None:
     concepts, _ = read(write(tmp_path) / "LoincTable" / "Loinc.csv", languages=["SPA"])
     assert [each.aliases for each in concepts.values()] == [["Azul en sangre"]]
+
+
+def test_read_loinc_term_that_is_kept_is_no_retired_id(tmp_path: Path) -> None:
+    """MapTo.csv names replacements of discouraged terms, which are concepts."""
+    write(tmp_path)
+    table, maps = (tmp_path / f"LoincTable/{name}.csv" for name in ("Loinc", "MapTo"))
+    discouraged = '"12-7","Red","CHEM","","DISCOURAGED","","","","Red [Moles]",""\n'
+    table.write_text(table.read_text("utf8") + discouraged, "utf8")
+    maps.write_text(
+        '"LOINC","MAP_TO","COMMENT"\n"11-9","12-7",""\n"12-7","10-1",""\n', "utf8"
+    )
+    concepts, report = read(tmp_path)
+    assert concepts["LOINC:10-1"].retired == []
+    assert concepts["LOINC:12-7"].retired == ["LOINC:11-9"]
+    assert report.dropped["retired ids that a concept has"] == 1
+    concepts, _ = read(tmp_path, obsolete=True)
+    assert "LOINC:11-9" in concepts
+    assert [each.retired for each in concepts.values() if each.retired] == []
