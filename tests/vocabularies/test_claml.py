@@ -168,3 +168,18 @@ def test_read_claml_many_modifiers_are_an_error(tmp_path: Path) -> None:
     text = f"<ClaML>{''.join(parts)}{make_class('A00', used)}</ClaML>"
     with pytest.raises(SapbertError, match="E123"):
         read(tmp_path, text)
+
+
+def test_read_claml_subscripts_are_part_of_their_word(tmp_path: Path) -> None:
+    """As ICD-10 of the WHO writes D51."""
+    label = (
+        'Vitamin B<Term class="subscript">12</Term> deficiency an'
+        '<Term class="italics">ae</Term>mia'
+    )
+    text = FILE.replace("Fevers", label)
+    concepts, _ = read(tmp_path, text)
+    names = {each.name for each in concepts.values()}
+    assert "Vitamin B12 deficiency anaemia" in names
+    assert "azure fever" in {
+        name for each in concepts.values() for name in each.aliases
+    }

@@ -27,6 +27,8 @@ EXCLUDED = "excludeOnPrecedingModifier"  # of ICD-10-GM
 NAMES = {"preferred": 0, "preferredLong": 1, "inclusion": 2}  # kinds of rubrics
 LANGUAGE = "xml:lang"
 MOST_CODES = 10_000  # of a class by modifiers; chapter XX of ICD-10 has some 100
+# elements that begin a new line of a label; others, such as Term, are inside a word
+BLOCKS = ("Fragment", "Para", "List", "ListItem", "Caption", "Row", "Cell")
 DEPTH = 50  # elements in a label; the published files have 4
 # the name of a classification without its language and year: ICD-10-EN-2016
 NAME_END = re.compile(r"(?:[-_ .]?(?:EN|DE|FR|ES|NL|CS|\d+))*$", re.IGNORECASE)
@@ -233,12 +235,19 @@ def preferred_name(element: Element) -> tuple[str, str]:
     return "", ""
 
 
-def label_text(element: Element, depth: int = 0) -> str:
+def label_text(element: Element) -> str:
     """Return the text of a label, without references to other codes."""
-    texts = [element.text or ""]
+    return clean_name("".join(iter_text(element)))
+
+
+def iter_text(element: Element, depth: int = 0) -> Iterator[str]:
+    """Yield the parts of a text; those of a word, as in B<Term>12</Term>, are one."""
+    yield element.text or ""
     for inner in element:
+        # fragments of a list, such as "fever: blue", follow each other without a space
+        blank = " " * (inner.tag in BLOCKS)
+        yield blank
         if inner.tag != "Reference" and depth < DEPTH:
-            texts.append(label_text(inner, depth + 1))
-        texts.append(inner.tail or "")
-    # fragments of a list, such as "fever: blue", follow each other without a space
-    return clean_name(" ".join(filter(None, map(str.strip, texts))))
+            yield from iter_text(inner, depth + 1)
+        yield blank
+        yield inner.tail or ""
