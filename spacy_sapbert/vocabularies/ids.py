@@ -33,7 +33,9 @@ BARE = {
     "UMLS": re.compile(r"C\d{7}"),
     "MESH": re.compile(r"[CD](?:\d{6}|\d{9})"),
 }
-IRI = re.compile(r"\w+://(.+)[/#]([\w:]+)")
+IRI = re.compile(r"\w+://(.+)[/#]([^/#\s]+)")
+# the end of an IRI that has a prefix: DOID_1816, not c_12
+CURIE = re.compile(r"((?:[A-Z]|[A-Za-z]\w+?))[_:](.+)")
 
 
 def normalize_prefix(prefix: str) -> str:
@@ -50,10 +52,11 @@ def split_id(id: str) -> tuple[str, str]:
     """
     if match := IRI.fullmatch(id):
         # …/obo/DOID_1816, …/mesh/D003924, …/umls/id/C0011849
-        path, id = match[1], match[2].replace("_", ":", 1)
-        if ":" not in id:
-            folder = path.removesuffix("/id").removesuffix("/entry").rpartition("/")[2]
-            id = f"{folder.removeprefix('www.').partition('.')[0]}:{id}"
+        path, id = match[1], match[2]
+        if curie := CURIE.fullmatch(id):
+            return curie[1], curie[2]
+        folder = path.removesuffix("/id").removesuffix("/entry").rpartition("/")[2]
+        return folder.removeprefix("www.").partition(".")[0], id
     prefix, colon, local = id.partition(":")
     if colon and local:
         return prefix, local

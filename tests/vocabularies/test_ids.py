@@ -38,6 +38,10 @@ def test_id_key_is_equal_for_the_same_id(id: str, source: str) -> None:
         ("613097", "", "613097"),  # of OMIM, or of anything else
         ("E11.9", "ICD10CM", "ICD10CM:E11.9"),
         ("X:", "", "X:"),
+        ("http://purl.bioontology.org/ontology/ICD10CM/E11.9", "", "ICD10CM:E11.9"),
+        ("https://loinc.org/2-2", "LNC", "LOINC:2-2"),
+        ("http://aims.fao.org/aos/agrovoc/c_12", "", "AGROVOC:c_12"),
+        ("http://www.orpha.net/ORDO/Orphanet_79318", "", "ORPHA:79318"),
     ],
 )
 def test_id_key_of_other_vocabularies(id: str, source: str, key: str) -> None:
