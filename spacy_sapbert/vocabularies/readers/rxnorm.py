@@ -82,8 +82,13 @@ def find_facts(
     for id, tui, *_ in read_table(path, "RXNSTY", "no semantic types", report):
         yield Fact(cui_of(id), TYPE, tui)
     for row in read_table(path, "RXNSAT", "no NDC and no UMLS ids", report):
-        attribute, value, suppress = row[8], row[10], row[11]
-        if attribute in CODES and value and (suppressed or suppress in ("N", "")):
+        attribute, source, value, suppress = row[8:12]
+        if attribute not in CODES or not value:
+            continue
+        if source != SOURCE or (rules["SAB"] and source not in rules["SAB"]):
+            # Other sources write the same NDC in other notations.
+            report.dropped["codes of other sources"] += 1
+        elif suppressed or suppress in ("N", ""):
             yield Fact(cui_of(row[0]), CODE, value, 1, CODES[attribute])
     missing = "no parents and no trade names"
     for row in read_table(path, "RXNREL", missing, report):
