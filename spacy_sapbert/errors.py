@@ -711,6 +711,10 @@ class Errors(metaclass=_WithCodes):
         "of at most {limit:,}, but got another. Pass the column of the ids as "
         "`--id-field`."
     )
+    E379 = (
+        "Expected at most {limit:,} as a `note_nlp_id`, which is an integer of 32 bits "
+        "in OMOP, but got more mentions. Pass a lower `--first-id`, or empty the table."
+    )
     E336 = (
         "Expected the id of a concept, but the knowledge base has no {cui}. Look for "
         "it with `spacy sapbert kb search`."

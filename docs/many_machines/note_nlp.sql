@@ -1,8 +1,8 @@
 -- The rows of note_nlp (OMOP CDM 5.4) of the table `linked`, for Spark SQL.
 -- link = LinkBatches(kb=…, text="note_text", id="note_id", keep=["note_text"])
 SELECT
-  cast(id AS bigint) * 1000000
-    + row_number() OVER (PARTITION BY id ORDER BY start, end) - 1 AS note_nlp_id,
+  -- To add rows to a table, add its greatest note_nlp_id.
+  row_number() OVER (ORDER BY cast(id AS bigint), start, end) AS note_nlp_id,
   cast(id AS bigint) AS note_id,
   cast(NULL AS int) AS section_concept_id,
   translate(substring(note_text, greatest(start - 79, 1), 250), '\r\n', '  ') AS snippet,

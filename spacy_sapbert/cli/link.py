@@ -127,6 +127,9 @@ def link(
         1, min=1, help="Number of processes; each opens the pipeline."
     ),
     no_text: bool = typer.Option(False, "--no-text", help="Do not write the texts."),
+    first_id: int = typer.Option(
+        1, min=1, help="The first `note_nlp_id` of `--format omop`."
+    ),
     force: bool = typer.Option(
         False, "--force", help="Replace the output, or the parts in a folder."
     ),
@@ -186,6 +189,7 @@ def link(
         "precision": precision,
         "format": format,
         "no_text": no_text,
+        "first_id": first_id,
         "shard_size": shard_size,
     }
     settings: dict[str, Any] = {
@@ -231,6 +235,7 @@ def link(
         options["kb_digest"] = linker.kb.manifest.digest
     if format == "omop":
         options["system"] = describe_system(nlp, linker.kb.manifest.digest)
+        options["first_id"] = first_id
     done, start = 0, time.monotonic()
 
     def count_document() -> None:
@@ -260,6 +265,7 @@ def link(
                 documents,
                 write_part,
                 command=command,
+                options=options,
                 force=force,
                 bar=bar,
                 skipped=skipped,

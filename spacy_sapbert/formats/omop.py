@@ -33,8 +33,8 @@ SOURCE = "OMOP"  # of the codes that are ids of OMOP concepts
 NO_CONCEPT = "0"  # as everywhere in OMOP
 LONGEST = 250  # characters of a snippet, a term and the name of the system
 AROUND = 80  # characters of a snippet before the term
-MENTIONS = 1_000_000  # of a note: the factor that makes ids of rows of ids of notes
-MAX_NOTE = (2**63 - 1) // MENTIONS - 1  # so that the ids of rows are 64-bit numbers
+MAX_NOTE = 2**63 - 1  # large sites have ids of notes with 64 bits
+MAX_ROW = 2**31 - 1  # `note_nlp_id` is an integer of 32 bits
 
 
 def write_docs(
@@ -43,15 +43,14 @@ def write_docs(
     *,
     include_text: bool = True,
     system: str = f"spacy-sapbert {__version__}",
+    first_id: int = 1,
 ) -> None:
     """Write a row for each mention; see `registry.Writer`.
 
-    The id of a row is made of the id of its note and the number of the mention, so that
-    the rows of several files or runs of different notes can be loaded together.
-
     system (str): The value of `nlp_system`.
-    RAISES (SapbertError): If the text is not to be written, or the id of a document is
-        not a whole number.
+    first_id (int): The `note_nlp_id` of the first row; the others follow it.
+    RAISES (SapbertError): If the text is not to be written, the id of a document is
+        not a whole number, or a `note_nlp_id` has more than 32 bits.
     """
     if not include_text:
         raise SapbertError(Errors.E503.format(format="omop"))
@@ -62,10 +61,12 @@ def write_docs(
         writer.writerow(COLUMNS)
         for doc in docs:
             note = parse_note_id(doc.id)
-            for number, entity in enumerate(doc.entities):
+            for entity in doc.entities:
+                if first_id > MAX_ROW:
+                    raise SapbertError(Errors.E379.format(limit=MAX_ROW))
                 writer.writerow(
                     [
-                        note * MENTIONS + number,
+                        first_id,
                         note,
                         "",
                         cut_snippet(doc.text, entity["start"]),
@@ -81,6 +82,7 @@ def write_docs(
                         format_modifiers(entity),
                     ]
                 )
+                first_id += 1
     finally:
         text.detach()  # else the file would be closed with it
 
@@ -92,7 +94,7 @@ def parse_note_id(id: Any) -> int:
     """
     text = str(id)
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 13:
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19:
         raise SapbertError(Errors.E378.format(limit=MAX_NOTE))
     if not -MAX_NOTE <= int(text) <= MAX_NOTE:
         raise SapbertError(Errors.E378.format(limit=MAX_NOTE))

@@ -1,7 +1,7 @@
 """Write linked documents to one file, or to parts in a folder, and count links."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +73,16 @@ def make_part_writer(
         )
         docs = describe_docs(watch(linked), spans_key=key, names=names)
         writer(count_links(docs, counts), file, **options)
+        continue_ids(options, counts)
         return counts
 
     return write_part
+
+
+def continue_ids(options: dict[str, Any], counts: Mapping[str, int]) -> None:
+    """Let the rows of the next part have other ids than those of a written one."""
+    if "first_id" in options:
+        options["first_id"] += counts.get("entities", 0)
 
 
 def write_whole(
@@ -114,6 +121,7 @@ def write_folder(
     write_part: WritePart,
     *,
     command: dict[str, Any],
+    options: dict[str, Any],
     force: bool,
     bar: Any,
     skipped: SkippedDocuments,
@@ -125,6 +133,7 @@ def write_folder(
     write_part (WritePart): Links and writes one part.
     command (dict[str, Any]): Everything that decides the output, with `format` and
         `shard_size`.
+    options (dict[str, Any]): Of the writer of `write_part`; see `continue_ids`.
     force (bool): Remove existing parts first.
     bar (tqdm): Shows how many documents are written; here those of existing parts.
     skipped (SkippedDocuments): If all documents are, it is an error.
@@ -134,6 +143,8 @@ def write_folder(
     with lock_folder(output):
         state = open_state(output, command, force=force)
         bar.initial = bar.n = sum(part["documents"] for part in state["parts"])
+        for part in state["parts"]:
+            continue_ids(options, part["counts"])
         try:
             write_parts(
                 output,
