@@ -5,10 +5,10 @@ from itertools import groupby
 from pathlib import Path
 
 from ..errors import SapbertError
-from ..formats.docbin import iter_docbin
 from ..formats.gold import LONGEST, NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
 from ..formats.inputs.files import detect_format
+from ..formats.inputs.reading import read_docbin
 from ..formats.inputs.rows import Columns
 from ..kb.teaching.documents import AnnotatedDocument
 from ..pipeline.mapping.reviewed import is_mapped
@@ -67,11 +67,11 @@ def read_annotated(
 
 def read_docs(path: Path) -> Iterator[AnnotatedDocument]:
     """Read a `.spacy` file: the span group of `convert`, else the entities."""
-    from spacy.vocab import Vocab
-
-    for doc in iter_docbin(path, Vocab()):
-        key = GOLD if GOLD in doc.spans else None
-        yield from annotate_docs([doc], source=path.name, spans_key=key)
+    for document in read_docbin(path, path.name, None):
+        doc = document.doc
+        if doc is not None:
+            key = GOLD if GOLD in doc.spans else None
+            yield from annotate_docs([doc], source=path.name, spans_key=key)
 
 
 def read_links(path: Path) -> Iterator[AnnotatedDocument]:

@@ -141,6 +141,33 @@ def test_csv_texts_are_read_as_they_are(
     assert (second.id, second.text, second.place) == ("8", "", "a.csv:6")
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        '"id";"text"',  # as Excel writes it in Europe
+        '"id"\t"text"',
+        f'"id";"text";"{"x" * 140_000}"',
+    ],
+)
+def test_csv_header_in_quotes_has_any_delimiter(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "a.csv"
+    mark = "\t" if "\t" in header else ";"
+    row = mark.join(['"1"', '"He has, well, fever"', '"x"'][: header.count(mark) + 1])
+    path.write_text(f"{header}\n{row}\n", "utf8")
+    (document,) = read_documents(list_inputs([path], "csv"), longest=200_000)
+    assert (document.id, document.text) == ("1", "He has, well, fever")
+
+
+@pytest.mark.parametrize("header", ['"id" ,text', 'id,"te', '"id"x;"text"'])
+def test_csv_header_that_cannot_be_read_is_an_error(
+    tmp_path: Path, header: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1,fever\n", "utf8")
+    with pytest.raises(SapbertError, match="E599"):
+        list(read_documents(list_inputs([path], "csv"), longest=1_000))
+
+
 def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('text\nfever\n"' + f"{SENTINEL}\n" * 99_999)

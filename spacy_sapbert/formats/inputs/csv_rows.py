@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
@@ -40,9 +41,11 @@ def split_header(line: str, name: str) -> tuple[list[str], str] | None:
     name (str): A column that it must have.
     """
     for delimiter in DELIMITERS:
-        columns = next(csv.reader([line], delimiter=delimiter, strict=True), [])
-        if name in columns:
-            return columns, delimiter
+        # With another delimiter a quoted column may not be valid.
+        with suppress(csv.Error):
+            columns = next(csv.reader([line], delimiter=delimiter, strict=True), [])
+            if name in columns:
+                return columns, delimiter
     return None
 
 
@@ -63,6 +66,8 @@ def read_csv_rows(
     before, first = next(((n, line) for n, line in lines if line.strip()), (0, ""))
     if not first:
         return
+    # the limit is of the process: other readers may need more
+    csv.field_size_limit(max(csv.field_size_limit(), longest + 1))
     found = split_header(first, columns.text)
     if found is None:
         # Without a header the first line may be the text of a patient.
@@ -76,8 +81,6 @@ def read_csv_rows(
             raise SapbertError(
                 Errors.E599.format(path=path, name=name, known=list_columns(header))
             )
-    # the limit is of the process: other readers may need more
-    csv.field_size_limit(max(csv.field_size_limit(), longest + 1))
     rest = (line for _, line in lines)
     reader = csv.reader(rest, delimiter=delimiter, strict=True)
     while True:

@@ -501,6 +501,15 @@ def test_teach_command_tells_documents_without_text_apart_by_id(
     assert counts == [{"C0000004": 60, "C0000005": 2}]
 
 
+def test_teach_command_names_a_damaged_file_of_docs(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.spacy"
+    path.write_bytes(b"no DocBin at all")
+    result = run("teach", own_kb, path)
+    assert (result.exit_code, "E512" in result.output) == (1, True)
+
+
 def test_teach_command_reports_unknown_ids(own_kb: Path, tmp_path: Path) -> None:
     path, report = tmp_path / "links.csv", tmp_path / "report.json"
     path.write_text("id,text,cui\n1,sugar,C0000005\n1,hot,C7777777\n2,x,C7777777\n")
