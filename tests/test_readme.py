@@ -104,3 +104,24 @@ def test_examples_with_minilm_use_its_pooling(page: Path) -> None:
     text = " ".join(page.read_text("utf8").split())
     for found in re.finditer(r"--(vars|encoder)\.base models/minilm(.{40})", text):
         assert f"--{found[1]}.pooling mean" in found[2]
+
+
+def test_readme_accuracies_count_ties_by_their_chance() -> None:
+    """A user gets one answer; lenient ties would make the figures higher."""
+    cells = r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$"
+    rows = re.findall(cells, README, re.MULTILINE)
+    shown = [row[1:] for row in rows if re.fullmatch(r"[*0-9.]+", row[1])]
+    numbers = (ROOT / "docs" / "numbers.md").read_text("utf8")
+    sections = re.split(r"^\*\*\w+\.dev\*\*:", numbers, flags=re.MULTILINE)[1:4]
+    expected = [
+        re.findall(r"^\| .+? \| expected \| ([\d.]+)", section, re.MULTILINE)[:5]
+        for section in sections
+    ]
+    found = [tuple(value.strip("*") for value in row) for row in shown]
+    assert found == list(zip(*expected, strict=True))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_install_nothing_by_a_name_that_no_index_has(page: Path) -> None:
+    text = page.read_text("utf8")
+    assert not re.search(r"pip install \S*spacy.sapbert\b(?!\S*/)", text)

@@ -10,7 +10,7 @@ from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..app import app
 
 PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
-INSTALL = '"spacy-sapbert[serve]"'
+INSTALL = '".[serve]"'
 
 
 def check_packages() -> None:

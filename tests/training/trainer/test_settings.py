@@ -28,7 +28,7 @@ def test_read_config_default_has_the_constants_of_the_paper() -> None:
     assert flat["training.loss.scale_neg"] == 50
 
 
-def test_read_config_of_translations_has_the_epochs_of_the_paper() -> None:
+def test_read_config_of_translations_changes_the_epochs_only() -> None:
     settings = make_settings(read_config(DEFAULT_CONFIG.with_name("translations.cfg")))
     assert settings.training.epochs == 5
     assert settings.training.batch_size == 256
