@@ -32,7 +32,7 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
             raise SapbertError(Errors.E541)
         try:
             settings[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # or lists in each other without end
             settings[name] = value
     return settings
 

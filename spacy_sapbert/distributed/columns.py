@@ -54,6 +54,16 @@ def read_ids(table: pa.Table, name: str) -> pa.Array:
     return column.cast(type).cast(pa.large_string()).combine_chunks()
 
 
+def take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """Return some rows of a column, which keep its type."""
+    try:
+        return column.take(rows)
+    except pa.ArrowNotImplementedError:  # e.g. of string_view
+        is_binary = pa.types.is_binary_view(column.type)
+        taken = column.cast(pa.large_binary() if is_binary else pa.large_string())
+        return taken.take(rows).cast(column.type)
+
+
 def decode_value(value: pa.Scalar) -> str | None:
     """Return a text of Arrow; None if it is null or not UTF-8."""
     try:

@@ -39,7 +39,14 @@ from ..formats.inputs.checks import MOST_RUN, measure_run
 from ..formats.inputs.rows import list_columns
 from ..pipeline.batches import ComponentError, run_batch
 from ..pipeline.running import complete_pipeline
-from .columns import decode_value, find_column, read_ids, read_texts, without_maps
+from .columns import (
+    decode_value,
+    find_column,
+    read_ids,
+    read_texts,
+    take_rows,
+    without_maps,
+)
 from .opened import OpenedPipeline, open_once
 
 MOST_TOGETHER = 10_000  # documents
@@ -144,7 +151,7 @@ class LinkBatches:
         rows = rows.take(pa.array(order, pa.int64()))
         places = pa.array(np.array(numbers, np.int64)[order])
         for name, column in zip(self.keep, kept, strict=True):
-            rows = rows.append_column(table.field(name), column.take(places))
+            rows = rows.append_column(table.field(name), take_rows(column, places))
         return rows
 
     def iterate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

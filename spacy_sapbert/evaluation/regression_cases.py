@@ -140,6 +140,14 @@ def parse_case(path: Path, case: Any) -> Case:
     return Case(path, line, text, start, mention, cuis, *more)
 
 
+def is_encodable(text: str) -> bool:
+    """Return whether UTF-8 can encode a text; not if it has lone surrogates.
+
+    Python has them in arguments of a command that are not UTF-8.
+    """
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def place_mention(
     mention: str | None,
     context: str | None,
@@ -154,6 +162,11 @@ def place_mention(
     RETURNS (tuple[str, str, int]): The mention, the text without marks, and where the
         mention starts in it.
     """
+    for text in (mention, context):
+        if text is not None and not is_encodable(text):
+            raise fail("a text in UTF-8", "other bytes")
+    if mention is not None and not mention.strip():
+        raise fail("a mention", "blanks or nothing")
     if context is None:
         if mention is None:
             raise fail("`mention`, or a `context` that marks it", "neither")

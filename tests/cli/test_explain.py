@@ -114,6 +114,21 @@ def test_explain_refuses_bad_input_in_one_line(
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("mention", ["", " ", "fev\udcffer"])
+def test_explain_refuses_a_mention_that_is_no_text(
+    sample_kb: Path, mention: str
+) -> None:
+    found = run(mention, "--kb", sample_kb)
+    assert (found.exit_code, "E540" in found.output) == (1, True)
+
+
+def test_explain_setting_of_lists_without_end_is_an_error(sample_kb: Path) -> None:
+    setting = f"label_types={'[' * 50_000}"
+    found = run("fever", "--kb", sample_kb, "--setting", setting)
+    assert found.exit_code == 1
+    assert "[E" in found.output
+
+
 def test_explain_prints_no_control_characters(sample_kb: Path) -> None:
     result = run("fever\x1b[31m", "--kb", sample_kb, "--expected", "C0000001")
     assert "\x1b[31m" not in result.output

@@ -98,6 +98,15 @@ def test_link_batches_keeps_columns_with_their_types(
     assert {wards[int(row["id"])] == row["ward"] for row in rows.to_pylist()} == {True}
 
 
+@pytest.mark.parametrize("type", [pa.string_view(), pa.binary_view()])
+def test_link_batches_keeps_columns_of_views(sample_kb: Path, type: Any) -> None:
+    values = pa.array(["a", None], pa.string()).cast(type)
+    table = pa.table({"id": [1, 2], "text": ["fever", "fever"], "x": values})
+    rows = LinkBatches(kb=str(sample_kb), keep=["x"])(table)
+    assert rows.schema.field("x").type == type
+    assert rows.column("x").to_pylist() == values.to_pylist()
+
+
 def test_link_batches_a_document_that_is_too_long_is_a_row(
     expected: list[dict[str, Any]],
 ) -> None:

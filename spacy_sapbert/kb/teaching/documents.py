@@ -114,7 +114,7 @@ def resolve_documents(
                 counts.without_text += 1
             elif len(mention.parts) > 1:
                 counts.composites += 1
-            elif not mention.parts:
+            elif not any(mention.parts):
                 counts.without_concept += 1
                 mentions.append((mention.text, ""))
             elif cui := next(filter(None, map(find, mention.parts[0])), None):

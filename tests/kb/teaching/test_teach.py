@@ -320,6 +320,7 @@ def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
             AnnotatedMention("fever", [["C0000004"]]),
             AnnotatedMention("fever", [["C0000005"]]),  # another annotator
             AnnotatedMention("ward", []),
+            AnnotatedMention("bed", [[]]),
             AnnotatedMention("both", [["C0000004"], ["C0000005"]]),
             AnnotatedMention("old id", [["C9999999"]]),
             AnnotatedMention("unknown", [["C7777777"]]),
@@ -329,7 +330,7 @@ def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
     kb, report = teach_documents(load_kb(own_kb), [document], force=True)
     counts = report.counts
     assert dict(counts.unknown) == {"C7777777": 1}
-    assert (counts.composites, counts.without_concept, counts.without_text) == (1, 1, 1)
+    assert (counts.composites, counts.without_concept, counts.without_text) == (1, 2, 1)
     assert read_counts(kb.store, ["fever", "ward", "old id"]) == [
         {"C0000004": 1, "C0000005": 1},
         {"": 1},
