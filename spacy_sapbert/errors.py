@@ -381,6 +381,11 @@ class Errors(metaclass=_WithCodes):
         "Expected a taught knowledge base, but there is none. Send a request to "
         "/reviews/teach first."
     )
+    E490 = (
+        "Expected the file of reviews at its path, but it was moved, deleted or "
+        "replaced while it is open, so nothing is written. Put it back, or start the "
+        "service again."
+    )
 
     # --- encoder ---
     E201 = "{path}: Expected the settings of an encoder, but: {reason}"

@@ -189,6 +189,29 @@ def test_a_decision_that_is_not_possible_is_refused(
     assert reviewed.get("/reviews/documents").json()["documents"] == documents
 
 
+def test_a_decision_is_refused_while_its_file_is_not_at_its_path(
+    start_service: Start, sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "reviews.db"
+    client = start_service("--kb", sample_kb, "--reviews", path)
+    note = {"name": "note", "text": NOTE}
+    document = client.post("/reviews/documents", note).json()["document"]
+    assert decide(client, document, "key-before").status == 200
+    moved = path.rename(tmp_path / "moved.db")
+    for key in ("key-moved", "key-before"):  # the second one would write nothing
+        answer = decide(client, document, key)
+        assert (answer.status, answer.code) == (503, "E490")
+        assert str(tmp_path) not in answer.body.decode()
+    path.write_bytes(moved.read_bytes())  # what is put there is another file
+    assert decide(client, document, "key-replaced").code == "E490"
+    assert len(client.get("/reviews/export").body.splitlines()) == 1
+    moved.replace(path)
+    assert decide(client, document, "key-back", reviewer="Ben").status == 200
+    path.unlink()
+    note = {"name": "other", "text": "fever"}
+    assert client.post("/reviews/documents", note).code == "E490"
+
+
 def test_a_service_without_reviews_has_none(service: Client) -> None:
     assert service.get("/reviews/documents").code == "E467"
     assert service.get("/reviews/teach").code == "E467"

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from ...errors import Errors, SapbertError
 from ...system.forks import ProcessLock
+from ..problems import RequestError
 
 VERSION = 1  # of the tables
 SCHEMA = """
@@ -127,6 +128,7 @@ class ReviewStore:
                 path, check_same_thread=False, isolation_level=None
             )
             self.prepare()
+            self.opened = path.stat()
         except (OSError, sqlite3.Error) as error:
             raise SapbertError(Errors.E466.format(path=path, reason=error)) from None
 
@@ -150,9 +152,10 @@ class ReviewStore:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write all or nothing; it is on the disk at the end.
 
-        RAISES (SapbertError): If it cannot be written.
+        RAISES (SapbertError): If it cannot be written, or is no longer at its path.
         """
         with self.lock:
+            self.check_path()
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
                 try:
@@ -164,6 +167,18 @@ class ReviewStore:
             except sqlite3.Error as error:
                 values = {"path": self.path, "reason": error}
                 raise SapbertError(Errors.E466.format(**values)) from None
+
+    def check_path(self) -> None:
+        """Check that the open file is the one at its path, so that it is kept.
+
+        RAISES (RequestError): If it was moved, deleted or replaced.
+        """
+        try:
+            same = os.path.samestat(self.path.stat(), self.opened)
+        except OSError:
+            same = False
+        if not same:
+            raise RequestError(Errors.E490, 503)
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a statement."""
