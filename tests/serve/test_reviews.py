@@ -177,6 +177,8 @@ def test_an_export_of_all_has_a_document_for_each_reviewer(
         ({"reviewer": "\ud800"}, 422),
         ({"key": "../../x"}, 422),
         ({"shown": [{"cui": "x", "more": 1}]}, 422),
+        ({"shown": [{"cui": "x", "score": float("nan")}]}, 422),
+        ({"shown": [{"cui": "x", "score": float("inf")}]}, 422),
         ({"chosen": 5}, 422),
     ],
 )
@@ -332,6 +334,30 @@ def test_teaching_without_decisions_is_an_error_with_a_code(
     client.post("/reviews/teach", {"force": True})
     assert client.wait_for("not_taught")["code"] == "E363"
     assert client.get("/reviews/teach").json()["error"]["code"] == "E363"
+
+
+def test_a_score_that_is_no_number_is_read_as_none(
+    start_service: Start, sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "reviews.db"
+    client = start_service("--kb", sample_kb, "--reviews", path)
+    note = {"name": "note", "text": NOTE}
+    document = client.post("/reviews/documents", note).json()["document"]
+    assert decide(client, document, "key-before").status == 200
+    connection = sqlite3.connect(path)
+    shown = '[{"cui": "A", "score": NaN}, {"cui": "B", "score": -Infinity}]'
+    connection.execute(
+        "INSERT INTO decisions SELECT 2, 'key-older', time, reviewer, document, "
+        '"start", "end", label, chosen, ?, kb FROM decisions',
+        (shown,),
+    )
+    connection.commit()
+    connection.close()
+    read = client.get(f"/reviews/documents/{document}")
+    assert read.status == 200, read.body
+    (decision,) = read.json()["decisions"]
+    assert [one["score"] for one in decision["shown"]] == [None, None]
+    assert client.get("/reviews/export").status == 200
 
 
 def test_decisions_cannot_be_changed_or_removed(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Shown(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     cui: Name
-    score: float | None = None
+    score: Annotated[float | None, Field(allow_inf_nan=False)] = None
 
 
 class NewDecision(BaseModel):

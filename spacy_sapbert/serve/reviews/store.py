@@ -112,6 +112,12 @@ def current_time() -> str:
     return datetime.now(tz=UTC).isoformat(timespec="milliseconds")
 
 
+def read_shown(text: str) -> list[ShownCandidate]:
+    """Read the candidates that a reviewer saw; a score that is no number is None."""
+    shown: list[ShownCandidate] = json.loads(text, parse_constant=lambda _: None)
+    return shown
+
+
 class ReviewStore:
     """Reads and appends decisions; all threads share one connection.
 
@@ -238,7 +244,7 @@ class ReviewStore:
         rows = self.query(
             f'{sql} ORDER BY document, reviewer, "start", "end"', (*values,)
         )
-        return [Decision._make([*row[:8], json.loads(row[8]), row[9]]) for row in rows]
+        return [Decision._make([*row[:8], read_shown(row[8]), row[9]]) for row in rows]
 
     def documents(self) -> list[DocumentCount]:
         """Return the documents, the oldest first."""
