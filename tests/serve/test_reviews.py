@@ -336,6 +336,48 @@ def test_teaching_without_decisions_is_an_error_with_a_code(
     assert client.get("/reviews/teach").json()["error"]["code"] == "E363"
 
 
+def read_keys(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    sql = "SELECT key FROM decisions ORDER BY number"
+    keys = [key for (key,) in connection.execute(sql)]
+    connection.close()
+    return keys
+
+
+def add_decisions(store: ReviewStore, *keys: str) -> None:
+    document = store.add_document("a", "fever")
+    values: dict[str, Any] = {"reviewer": "A", "document": document, "start": 0}
+    values |= {"end": 5, "label": "", "chosen": "C1", "shown": [], "kb": ""}
+    for key in keys:
+        store.add_decision(key=key, **values)
+
+
+def test_a_copy_of_the_open_file_has_all_decisions(tmp_path: Path) -> None:
+    path, copy = tmp_path / "reviews.db", tmp_path / "copy.db"
+    store = ReviewStore(path)
+    for number in range(3):
+        add_decisions(store, f"key-{number}")
+        copy.write_bytes(path.read_bytes())
+        assert len(read_keys(copy)) == number + 1
+    store.close()
+
+
+def test_a_file_with_a_write_ahead_log_becomes_one_file(tmp_path: Path) -> None:
+    path, copy = tmp_path / "reviews.db", tmp_path / "copy.db"
+    store = ReviewStore(path)
+    add_decisions(store, "key-first")
+    store.close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode = WAL").fetchall() == [("wal",)]
+    connection.close()
+    store = ReviewStore(path)
+    add_decisions(store, "key-second")
+    copy.write_bytes(path.read_bytes())
+    assert read_keys(copy) == ["key-first", "key-second"]
+    assert [one.name for one in tmp_path.glob("reviews.db*")] == ["reviews.db"]
+    store.close()
+
+
 def test_a_score_that_is_no_number_is_read_as_none(
     start_service: Start, sample_kb: Path, tmp_path: Path
 ) -> None:
