@@ -268,6 +268,8 @@ def test_kill_9_loses_no_decision_that_was_accepted(
 def test_teaching_changes_the_links_when_it_is_used(
     start_service: Start, own_kb: Path, tmp_path: Path
 ) -> None:
+    taught = tmp_path / "reviews.db.taught"
+    taught.mkdir(mode=0o755)  # as an older version has made it
     client = start_service("--kb", own_kb, "--reviews", tmp_path / "reviews.db")
     body = {"mentions": ["vwkj zzz"]}
     before = client.post("/mentions", body).json()["mentions"][0]
@@ -289,7 +291,11 @@ def test_teaching_changes_the_links_when_it_is_used(
     after = client.post("/mentions", body).json()["mentions"][0]
     assert (before["cui"] != "C0000008", after["cui"]) == (True, "C0000008")
     assert (own_kb / "meta.json").is_file()
-    assert Path(state["folder"]).parent == tmp_path / "reviews.db.taught"
+    assert Path(state["folder"]).parent == taught
+    # Its names are texts of the notes.
+    assert all(
+        path.stat().st_mode & 0o077 == 0 for path in (taught, *taught.rglob("*"))
+    )
 
 
 def test_teaching_again_uses_the_decisions_that_count_now(

@@ -80,19 +80,24 @@ class Teacher:
         """Return a folder beside the reviews that does not exist."""
         parent = self.store.path.with_name(f"{self.store.path.name}.taught")
         parent.mkdir(exist_ok=True)
+        parent.chmod(0o700)  # the names in it are texts of the documents
         used = [int(path.name) for path in parent.iterdir() if path.name.isdecimal()]
         return parent / str(max(used, default=0) + 1)
 
     def run(self, force: bool) -> None:
         """Teach, and keep the report."""
         try:
+            folder = self.choose_folder()
             kb, report = teach_documents(
                 self.service.kb,
                 annotate_reviews(self.store),
-                output=self.choose_folder(),
+                output=folder,
                 instead_of=SOURCE,  # a withdrawn decision counts no more
                 force=force,
             )
+            if report.changed:
+                for path in (folder, *folder.rglob("*")):
+                    path.chmod(0o700 if path.is_dir() else 0o600)
             self.report = report.to_json()
             self.taught = kb if report.changed else self.taught
             self.state = DONE
