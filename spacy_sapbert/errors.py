@@ -386,6 +386,10 @@ class Errors(metaclass=_WithCodes):
         "replaced while it is open, so nothing is written. Put it back, or start the "
         "service again."
     )
+    E491 = (
+        "Expected to write the file of reviews, but got: {reason}. Make room on its "
+        "disk or end what uses it, and send the request again."
+    )
 
     # --- encoder ---
     E201 = "{path}: Expected the settings of an encoder, but: {reason}"

@@ -16,6 +16,7 @@ from .guard import Application, Guard
 from .logs import EventLog
 from .page import routes
 from .problems import (
+    FAILED,
     ErrorAnswer,
     RequestError,
     describe_problem,
@@ -40,7 +41,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         413: "Too large.",
         422: "Not what the schema says, or a setting that is not possible.",
         429: "Too many requests of this client at once.",
-        503: "The queue is full, the service ends, or it took too long.",
+        500: "The service failed; its log has the cause.",
+        503: "The queue is full, the service ends, it took too long, or cannot write.",
     }.items()
 }
 
@@ -102,8 +104,10 @@ def respond(error: SapbertError) -> Response:
 
 
 async def answer_error(_: Request, error: Exception) -> Response:
-    """Answer an error of this package."""
+    """Answer an error of a request; the guard logs one of the service."""
     assert isinstance(error, SapbertError)
+    if status_of(error) == FAILED:
+        raise error
     return respond(error)
 
 

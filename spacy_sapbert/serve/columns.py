@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from ..errors import Errors
+from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.options import LinkOptions
 from ..pipeline.mapping.columns import (
@@ -23,12 +24,11 @@ from ..pipeline.mapping.tables import (
     ENDINGS,
     TSV,
     Cell,
-    find_kind,
     read_rows,
     write_table,
     write_text,
 )
-from .problems import RequestError
+from .problems import INVALID, RequestError
 
 MOST_ROWS = 2_000  # more are for the command `map`
 SSSOM_FORMAT = "sssom.tsv"
@@ -38,6 +38,7 @@ FORMATS: dict[str, str] = {
     SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
 }
 NIL = "NIL"
+MISSING = "[E521]"  # a library of the service, not an error in the table
 
 
 class Table(NamedTuple):
@@ -51,19 +52,23 @@ def read_table(name: str, data: bytes) -> Table:
     """Read a table that was dropped on the page.
 
     name (str): Of the file; only its ending is used.
-    RAISES (SapbertError): If it is no table, or has too many rows.
+    RAISES (RequestError): If it is no table, or has too many rows.
+    RAISES (SapbertError): If a library is missing.
     """
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
-    rows: list[list[str]] = []
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
         path = Path(folder) / f"table{ending}"
         path.write_bytes(data)
-        find_kind(path)
-        for row in read_rows(path):
-            rows.append(row)
-            if len(rows) > MOST_ROWS + 1:
-                values = {"limit": MOST_ROWS, "what": "rows", "got": len(rows) - 1}
-                raise RequestError(Errors.E458.format(**values), 413)
+        try:
+            rows = [*islice(read_rows(path), MOST_ROWS + 2)]
+        except SapbertError as error:
+            text = str(error).replace(str(path), path.name)
+            if text.startswith(MISSING):
+                raise
+            raise RequestError(text, INVALID) from None
+    if len(rows) > MOST_ROWS + 1:
+        values = {"limit": MOST_ROWS, "what": "rows", "got": len(rows) - 1}
+        raise RequestError(Errors.E458.format(**values), 413)
     return Table(rows[0] if rows else [], rows[1:])
 
 

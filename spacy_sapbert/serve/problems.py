@@ -9,7 +9,15 @@ from pydantic import BaseModel
 from ..errors import Errors, SapbertError
 
 CODE = re.compile(r"\[([EW]\d{3})\] ")
-INVALID = 422
+INVALID, FAILED = 422, 500
+# Codes of errors that a client is told: of the settings and texts of a request, and of
+# decisions that cannot be taught. All others are of the service: of its files and
+# libraries, whose messages may have paths.
+TOLD = {
+    *("E313", "E330", "E331", "E332", "E333", "E334", "E335"),
+    *("E506", "E513", "E536"),
+    *("E362", "E363"),
+}
 
 
 class RequestError(SapbertError):
@@ -44,24 +52,32 @@ class ErrorAnswer(BaseModel):
     error: Problem
 
 
-def describe_problem(error: SapbertError) -> dict[str, Any]:
+def describe_problem(error: Exception) -> dict[str, Any]:
     """Return the body of the answer to an error."""
-    text = str(error)
+    text = str(tell(error))
     found = CODE.match(text)
     code = found[1] if found else "E465"
     return {"error": {"code": code, "message": CODE.sub("", text, count=1)}}
 
 
-def encode_problem(error: SapbertError) -> bytes:
+def encode_problem(error: Exception) -> bytes:
     """Return the body of the answer to an error, encoded."""
     return json.dumps(describe_problem(error)).encode()
 
 
-def status_of(error: SapbertError) -> int:
-    """Return the status of an error; one of the settings of a request is 422."""
-    return error.status if isinstance(error, RequestError) else INVALID
+def status_of(error: Exception) -> int:
+    """Return the status of an error: 422 is of the request, 500 of the service."""
+    return tell(error).status
+
+
+def tell(error: Exception) -> RequestError:
+    """Return what a client is told of an error; see `TOLD`."""
+    if isinstance(error, RequestError):
+        return error
+    found = CODE.match(str(error)) if isinstance(error, SapbertError) else None
+    return RequestError(str(error), INVALID) if found and found[1] in TOLD else failed()
 
 
 def failed() -> RequestError:
-    """Return the error of a request that this package did not expect."""
-    return RequestError(Errors.E465, 500)
+    """Return the error of a service that failed."""
+    return RequestError(Errors.E465, FAILED)

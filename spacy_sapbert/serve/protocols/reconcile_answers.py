@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ... import __version__
 from ...errors import SapbertError
@@ -35,7 +35,7 @@ class ReconcileQuery(BaseModel):
 
     query: str
     type: str | list[str] | None = None
-    limit: float | None = None
+    limit: Annotated[float | None, Field(allow_inf_nan=False)] = None
 
     @property
     def types(self) -> list[str]:

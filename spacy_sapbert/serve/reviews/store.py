@@ -158,7 +158,7 @@ class ReviewStore:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write all or nothing; it is on the disk at the end.
 
-        RAISES (SapbertError): If it cannot be written, or is no longer at its path.
+        RAISES (RequestError): If it cannot be written, or is no longer at its path.
         """
         with self.lock:
             self.check_path()
@@ -171,8 +171,7 @@ class ReviewStore:
                     raise
                 self.connection.execute("COMMIT")
             except sqlite3.Error as error:
-                values = {"path": self.path, "reason": error}
-                raise SapbertError(Errors.E466.format(**values)) from None
+                raise RequestError(Errors.E491.format(reason=error), 503) from None
 
     def check_path(self) -> None:
         """Check that the open file is the one at its path, so that it is kept.

@@ -1,0 +1,74 @@
+"""Errors of the service itself are not those of a request, and show no path."""
+
+import sqlite3
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from spacy_sapbert.errors import Errors, SapbertError
+from spacy_sapbert.serve.problems import RequestError, describe_problem, status_of
+
+from .conftest import Client, Start
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (RequestError(Errors.E463, 404), 404, "E463"),
+        (SapbertError(Errors.E331.format(setting="types")), 422, "E331"),
+        (SapbertError(Errors.E004.format(path="/srv/kb", reason="full")), 500, "E465"),
+        (SapbertError(Errors.E349.format(path="/srv/kb", reason="x")), 500, "E465"),
+        (OSError(28, "No space left on device", "/srv/kb"), 500, "E465"),
+    ],
+)
+def test_only_errors_of_a_request_are_told(
+    error: Exception, status: int, code: str
+) -> None:
+    assert status_of(error) == status
+    assert describe_problem(error)["error"]["code"] == code
+    assert "/srv" not in str(describe_problem(error))
+
+
+def test_a_damaged_knowledge_base_is_an_error_of_the_service(
+    start_service: Start, own_kb: Path
+) -> None:
+    client = start_service("--kb", own_kb)
+    path = own_kb / "concepts.db"
+    with path.open("r+b") as file:
+        file.write(b"\xff" * path.stat().st_size)
+    for answer in (
+        client.get("/concepts/C0000007"),
+        client.post("/mentions", {"mentions": ["asthma"], "types": ["T047"]}),
+    ):
+        assert (answer.status, answer.code) == (500, "E465")
+        assert str(own_kb) not in answer.body.decode()
+        event = client.wait_for("request")
+        assert (event["status"], event["code"][:3]) == (500, "E34")
+
+
+def test_reviews_that_cannot_be_written_are_an_error_of_the_service(
+    start_service: Start, sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "reviews.db"
+    client = start_service("--kb", sample_kb, "--reviews", path)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    note = {"name": "note", "text": "fever"}
+    answer = client.post("/reviews/documents", note)
+    assert (answer.status, answer.code) == (503, "E491")
+    assert str(tmp_path) not in answer.body.decode()
+    other.close()
+    assert client.post("/reviews/documents", note).status == 200
+
+
+def test_a_bad_table_is_an_error_of_the_request_without_a_path(service: Client) -> None:
+    answer = service.send("POST", "/column/read?name=a.csv", b"term\n\xff\n")
+    assert answer.status == 422
+    assert answer.json()["error"]["message"].startswith("table.csv:2: Expected UTF-8")
+
+
+def test_a_limit_that_is_no_number_makes_the_query_invalid(service: Client) -> None:
+    queries = urlencode({"queries": '{"q": {"query": "fever", "limit": NaN}}'})
+    answer = service.get(f"/reconcile?{queries}")
+    assert (answer.status, answer.json()) == (200, {"q": {"result": []}})
