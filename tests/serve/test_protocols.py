@@ -300,6 +300,72 @@ def test_fhir_validates_a_code_and_its_display(service: Client) -> None:
     assert values(service.get(in_set).json())["result"] is True
 
 
+OWN = "urn:spacy-sapbert:concepts"
+SNOMED = "http://snomed.info/sct"
+
+
+@pytest.mark.parametrize("resource", ["CodeSystem", "ValueSet"])
+@pytest.mark.parametrize(
+    ("given", "result"),
+    [
+        ({"url": ICD, "system": ICD, "code": "I21"}, True),
+        ({"url": f"{ICD}?fhir_vs", "system": ICD, "code": "I21"}, True),
+        ({"url": f"{ICD}?fhir_vs|2025", "system": ICD, "code": "I21"}, True),
+        ({"url": OWN, "system": OWN, "code": "C0000001"}, True),
+        ({"system": ICD, "code": "I21"}, True),
+        ({"url": ICD, "system": OWN, "code": "C0000001"}, False),
+        ({"url": OWN, "system": ICD, "code": "I21"}, False),
+        ({"url": "http://unknown.example", "system": ICD, "code": "I21"}, False),
+        ({"url": "http://unknown.example", "code": "I21"}, False),
+        ({"url": ICD, "system": SNOMED, "code": "22298006"}, False),
+        ({"system": SNOMED, "code": "22298006"}, False),
+        ({"url": ICD, "code": "C0000001"}, False),
+        ({"url": ICD}, False),
+    ],
+)
+def test_fhir_validates_a_code_of_its_system_in_the_value_set(
+    service: Client, resource: str, given: dict[str, str], result: bool
+) -> None:
+    answer = service.get(f"/fhir/{resource}/$validate-code?{urlencode(given)}")
+    assert answer.status == 200
+    found = values(answer.json())
+    assert found["result"] is result
+    assert ("message" in found) is not result
+    assert found.get("display") == ("Myocardial infarction" if result else None)
+
+
+@pytest.mark.parametrize(
+    ("codings", "result", "shown"),
+    [
+        ([(SNOMED, "22298006", None), (ICD, "I21", None)], True, True),
+        ([(ICD, "I21", "fever"), (ICD, "I21", "heart attack")], True, True),
+        ([(ICD, "I21", "fever")], False, True),
+        ([(SNOMED, "22298006", None), (ICD, "I99", None)], False, False),
+        ([], False, False),
+    ],
+)
+def test_fhir_validates_all_codings_of_a_concept(
+    service: Client,
+    codings: list[tuple[str, str, str | None]],
+    result: bool,
+    shown: bool,
+) -> None:
+    coding = [
+        {"system": system, "code": code, **({"display": display} if display else {})}
+        for system, code, display in codings
+    ]
+    parameters = [
+        {"name": "url", "valueUri": f"{ICD}?fhir_vs"},
+        {"name": "codeableConcept", "valueCodeableConcept": {"coding": coding}},
+    ]
+    body = {"resourceType": "Parameters", "parameter": parameters}
+    answer = service.post("/fhir/ValueSet/$validate-code", body)
+    assert answer.status == 200
+    found = values(answer.json())
+    assert found["result"] is result
+    assert found.get("display") == ("Myocardial infarction" if shown else None)
+
+
 def test_fhir_expands_a_code_system_by_a_text(service: Client) -> None:
     address = "/fhir/ValueSet/$expand?filter=heart&count=3"
     own = service.get(address).json()

@@ -7,6 +7,7 @@ CodeSystem/$validate-code, ValueSet/$validate-code, ValueSet/$expand.
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
@@ -47,9 +48,9 @@ class Coding(BaseModel):
 
 
 class CodeableConcept(BaseModel):
-    """A concept as one or more codes, of which the first is used."""
+    """A concept as one or more codes."""
 
-    coding: list[Coding] = []
+    coding: Annotated[list[Coding], Field(max_length=MOST_PARAMETERS)] = []
 
 
 class Parameter(BaseModel):
@@ -97,12 +98,14 @@ def outcome(error: RequestError, code: str) -> Response:
     return to_fhir({"resourceType": "OperationOutcome", "issue": [issue]}, error.status)
 
 
-async def read_parameters(request: Request) -> dict[str, str]:
+async def read_parameters(request: Request) -> list[dict[str, str]]:
     """Return the parameters of a GET or POST request as texts, by name.
 
+    RETURNS (list[dict[str, str]]): Of each coding that is given, else one.
     RAISES (RequestError): If the body is no `Parameters`.
     """
     found = {name: value for name, value in request.query_params.items() if value}
+    codings: list[Coding] = []
     if request.method == "POST" and (body := await request.body()):
         try:
             given = PARAMETERS.validate_json(body).parameter
@@ -110,25 +113,23 @@ async def read_parameters(request: Request) -> dict[str, str]:
             expected = "a resource `Parameters` of FHIR R4"
             raise RequestError(Errors.E457.format(expected=expected), 422) from None
         for one in given:
-            coding = one.valueCoding
-            if one.valueCodeableConcept and one.valueCodeableConcept.coding:
-                coding = one.valueCodeableConcept.coding[0]
-            if coding is not None:
-                values = coding.model_dump(exclude_none=True)
-                found |= {name: str(value) for name, value in values.items()}
+            if one.valueCoding is not None:
+                codings.append(one.valueCoding)
+            elif one.valueCodeableConcept is not None:
+                codings += one.valueCodeableConcept.coding
             elif one.text is not None:
                 found[one.name] = one.text
-    if not all(map(is_encodable, found.values())) or any(
-        len(value) > LONGEST_VALUE for value in found.values()
-    ):
-        expected = f"parameters of at most {LONGEST_VALUE} characters"
-        raise RequestError(Errors.E457.format(expected=expected), 422)
-    return found
+    texts = [found | coding.model_dump(exclude_none=True) for coding in codings]
+    for value in chain.from_iterable(one.values() for one in (found, *texts)):
+        if not is_encodable(value) or len(value) > LONGEST_VALUE:
+            expected = f"parameters of at most {LONGEST_VALUE} characters"
+            raise RequestError(Errors.E457.format(expected=expected), 422)
+    return texts or [found]
 
 
 async def answer(
     request: Request,
-    operation: Callable[[KnowledgeBase, dict[str, str]], dict[str, Any]],
+    operation: Callable[[KnowledgeBase, list[dict[str, str]]], dict[str, Any]],
 ) -> Response:
     """Return what an operation gives for the parameters, or why it gives nothing."""
     given = await read_parameters(request)
@@ -151,7 +152,10 @@ async def code_system_lookup(request: Request) -> Response:
 @router.get("/ValueSet/$validate-code")
 @router.post("/ValueSet/$validate-code")
 async def validate_code(request: Request) -> Response:
-    """Whether a code exists (`url` or `system`, `code`), and has a name (`display`)."""
+    """Whether a code (`code`, `system`) is in a value set (`url`), and its `display`.
+
+    Of several codings, one must be. What is unknown is no error, but not in the set.
+    """
     return await answer(request, validate)
 
 
@@ -160,7 +164,7 @@ async def validate_code(request: Request) -> Response:
 async def expand(request: Request) -> Response:
     """The codes of a code system (`url`) for a text (`filter`), the nearest first."""
     service: Service = request.app.state.service
-    given = await read_parameters(request)
+    given = (await read_parameters(request))[0]
     try:
         text, number = given.get("filter", "").strip(), given.get("count", str(FEW))
         if not text or not number.isdecimal() or given.get("offset", "0") != "0":

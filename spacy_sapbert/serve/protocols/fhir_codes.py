@@ -1,5 +1,6 @@
 """Codes of the code systems of a knowledge base, as resources of FHIR."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Errors
@@ -50,7 +51,7 @@ def find_source(kb: KnowledgeBase, system: str | None) -> str | None:
     RETURNS (str | None): None = the ids of the concepts.
     RAISES (RequestError): If the knowledge base has no code of it.
     """
-    name = (system or "").removesuffix(ALL).partition("|")[0]
+    name = (system or "").partition("|")[0].removesuffix(ALL)
     if name in ("", OWN):
         return None
     for source in list_sources_of_codes(kb.store):
@@ -74,13 +75,14 @@ def display(concept: Concept, source: str | None) -> str:
     return concept.aliases[places[0]] if places else concept.name
 
 
-def look_up(kb: KnowledgeBase, given: dict[str, str]) -> dict[str, Any]:
+def look_up(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """Return all about a code.
 
+    codings (Sequence[Mapping[str, str]]): Of which the first is used.
     RAISES (RequestError): If there is none.
     """
-    source = find_source(kb, given.get("system"))
-    concept = find_code(kb, source, given.get("code", ""))
+    source = find_source(kb, codings[0].get("system"))
+    concept = find_code(kb, source, codings[0].get("code", ""))
     if concept is None:
         raise not_found()
     shown = display(concept, source)
@@ -111,23 +113,47 @@ def look_up(kb: KnowledgeBase, given: dict[str, str]) -> dict[str, Any]:
     return {"resourceType": "Parameters", "parameter": parameters}
 
 
-def validate(kb: KnowledgeBase, given: dict[str, str]) -> dict[str, Any]:
-    """Return whether a code exists, and whether its display is one of its names."""
-    system = given.get("system") or given.get("url")
-    source = find_source(kb, system)
-    concept = find_code(kb, source, given.get("code", ""))
-    right, message = concept is not None, "There is no such code."
-    shown = given.get("display")
-    if concept is not None and shown is not None:
-        right = name_form(shown) in {name_form(alias) for alias in concept.aliases}
-        message = "The code exists, but it has no such name."
-    parameters: list[dict[str, Any]] = [{"name": "result", "valueBoolean": right}]
-    if not right:
+def validate(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return whether one of several codings is right, and the name of its code.
+
+    codings (Sequence[Mapping[str, str]]): At least one; see `check_coding`.
+    """
+    checked = [check_coding(kb, coding) for coding in codings]
+    message, shown = next((one for one in checked if not one[0]), checked[0])
+    parameters: list[dict[str, Any]] = [{"name": "result", "valueBoolean": not message}]
+    if message:
         parameters.append({"name": "message", "valueString": message})
-    if concept is not None:
-        name = display(concept, source)
-        parameters.append({"name": "display", "valueString": name})
+    if shown is not None:
+        parameters.append({"name": "display", "valueString": shown})
     return {"resourceType": "Parameters", "parameter": parameters}
+
+
+def check_coding(
+    kb: KnowledgeBase, coding: Mapping[str, str]
+) -> tuple[str, str | None]:
+    """Check that a code exists and that its `display` is one of its names.
+
+    coding (Mapping[str, str]): With the `url` of a value set or code system, of which
+        the `system` must be.
+    RETURNS (tuple[str, str | None]): What is wrong, empty = nothing; the name of the
+        code, if it exists.
+    """
+    addresses = {coding.get("url"), coding.get("system")} - {None, ""} or {None}
+    try:
+        sources = {find_source(kb, address) for address in addresses}
+    except RequestError:
+        return "There is no such code system or value set.", None
+    if len(sources) > 1:
+        return "The code system is not that of the value set.", None
+    (source,) = sources
+    concept = find_code(kb, source, coding.get("code", ""))
+    if concept is None:
+        return "There is no such code.", None
+    shown = coding.get("display")
+    names = {name_form(alias) for alias in concept.aliases}
+    wrong = shown is not None and name_form(shown) not in names
+    message = "The code exists, but it has no such name." if wrong else ""
+    return message, display(concept, source)
 
 
 def list_codes(
