@@ -366,6 +366,15 @@ def test_fhir_validates_all_codings_of_a_concept(
     assert found.get("display") == ("Myocardial infarction" if shown else None)
 
 
+def test_fhir_has_no_empty_arrays(service: Client) -> None:
+    for url, count in ((ICD, 0), (ICD, 5), (OWN, 5)):
+        query = urlencode({"filter": "heart", "count": count, "url": url})
+        expanded = service.get(f"/fhir/ValueSet/$expand?{query}")
+        assert expanded.status == 200
+        assert ("contains" in expanded.json()["expansion"]) is (count > 0)
+        assert b"[]" not in expanded.body
+
+
 def test_fhir_expands_a_code_system_by_a_text(service: Client) -> None:
     address = "/fhir/ValueSet/$expand?filter=heart&count=3"
     own = service.get(address).json()

@@ -179,7 +179,9 @@ async def expand(request: Request) -> Response:
     except RequestError as error:
         kind = "not-found" if error.status == 404 else "invalid"
         return outcome(error, kind)
-    expansion = {"timestamp": now(), "parameter": [], "contains": codes}
+    expansion: dict[str, Any] = {"timestamp": now()}
+    if codes:  # there are no empty arrays in FHIR
+        expansion["contains"] = codes
     address = OWN if source is None else address_of(source)
     return to_fhir(
         {
