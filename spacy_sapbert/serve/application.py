@@ -42,6 +42,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         422: "Not what the schema says, or a setting that is not possible.",
         429: "Too many requests of this client at once.",
         500: "The service failed; its log has the cause.",
+        501: "A library for the format is not installed.",
         503: "The queue is full, the service ends, it took too long, or cannot write.",
     }.items()
 }

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from ..errors import Errors, SapbertError
 
 CODE = re.compile(r"\[([EW]\d{3})\] ")
-INVALID, FAILED = 422, 500
+INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # Codes of errors that a client is told: of the settings and texts of a request, and of
 # decisions that cannot be taught. All others are of the service: of its files and
 # libraries, whose messages may have paths.
@@ -18,6 +18,7 @@ TOLD = {
     *("E506", "E513", "E536"),
     *("E362", "E363"),
 }
+MISSING = "E521"  # a library, which is named without the reason
 
 
 class RequestError(SapbertError):
@@ -66,7 +67,7 @@ def encode_problem(error: Exception) -> bytes:
 
 
 def status_of(error: Exception) -> int:
-    """Return the status of an error: 422 is of the request, 500 of the service."""
+    """Return the status of an error: 4xx is of the request, 5xx of the service."""
     return tell(error).status
 
 
@@ -74,8 +75,13 @@ def tell(error: Exception) -> RequestError:
     """Return what a client is told of an error; see `TOLD`."""
     if isinstance(error, RequestError):
         return error
-    found = CODE.match(str(error)) if isinstance(error, SapbertError) else None
-    return RequestError(str(error), INVALID) if found and found[1] in TOLD else failed()
+    text = str(error) if isinstance(error, SapbertError) else ""
+    code = text[1:5]
+    if code == MISSING:
+        library, _, rest = text.partition(", but got: ")
+        fix = rest.rpartition(". ")[2]
+        return RequestError(f"{library}, but it is not. {fix}", NOT_IMPLEMENTED)
+    return RequestError(text, INVALID) if code in TOLD else failed()
 
 
 def failed() -> RequestError:

@@ -1,5 +1,6 @@
 """Errors of the service itself are not those of a request, and show no path."""
 
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import urlencode
@@ -72,3 +73,17 @@ def test_a_limit_that_is_no_number_makes_the_query_invalid(service: Client) -> N
     queries = urlencode({"queries": '{"q": {"query": "fever", "limit": NaN}}'})
     answer = service.get(f"/reconcile?{queries}")
     assert (answer.status, answer.json()) == (200, {"q": {"result": []}})
+
+
+def test_a_missing_library_is_named_without_a_path(
+    start_service: Start, sample_kb: Path, tmp_path: Path
+) -> None:
+    reason = "cannot import name 'x' from 'openpyxl' (/srv/openpyxl.py)"
+    (tmp_path / "openpyxl.py").write_text(f"raise ImportError({reason!r})\n", "utf8")
+    folders = os.pathsep.join([str(tmp_path), *filter(None, [os.getenv("PYTHONPATH")])])
+    client = start_service("--kb", sample_kb, PYTHONPATH=folders)
+    answer = client.send("POST", "/column/read?name=a.xlsx", b"PK")
+    assert (answer.status, answer.code) == (501, "E521")
+    assert answer.json()["error"]["message"] == (
+        "Expected openpyxl to be installed, but it is not. Run `pip install openpyxl`."
+    )
