@@ -69,7 +69,14 @@ setup(
         "bioc": ["bioc>=2.1", "lxml>=5"],
         "excel": ["openpyxl>=3.1"],
         "rdf": ["rdflib>=7"],
-        "serve": ["fastapi>=0.115", "prometheus-client>=0.20", "uvicorn>=0.30"],
+        "serve": [
+            "bioc>=2.1",
+            "fastapi>=0.115",
+            "lxml>=5",
+            "openpyxl>=3.1",
+            "prometheus-client>=0.20",
+            "uvicorn>=0.30",
+        ],
         "test": [
             "axe-playwright-python>=0.1",
             "bioc>=2.1",
