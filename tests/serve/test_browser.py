@@ -45,7 +45,8 @@ def reviewed(
     """A service with reviews, and a vocabulary with markup in its names."""
     folder = tmp_path_factory.mktemp("browser")
     hostile = Concept("C<i>9</i>", [NAME], definition=SCRIPT, types=["T047"])
-    kb = make_kb(folder, [*few_concepts, hostile])
+    # Only names are linked; what is like a name has no concept, but candidates.
+    kb = make_kb(folder, [*few_concepts, hostile], threshold=0.999)
     return start_service("--kb", kb, "--reviews", folder / "reviews.db")
 
 
@@ -144,6 +145,146 @@ def test_the_keyboard_chooses_none_and_undoes(page: Any) -> None:
     expect_decided(page, 0)
     page.keyboard.press("n")
     assert page.locator(".text button[aria-pressed='true']").inner_text() != ""
+
+
+def decisions(reviewed: Client, name: str) -> list[dict[str, Any]]:
+    """The decisions that count on the document of a name, by place."""
+    documents = reviewed.get("/reviews/documents").json()["documents"]
+    (document,) = (one for one in documents if one["name"] == name)
+    found = reviewed.get(f"/reviews/documents/{document['id']}").json()["decisions"]
+    return sorted(found, key=lambda one: (one["start"], one["reviewer"]))
+
+
+def open_file(page: Any, name: str, text: str) -> None:
+    file = {"name": name, "mimeType": "text/plain", "buffer": text.encode("utf8")}
+    page.set_input_files("#file", files=[file])
+    playwright.expect(page.locator("#note")).not_to_have_value("")
+    page.click("#run")
+    say(page, "mentions.")
+
+
+SLOW = """delay => {
+    const send = window.fetch;
+    window.fetch = async (...request) => {
+        await new Promise((done) => setTimeout(done, delay));
+        return send(...request);
+    };
+}"""
+
+
+@pytest.mark.parametrize("delay", [0, 500])
+def test_keys_faster_than_the_network_decide_one_mention_each(
+    page: Any, reviewed: Client, delay: int
+) -> None:
+    name = f"fast-{delay}.txt"
+    words = ["fever", "aspirin", "headache", "diabetes"] * 5
+    open_file(page, name, f"{delay}: {', '.join(words)}.")
+    page.evaluate(SLOW, delay)
+    page.keyboard.press("2")
+    for _ in words[1:]:
+        page.keyboard.press("Enter")
+    playwright.expect(page.locator(".text button.decided")).to_have_count(
+        len(words), timeout=30_000
+    )
+    found = decisions(reviewed, name)
+    assert len({one["start"] for one in found}) == len(words)
+    ids = {"aspirin": "C0000006", "headache": "C0000007", "diabetes": "C0000005"}
+    ids["fever"] = "C0000004"
+    assert found[0]["chosen"] == found[0]["shown"][1]["cui"]
+    assert [one["chosen"] for one in found[1:]] == [ids[word] for word in words[1:]]
+
+
+def test_a_key_that_is_held_decides_once(page: Any) -> None:
+    link(page, "Held: fever, aspirin, headache.")
+    page.keyboard.down("Enter")
+    page.keyboard.down("Enter")  # the browser repeats it
+    page.keyboard.up("Enter")
+    expect_decided(page, 1)
+
+
+def test_enter_keeps_no_concept_as_no_concept(page: Any, reviewed: Client) -> None:
+    open_file(page, "nil.txt", "A purple elephant with fever.")
+    page.evaluate(
+        "note => { note.focus(); note.setSelectionRange(2, 17); }",
+        page.query_selector("#note"),
+    )
+    page.click("#mark")
+    page.wait_for_selector(".text button.nil:has-text('purple elephant')")
+    assert page.locator(".candidates .choose").count() > 1
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    (found,) = decisions(reviewed, "nil.txt")
+    assert found["chosen"] == "NIL"
+
+
+def test_a_decision_that_cannot_be_written_is_taken_back(
+    page: Any, reviewed: Client
+) -> None:
+    open_file(page, "offline.txt", "Offline: fever, aspirin, headache.")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    page.evaluate(
+        "() => { window.online = window.fetch;"
+        "window.fetch = () => Promise.reject(new TypeError('no network')); }"
+    )
+    page.keyboard.press("Enter")
+    say(page, "no network")
+    expect_decided(page, 1)
+    assert page.locator(".text button.saving").count() == 0
+    page.evaluate("() => { window.fetch = window.online; }")
+    page.keyboard.press("p")
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    expect_decided(page, 2)
+    assert len(decisions(reviewed, "offline.txt")) == 2
+
+
+def test_offsets_are_those_of_a_file_with_other_line_ends(
+    page: Any, reviewed: Client
+) -> None:
+    text = "Windows\r\nwrites\r\n\r\nit: fever\r\nand the rose \U0001f339 thorn\r\n"
+    open_file(page, "windows.txt", text)
+    assert "\r" not in page.locator(".text").inner_text()
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    page.evaluate(
+        "note => { note.focus(); const at = note.value.indexOf('rose');"
+        "note.setSelectionRange(at - 1, note.value.length); }",
+        page.query_selector("#note"),
+    )
+    page.click("#mark")
+    page.wait_for_selector(".text button:has-text('thorn')")
+    page.keyboard.press("0")
+    expect_decided(page, 2)
+    found = decisions(reviewed, "windows.txt")
+    spans = [text[one["start"] : one["end"]] for one in found]
+    # Blanks around the selection are no part of the mark.
+    assert spans == ["fever", "rose \U0001f339 thorn"]
+
+
+def test_undo_is_under_the_name_that_decided_and_removes_marks(
+    page: Any, reviewed: Client
+) -> None:
+    open_file(page, "undo.txt", "Undo: fever and the rose.")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    page.evaluate(
+        "note => { note.focus(); const at = note.value.indexOf('rose');"
+        "note.setSelectionRange(at, at + 4); }",
+        page.query_selector("#note"),
+    )
+    page.click("#mark")
+    page.wait_for_selector(".text button:has-text('rose')")
+    page.fill("#reviewer", "Ben")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("u")
+    playwright.expect(page.locator(".text button")).to_have_count(1)
+    page.keyboard.press("u")
+    expect_decided(page, 0)
+    say(page, "Written")
+    assert [one["reviewer"] for one in decisions(reviewed, "undo.txt")] in ([], ["Ada"])
+    assert all(one["chosen"] is None for one in decisions(reviewed, "undo.txt"))
 
 
 def test_markup_in_texts_and_names_stays_text(page: Any) -> None:

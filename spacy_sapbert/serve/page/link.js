@@ -6,11 +6,31 @@ import { dropZone, fill, make, say, score } from "/page/dom.js";
 
 const NIL = "NIL";
 const GROUPS = new Map();  // semantic type → class of its colour
-const state = {
-  name: "note", text: "", entities: [], kb: "", document: null,
-  current: -1, chosen: [], undo: [],
-};
+// The note on the page. Another note is another object, so that what was asked about one
+// never lands in the other. Of an entity, `chosen` is what a person chose, null = nothing
+// yet; `saved` is what of it is written, and `saving` how many decisions are not yet.
+let state = newNote({});
+let file = null;  // the text of the last file, and its name
 let view = null;
+let queue = Promise.resolve();  // decisions are written one after another
+let waiting = 0;  // decisions that are not written yet
+let asked = 0;  // notes to link: the last one is shown
+
+function newNote(values) {
+  return {
+    name: "note", text: "", entities: [], kb: "", document: null, current: -1, undo: [],
+    ...values,
+  };
+}
+
+function newEntity(found) {
+  return { ...found, chosen: null, saved: null, saving: 0 };
+}
+
+// The text as a text area has it.
+function withLineFeeds(text) {
+  return text.replace(/\r\n?/g, "\n");
+}
 
 export async function loadGroups() {
   for (const [type, key] of Object.entries(await get("/page-data/groups"))) {
@@ -26,9 +46,12 @@ function groupOf(entity) {
 export function render(main, reviews) {
   const text = make("textarea", { id: "note", dir: "auto", spellcheck: "false" });
   text.value = state.text;
-  const file = make("input", { type: "file", accept: ".txt,text/plain", id: "file" });
-  const take = async (one) => { state.name = one.name; text.value = await one.text(); };
-  file.addEventListener("change", () => file.files.length && take(file.files[0]));
+  const chooser = make("input", { type: "file", accept: ".txt,text/plain", id: "file" });
+  const take = async (one) => {
+    file = { name: one.name, text: await one.text() };
+    text.value = file.text;
+  };
+  chooser.addEventListener("change", () => chooser.files.length && take(chooser.files[0]));
   const run = () => linkText(text.value);
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run();
@@ -45,10 +68,10 @@ export function render(main, reviews) {
     make("div", { class: "row" },
       make("button", { class: "main", id: "run", onclick: run }, "Link"),
       make("button", { id: "mark", onclick: () => mark(text) }, "Mark the selected text"),
-      make("label", { for: "file" }, "or a text file"), file),
+      make("label", { for: "file" }, "or a text file"), chooser),
     make("p", { class: "dim" },
       "Keys: ", ...["n", "p"].flatMap((key) => [make("kbd", {}, key), " "]),
-      "next and previous mention, ", make("kbd", {}, "Enter"), " accept the first, ",
+      "next and previous mention, ", make("kbd", {}, "Enter"), " accept what is shown, ",
       make("kbd", {}, "1"), "–", make("kbd", {}, "9"), " choose, ",
       make("kbd", {}, "0"), " no concept, ", make("kbd", {}, "/"), " search, ",
       make("kbd", {}, "u"), " undo."),
@@ -56,14 +79,18 @@ export function render(main, reviews) {
   draw();
 }
 
-async function linkText(text) {
+// Offsets are those of the file, whose line ends a text area changes.
+async function linkText(shown) {
+  const own = asked += 1;
+  const same = [file, state].find((one) => one && withLineFeeds(one.text) === shown);
+  const { name, text } = same ?? { name: "note", text: shown };
   const answer = await attempt("Linking …", () => post("/link", { texts: [text] }));
-  if (!answer) return;
+  if (!answer || own !== asked) return;
   const [found] = answer.documents;
   if (found.error) return say(found.error.message, true);
-  Object.assign(state, {
-    text, entities: found.entities, kb: answer.kb, document: null, undo: [],
-    current: found.entities.length ? 0 : -1, chosen: found.entities.map(() => null),
+  state = newNote({
+    name, text, kb: answer.kb, current: found.entities.length ? 0 : -1,
+    entities: found.entities.map(newEntity),
   });
   say(`${found.entities.length} mentions.`);
   draw();
@@ -72,23 +99,36 @@ async function linkText(text) {
 
 // A mention that was not found: the text that is selected in the note.
 async function mark(area) {
-  if (area.value !== state.text) return say("Link the note first.", true);
-  const count = (end) => [...area.value.slice(0, end)].length;
-  const [start, end] = [count(area.selectionStart), count(area.selectionEnd)];
+  const note = state;
+  if (area.value !== withLineFeeds(note.text)) return say("Link the note first.", true);
+  const characters = [...note.text];
+  const count = (end) => findPlace(characters, [...area.value.slice(0, end)].length);
+  let [start, end] = [count(area.selectionStart), count(area.selectionEnd)];
+  while (start < end && !characters[start].trim()) start += 1;
+  while (start < end && !characters[end - 1].trim()) end -= 1;
   if (start === end) return say("Select a part of the note first.", true);
   const overlaps = (one) => one.start < end && start < one.end;
-  if (state.entities.some(overlaps)) return say("It overlaps another mention.", true);
-  const text = [...area.value].slice(start, end).join("");
+  if (note.entities.some(overlaps)) return say("It overlaps another mention.", true);
+  const text = characters.slice(start, end).join("");
   const answer = await attempt("Linking …", () => post("/mentions", { mentions: [text] }));
-  if (!answer) return;
+  if (!answer || state !== note) return;
   const [found] = answer.mentions;
-  let place = state.entities.findIndex((one) => one.start > start);
-  if (place < 0) place = state.entities.length;
-  state.entities.splice(place, 0, { ...found, start, end, text, label: "" });
-  state.chosen.splice(place, 0, null);
-  state.undo = [];
-  say("Marked. Choose its concept.");
+  let place = note.entities.findIndex((one) => one.start > start);
+  if (place < 0) place = note.entities.length;
+  const entity = newEntity({ ...found, start, end, text, label: "" });
+  note.entities.splice(place, 0, entity);
+  note.undo.push({ entity, marked: true });
+  say("Marked. Choose its concept, or undo.");
   select(place, true);
+}
+
+// Where a place of the text area is in the text, which may have \r\n for each \n.
+function findPlace(characters, place) {
+  let found = 0;
+  for (; place > 0; place -= 1) {
+    found += characters[found] === "\r" && characters[found + 1] === "\n" ? 2 : 1;
+  }
+  return found;
 }
 
 // Offsets of the service count characters, those of a string half surrogate pairs.
@@ -97,28 +137,42 @@ function draw() {
   const parts = [];
   let place = 0;
   state.entities.forEach((entity, number) => {
-    parts.push(characters.slice(place, entity.start).join(""));
+    parts.push(withLineFeeds(characters.slice(place, entity.start).join("")));
     place = entity.end;
     parts.push(drawEntity(entity, number, characters));
   });
-  parts.push(characters.slice(place).join(""));
+  parts.push(withLineFeeds(characters.slice(place).join("")));
   fill(view.shown, ...parts);
   view.shown.hidden = !state.text;
   drawPanel();
 }
 
 function drawEntity(entity, number, characters) {
-  const chosen = state.chosen[number];
-  const cui = chosen ?? entity.cui;
+  const cui = entity.chosen ?? entity.cui;
   const candidate = entity.candidates.find((one) => one.cui === cui);
   const name = cui === null || cui === NIL ? NIL : candidate?.name ?? cui;
   return make("button", {
     type: "button",
-    class: `${cui === null || cui === NIL ? "nil" : groupOf(entity)}${chosen === null ? "" : " decided"}`,
+    class: `${cui === null || cui === NIL ? "nil" : groupOf(entity)} ${decisionClass(entity)}`,
     "aria-pressed": String(number === state.current),
     "data-number": number,
     onclick: () => select(number),
-  }, characters.slice(entity.start, entity.end).join(""), make("small", {}, name));
+  }, withLineFeeds(characters.slice(entity.start, entity.end).join("")),
+  make("small", {}, name));
+}
+
+function decisionClass(entity) {
+  if (entity.saving) return "saving";
+  return entity.chosen === null ? "" : "decided";
+}
+
+// Shows that a decision was written, without moving the focus.
+function drawWritten(note, entity) {
+  const number = note.entities.indexOf(entity);
+  const button = view.shown.querySelector(`[data-number="${number}"]`);
+  if (note !== state || !button) return;
+  button.classList.remove("saving", "decided");
+  if (decisionClass(entity)) button.classList.add(decisionClass(entity));
 }
 
 function select(number, focus = false) {
@@ -134,7 +188,7 @@ function drawPanel() {
   const entity = state.entities[state.current];
   view.panel.hidden = !entity;
   if (!entity) return;
-  const chosen = state.chosen[state.current];
+  const { chosen } = entity;
   const about = make("div", {});
   const choice = (one, key) => make("li", {},
     make("button", {
@@ -190,66 +244,102 @@ async function explain(entity, about) {
   fill(about, make("h3", {}, "Why"), describeReasons(found));
 }
 
-// A decision is shown when the service has written it.
-async function choose(cui) {
-  const number = state.current;
-  if (number < 0) return;
-  const before = state.chosen[number];
-  if (!(await write(number, cui))) return;
-  state.undo.push([number, before]);
-  state.chosen[number] = cui;
-  const following = state.chosen.findIndex((one, place) => place > number && one === null);
-  select(following < 0 ? number : following, true);
+// The mention is fixed here, before the service has answered; the next key is of the next
+// mention.
+function choose(cui) {
+  const note = state;
+  const entity = note.entities[note.current];
+  if (!entity || !canWrite()) return;
+  const entry = { entity, before: entity.chosen, reviewer: reviewer() };
+  note.undo.push(entry);
+  entity.chosen = cui;
+  write(note, entity, cui, entry.reviewer, () => {
+    note.undo = note.undo.filter((one) => one !== entry);
+  });
+  const following = note.entities.findIndex(
+    (one, place) => place > note.current && one.chosen === null);
+  select(following < 0 ? note.current : following, true);
 }
 
-async function undo() {
-  const last = state.undo.at(-1);
+// A withdrawal is written under the name that decided.
+function undo() {
+  const note = state;
+  const last = note.undo.pop();
   if (!last) return say("Nothing to undo.");
-  if (!(await write(last[0], last[1]))) return;
-  state.undo.pop();
-  state.chosen[last[0]] = last[1];
-  select(last[0], true);
+  const { entity } = last;
+  if (last.marked) {
+    note.entities = note.entities.filter((one) => one !== entity);
+    note.current = Math.min(note.current, note.entities.length - 1);
+    say("Removed the mark.");
+    return draw();
+  }
+  entity.chosen = last.before;
+  write(note, entity, last.before, last.reviewer, () => note.undo.push(last));
+  select(note.entities.indexOf(entity), true);
 }
 
-async function write(number, chosen) {
+function canWrite() {
+  if (!view.reviews || reviewer()) return true;
+  say("Write your name above first.", true);
+  document.getElementById("reviewer").focus();
+  return false;
+}
+
+// Writes a decision after those before it; if it cannot be written, it is taken back.
+function write(note, entity, chosen, name, takeBack) {
   if (!view.reviews) {
     say("Not kept: start the service with --reviews to keep decisions.");
-    return true;
+    return;
   }
-  if (!reviewer()) {
-    say("Write your name above first.", true);
-    document.getElementById("reviewer").focus();
-    return null;
-  }
-  const entity = state.entities[number];
-  return attempt("Writing …", async () => {
-    if (!state.document) {
-      const body = { name: state.name, text: state.text };
-      state.document = (await post("/reviews/documents", body)).document;
+  entity.saving += 1;
+  waiting += 1;
+  say("Writing …");
+  queue = queue.then(async () => {
+    const written = await attempt("Writing …", () => send(note, entity, chosen, name));
+    entity.saving -= 1;
+    waiting -= 1;
+    if (written) {
+      entity.saved = chosen;
+      if (!waiting) say("Written.");
+      return drawWritten(note, entity);
     }
-    await post("/reviews/decisions", {
-      key: randomKey(), reviewer: reviewer(), document: state.document,
-      start: entity.start, end: entity.end, label: entity.label, chosen, kb: state.kb,
-      shown: entity.candidates.map(({ cui, score: value }) => ({ cui, score: value })),
-    });
-    say("Written.");
+    takeBack();
+    if (!entity.saving) entity.chosen = entity.saved;
+    if (note === state) draw();
   });
 }
+
+async function send(note, entity, chosen, name) {
+  if (!note.document) {
+    const body = { name: note.name, text: note.text };
+    note.document = (await post("/reviews/documents", body)).document;
+  }
+  await post("/reviews/decisions", {
+    key: randomKey(), reviewer: name, document: note.document,
+    start: entity.start, end: entity.end, label: entity.label, chosen, kb: note.kb,
+    shown: entity.candidates.map(({ cui, score: value }) => ({ cui, score: value })),
+  });
+}
+
+// The browser asks before it leaves with decisions that are not written.
+addEventListener("beforeunload", (event) => { if (waiting) event.preventDefault(); });
 
 export function onkey(event) {
   const entity = state.entities[state.current];
   if (!entity) return;
   const onButton = event.target.closest?.("button, a, input, textarea, select, summary");
   const inText = event.target.closest?.(".text");
+  const candidate = /^[1-9]$/.test(event.key) ? entity.candidates[event.key - 1] : null;
+  let act = null;
   if (event.key === "n") select(state.current + 1, true);
   else if (event.key === "p") select(state.current - 1, true);
-  else if (event.key === "u") undo();
-  else if (event.key === "0") choose(NIL);
+  else if (event.key === "u") act = undo;
+  else if (event.key === "0") act = () => choose(NIL);
   else if (event.key === "/") document.getElementById("search").focus();
-  else if (/^[1-9]$/.test(event.key) && entity.candidates[event.key - 1]) {
-    choose(entity.candidates[event.key - 1].cui);
-  } else if (event.key === "Enter" && entity.candidates.length && (inText || !onButton)) {
-    choose(entity.candidates[0].cui);
+  else if (candidate) act = () => choose(candidate.cui);
+  else if (event.key === "Enter" && (inText || !onButton)) {
+    act = () => choose(entity.chosen ?? entity.cui ?? NIL);  // what is shown
   } else return;
   event.preventDefault();
+  if (act && !event.repeat) act();  // a key that is held decides once
 }
