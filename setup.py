@@ -34,7 +34,7 @@ setup(
         "spacy>=3.7,<4",
         "spacy-transformers>=1.3,<2",
         # Before 2.6, `torch.load` runs code of a file in spite of `weights_only`
-        # (CVE-2025-32434). Nothing here calls it, but other libraries may.
+        # (CVE-2025-32434), with which pickled weights of encoders are read.
         "torch>=2.6",
         "transformers>=4.40",
         "safetensors>=0.4",
@@ -101,6 +101,7 @@ setup(
             "rdflib>=7",
             "scikit-learn>=1.3",
             "scipy>=1.11",
+            "sentencepiece>=0.2",
             "tensorboard>=2.15",
             "uvicorn>=0.30",
             # spaCy's tokenizers of Japanese and Thai

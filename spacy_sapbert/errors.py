@@ -411,8 +411,8 @@ class Errors(metaclass=_WithCodes):
         "with `AutoTokenizer.from_pretrained(…, use_fast=True).save_pretrained(…)`."
     )
     E206 = (
-        "Expected weights in safetensors in {path}, but found none. Pickled weights "
-        "are not opened; save the encoder again with `save_pretrained`."
+        "Expected weights in {path}, in safetensors or in `pytorch_model.bin`, but "
+        "found none. Copy the encoder again, or save it with `save_pretrained`."
     )
 
     E207 = (
@@ -504,6 +504,17 @@ class Errors(metaclass=_WithCodes):
     E232 = (
         "Expected token ids below {limit}, the number that the encoder has, but its "
         "tokenizer made {got}. Copy the encoder again, with its own tokenizer."
+    )
+    E233 = (
+        "{path}: Expected pickled weights and nothing else, but it is damaged or has "
+        "something else, which is not opened, as it could run code. Copy the file "
+        "again, or choose an encoder with safetensors."
+    )
+    E234 = (
+        "{path}: Expected an encoder of sentence-transformers with the parts "
+        "`Transformer`, `Pooling` (cls or mean) and `Normalize`, but {reason}. Choose "
+        "another encoder; or write `sapbert.json` into its folder, with `pooling`, "
+        "`max_length` and `lowercase`, to run the `Transformer` alone."
     )
 
     # --- knowledge base and index ---
@@ -1259,6 +1270,10 @@ class Warnings(metaclass=_WithCodes):
     W537 = (
         "Expected documents in each input file, but the file is empty: {path}. Number "
         "of empty files: {count:,}."
+    )
+    W600 = (
+        "Expected weights in safetensors, but got the pickled weights {path}. They are "
+        "read as weights alone, without running code; what is written is safetensors."
     )
     W748 = (
         "A worker process ended with exit code {code}. Another one links its documents."

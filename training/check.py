@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import typer
 
-from spacy_sapbert.encoder.hub import find_hub_problem
-from spacy_sapbert.encoder.huggingface import check_encoder_name
+from spacy_sapbert.encoder.hub import check_published, choose_weights
+from spacy_sapbert.encoder.huggingface import check_encoder_name, find_transformer
 from spacy_sapbert.kb.folder.packaging import check_package_name, check_version
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import guess_format
@@ -97,20 +97,8 @@ def check_language(lang: str) -> None:
 def check_base(base: str) -> None:
     """Raise a SapbertError if an encoder is no complete folder, nor on the hub."""
     check_encoder_name(base)
-    problem = find_hub_problem(base)
-    if problem and not is_cached(base):
-        raise SapbertError(Errors.E634.format(name=base, reason=problem))
-
-
-def is_cached(base: str) -> bool:
-    """Return whether the cache of the hub has an encoder."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        return isinstance(try_to_load_from_cache(base, "config.json"), str)
-    except HFValidationError:
-        return False
+    if not Path(base).is_dir():
+        check_published(base)
 
 
 def check_wheels() -> None:
@@ -127,11 +115,12 @@ def read_sizes(base: str) -> dict[str, float]:
     """
     from spacy_sapbert.encoder.sealed import CONFIG_FILE, read_json
 
-    folder = Path(base)
-    if not folder.is_dir():
+    if not Path(base).is_dir():
         return dict(BASE)
+    folder = find_transformer(Path(base))
     config = read_json(folder / CONFIG_FILE)
-    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    files = choose_weights(path.name for path in folder.iterdir())
+    weights = sum((folder / name).stat().st_size for name in files)
     return {"bytes": weights, **{k: config.get(k, BASE[k]) for k in [*BASE][1:]}}
 
 

@@ -1,32 +1,120 @@
-"""Whether the Hugging Face hub has an encoder, found out within seconds."""
+"""Encoders of the Hugging Face hub: what it has, and the files that are needed."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import Errors, SapbertError
+from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
 
 SECONDS = 5.0
+# Files of configuration and of tokenizers, also in the folders of sentence-transformers
+SMALL_FILE = re.compile(r"(\d+_\w+/)?[^/]+\.(json|txt|model)")
+SAFETENSORS = re.compile(
+    r"(0_\w+/)?model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?"
+)
+PICKLED = re.compile(r"(0_\w+/)?pytorch_model(-\d{5}-of-\d{5})?\.bin(\.index\.json)?")
 
 
-def find_hub_problem(
+class Answer(NamedTuple):
+    """What the hub says about an encoder.
+
+    problem (str | None): Why it cannot be fetched; None if it can.
+    commit (str | None): Its newest commit.
+    files (list[str]): All of its files, with `/`.
+    """
+
+    problem: str | None
+    commit: str | None = None
+    files: list[str] = []
+
+
+def ask_hub(
     name: str, *, endpoint: str | None = None, seconds: float = SECONDS
-) -> str | None:
-    """Return why an encoder cannot be fetched from the hub; None if it can.
+) -> Answer:
+    """Ask the hub for an encoder, and wait seconds at the most.
 
     transformers repeats each request, for more than a minute without a network.
 
-    name (str): A hub id; for a folder nothing is asked.
+    name (str): A hub id; one that was renamed is found by both names.
     endpoint (str | None): Address of the hub; None = that of huggingface_hub.
     seconds (float): To wait for the connection, and for the answer.
     """
-    if Path(name).is_dir():
-        return None
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     try:
-        HfApi(endpoint=endpoint).model_info(name, timeout=seconds)
+        info = HfApi(endpoint=endpoint).model_info(name, timeout=seconds)
     except HFValidationError:
-        return "this is no folder, and cannot be a hub id."
+        return Answer("this is no folder, and cannot be a hub id.")
     except RepositoryNotFoundError:
-        return "the hub has no such encoder, or not without a token."
+        return Answer("the hub has no such encoder, or not without a token.")
     except Exception as error:  # of requests or httpx, by the version
-        return f"the hub did not answer ({type(error).__name__})."
-    return None
+        return Answer(f"the hub did not answer ({type(error).__name__}).")
+    return Answer(None, info.sha, [each.rfilename for each in info.siblings or ()])
+
+
+def choose_weights(files: Iterable[str]) -> list[str]:
+    """Return the files of weights: safetensors, or pickled ones if there are none."""
+    names = [*files]
+    chosen = [name for name in names if SAFETENSORS.fullmatch(name)]
+    return chosen or [name for name in names if PICKLED.fullmatch(name)]
+
+
+def choose_files(files: Iterable[str]) -> list[str]:
+    """Return which files of an encoder are needed, not those of other libraries."""
+    names = [*files]
+    others = [n for n in names if SMALL_FILE.fullmatch(n) or n == ADAPTER_WEIGHTS]
+    return sorted({*others, *choose_weights(names)})
+
+
+def find_cached(name: str) -> Path | None:
+    """Return the folder of an encoder in the cache of the hub; None if it has none."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError):
+        return None
+    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return folder if choose_weights(files) else None
+
+
+def check_published(name: str) -> Answer:
+    """Check that the hub or its cache has an encoder, and return the hub's answer.
+
+    RAISES (SapbertError): If neither has it, or it has no weights that can be read.
+    """
+    answer = ask_hub(name)
+    if answer.problem is None:
+        if ADAPTER_WEIGHTS not in answer.files and not choose_weights(answer.files):
+            raise SapbertError(Errors.E206.format(path=name))
+    elif find_cached(name) is None:
+        raise SapbertError(Errors.E634.format(name=name, reason=answer.problem))
+    return answer
+
+
+def fetch_encoder(name: str) -> Path:
+    """Return the folder of an encoder of the hub, in the hub's cache.
+
+    name (str): A hub id. If the hub cannot be asked, the cache is used.
+    RAISES (SapbertError): See `check_published`; also if a file cannot be fetched.
+    """
+    from huggingface_hub import snapshot_download
+
+    answer = check_published(name)
+    folder = find_cached(name)
+    needed = choose_files(answer.files)
+    if folder is not None and (
+        answer.problem is not None
+        or folder.name == answer.commit
+        and all((folder / file).is_file() for file in needed)
+    ):
+        return folder
+    try:
+        return Path(snapshot_download(name, allow_patterns=needed))
+    except Exception as error:  # of requests or httpx, by the version
+        reason = f"its files could not be fetched ({type(error).__name__})."
+        raise SapbertError(Errors.E634.format(name=name, reason=reason)) from error

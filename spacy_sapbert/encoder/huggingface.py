@@ -1,13 +1,15 @@
 """Encoder folders of Hugging Face, and the settings to run them."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, Warnings
 from ..system.forks import ProcessLock
 from ..system.writing import FolderKind
 from .adapters import SETTINGS_FILE as ADAPTER_FILE
@@ -19,13 +21,15 @@ from .adapters import (
     read_adapter,
     save_adapter,
 )
-from .hub import find_hub_problem
+from .hub import fetch_encoder
 from .pooling import POOLINGS
 from .sealed import (
     CONFIG_FILE,
     check_index,
     check_sealed_folder,
+    has_safetensors,
     is_encoder_file,
+    list_pickled,
     read_json,
 )
 
@@ -38,6 +42,9 @@ ENCODER_FOLDER = FolderKind(
     lambda name: is_encoder_file(name) or name in ("training.cfg", "training.jsonl"),
 )
 TOKENIZER_FILE = "tokenizer_config.json"
+MODULES_FILE = "modules.json"  # of sentence-transformers
+MODULE_FOLDER = re.compile(r"\w*")
+MODULES = frozenset(["Transformer", "Pooling", "Normalize"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +64,79 @@ class EncoderSettings:
 def read_settings(folder: Path) -> EncoderSettings:
     """Read the settings of an encoder; the defaults if it has none.
 
-    folder (Path): The encoder folder, or a hub id, which has no settings. A folder
-        with only an adapter has the settings of its base.
-    RAISES (SapbertError): If the file is not valid.
+    A folder with only an adapter has the settings of its base. One of
+    sentence-transformers has a pooling.
+
+    folder (Path): The encoder folder, or a hub id.
+    RAISES (SapbertError): If the file is not valid, or there is no such encoder.
     """
+    if not folder.is_dir():
+        check_encoder_name(folder.as_posix())
+        folder = fetch_encoder(folder.as_posix())
     path = folder / SETTINGS_FILE
+    if path.is_file():
+        try:
+            return check_settings(json.loads(path.read_text("utf8")))
+        except (ValueError, OSError, RecursionError) as error:
+            raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
+    if has_adapter(folder) and not has_weights(folder):
+        find_base(folder)  # names what is wrong with it
+        return read_settings(Path(str(read_adapter(folder)[1])))
+    pooling = read_modules_pooling(folder)
+    return EncoderSettings() if pooling is None else EncoderSettings(pooling)
+
+
+def read_modules(folder: Path) -> dict[str, Path]:
+    """Read which parts an encoder of sentence-transformers has.
+
+    RETURNS (dict[str, Path]): Their folders, by kind; empty for another encoder.
+    RAISES (SapbertError): If the file is not valid, or a folder is outside.
+    """
+    path = folder / MODULES_FILE
     if not path.is_file():
-        path = Path(find_base(str(folder))) / SETTINGS_FILE
-    if not path.is_file():
-        return EncoderSettings()
+        return {}
     try:
-        return check_settings(json.loads(path.read_text("utf8")))
-    except (ValueError, OSError, RecursionError) as error:
-        raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
+        modules = {
+            str(module["type"]).rpartition(".")[2]: str(module["path"])
+            for module in json.loads(path.read_text("utf8"))
+        }
+    except (ValueError, OSError, RecursionError, TypeError, KeyError):
+        modules = {}
+    if "Transformer" not in modules:
+        reason = "it names no `Transformer`"
+    elif not all(MODULE_FOLDER.fullmatch(place) for place in modules.values()):
+        reason = "it names a folder that is not beside it"
+    else:
+        return {kind: folder / place for kind, place in modules.items()}
+    raise SapbertError(Errors.E234.format(path=path, reason=reason))
+
+
+def read_modules_pooling(folder: Path) -> str | None:
+    """Return the pooling of an encoder of sentence-transformers; None if it has none.
+
+    RAISES (SapbertError): If it has a part or a pooling that this package lacks.
+    """
+    modules = read_modules(folder)
+    if others := sorted(modules.keys() - MODULES):
+        reason = f"it has a part {others[0]!r}"
+        raise SapbertError(
+            Errors.E234.format(path=folder / MODULES_FILE, reason=reason)
+        )
+    if "Pooling" not in modules:
+        return None
+    path = modules["Pooling"] / CONFIG_FILE
+    config = read_json(path)
+    modes = config.get("pooling_mode")  # a name or a list since version 5
+    if modes is None:
+        flags = [key for key, value in config.items() if value is True]
+        modes = [key for key in flags if key.startswith("pooling_mode_")]
+    names = {name: name for name in POOLINGS}
+    names |= {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+    modes = [modes] if isinstance(modes, str) else modes
+    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in names:
+        reason = f"its pooling is {modes}"
+        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+    return names[modes[0]]
 
 
 def check_settings(data: Any) -> EncoderSettings:
@@ -98,8 +165,8 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
 
 
 def has_weights(folder: Path) -> bool:
-    """Return whether a folder has safetensors weights other than an adapter's."""
-    return any(path.name != ADAPTER_WEIGHTS for path in folder.glob("*.safetensors"))
+    """Return whether a folder has weights other than an adapter's."""
+    return has_safetensors(folder) or bool(list_pickled(folder))
 
 
 def check_encoder_folder(folder: Path, *, sealed: bool = False) -> None:
@@ -107,8 +174,8 @@ def check_encoder_folder(folder: Path, *, sealed: bool = False) -> None:
 
     folder (Path): The encoder folder; it may have only an adapter.
     sealed (bool): Check also that it is self-contained, as in a knowledge base.
-    RAISES (SapbertError): If it has no `.safetensors` file, its configuration names
-        code, its weights are outside, or its adapter is incomplete.
+    RAISES (SapbertError): If it has no weights, its configuration names code, its
+        weights are outside, or its adapter is incomplete.
     """
     if has_adapter(folder):
         read_adapter(folder)
@@ -125,6 +192,11 @@ def check_encoder_folder(folder: Path, *, sealed: bool = False) -> None:
         check_sealed_folder(folder)
 
 
+def find_transformer(folder: Path) -> Path:
+    """Return the folder with weights and tokenizer: itself, or one in it."""
+    return read_modules(folder).get("Transformer", folder)
+
+
 def check_encoder_name(name: str) -> None:
     """Check a folder or hub id, so that a misspelt folder is not looked up on the hub.
 
@@ -132,7 +204,7 @@ def check_encoder_name(name: str) -> None:
     """
     path = Path(name)
     if path.is_dir():
-        check_encoder_folder(path)
+        check_encoder_folder(find_transformer(path))
     elif (
         path.is_absolute()
         or name.startswith(".")
@@ -143,40 +215,49 @@ def check_encoder_name(name: str) -> None:
         raise SapbertError(Errors.E208.format(path=path))
 
 
-def find_base(name: str) -> str:
-    """Return the folder or hub id that has the weights of an encoder.
+def locate_encoder(name: str) -> Path:
+    """Return the folder with the weights and the tokenizer of an encoder.
 
-    name (str): A folder or a hub id.
-    RETURNS (str): The same name; for a folder with only an adapter, its base.
+    name (str): A folder or a hub id, whose files are fetched.
+    RAISES (SapbertError): If there is no such encoder.
+    """
+    check_encoder_name(name)
+    if Path(name).is_dir():
+        return find_transformer(Path(name))
+    folder = find_transformer(fetch_encoder(name))
+    check_encoder_folder(folder)
+    return folder
+
+
+def find_base(folder: Path) -> Path:
+    """Return the folder that has the weights of an encoder.
+
+    folder (Path): From `locate_encoder`.
+    RETURNS (Path): The same folder; if it has only an adapter, that of its base.
     RAISES (SapbertError): If the base is missing or has an adapter itself.
     """
-    folder = Path(name)
     if not has_adapter(folder) or has_weights(folder):
-        return name
+        return folder
     path = folder / ADAPTER_FILE
     _, base = read_adapter(folder)
     if base is None:
         reason = "it names none, and the folder has no other weights."
         raise SapbertError(Errors.E212.format(path=path, reason=reason))
     try:
-        check_encoder_name(base)
+        located = locate_encoder(base)
     except SapbertError as error:
         raise SapbertError(Errors.E212.format(path=path, reason=error)) from None
-    if has_adapter(Path(base)):
+    if has_adapter(located):
         reason = f"{base} has an adapter itself."
         raise SapbertError(Errors.E212.format(path=path, reason=reason))
-    return base
-
-
-def find_tokenizer(name: str) -> str:
-    """Return the folder or hub id that has the tokenizer; see `find_base`."""
-    return name if (Path(name) / TOKENIZER_FILE).is_file() else find_base(name)
+    return located
 
 
 def load_encoder(name: str) -> tuple[Any, Any]:
     """Load tokenizer and encoder without running code of theirs.
 
-    name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
+    name (str): A folder that `save_encoder` or `save_pretrained` wrote, a folder as on
+        the hub, or a hub id.
     RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): The tokenizer, and the
         encoder as `load_model` returns it.
     RAISES (SapbertError): If there is no such encoder, its weights are damaged or not
@@ -184,46 +265,51 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     """
     from transformers import AutoTokenizer
 
-    check_encoder_name(name)
-    source = find_tokenizer(name)
-    problem = find_hub_problem(source)
-    with name_damage(name, problem):
+    folder = locate_encoder(name)
+    source = folder if (folder / TOKENIZER_FILE).is_file() else find_base(folder)
+    with name_damage(name):
         tokenizer = AutoTokenizer.from_pretrained(
-            source, trust_remote_code=False, local_files_only=problem is not None
+            source, trust_remote_code=False, local_files_only=True
         )
-    return tokenizer, load_model(name)
+    return tokenizer, load_model(str(folder))
 
 
 def load_model(name: str, *, sealed: bool = False) -> Any:
     """Load an encoder without its tokenizer.
 
-    name (str): A folder that `save_encoder` or `save_pretrained` wrote, or a hub id.
-    sealed (bool): Nothing outside the folder is opened, and its author is not trusted;
-        for the encoder of a knowledge base.
+    Pickled weights are read as weights alone, with a warning, so that no code runs.
+
+    name (str): See `load_encoder`.
+    sealed (bool): Nothing outside the folder is opened, nothing is unpickled, and its
+        author is not trusted; for the encoder of a knowledge base.
     RETURNS (PreTrainedModel): The encoder, on the CPU, in float32 and evaluation mode.
         With an adapter, only the adapter is trainable.
     RAISES (SapbertError): See `load_encoder`.
     """
     from transformers import AutoModel
 
-    from .weights import check_missing, check_shapes, check_weights
+    from .weights import check_missing, check_pickled, check_shapes, check_weights
 
-    folder = Path(name)
+    folder = base = Path(name)
+    pickled: list[Path] = []
     if sealed:
         check_encoder_folder(folder, sealed=True)
     else:
-        check_encoder_name(name)
-    base = name if sealed else find_base(name)
-    problem = None if sealed else find_hub_problem(base)
+        folder = locate_encoder(name)
+        base = find_base(folder)
+        pickled = list_pickled(base)
+    for path in pickled:
+        check_pickled(path)
+        warn(Warnings.W600.format(path=path), stacklevel=2)
     # transformers changes torch for all threads while it creates a model.
-    with LOADING, name_damage(name, problem):
+    with LOADING, name_damage(name):
         if sealed:
             check_shapes(folder)
         model, found = AutoModel.from_pretrained(
             base,
             trust_remote_code=False,
-            use_safetensors=True,
-            local_files_only=sealed or problem is not None,
+            use_safetensors=not pickled,
+            local_files_only=True,
             output_loading_info=True,
         )
     check_missing(found["missing_keys"], base)
@@ -239,20 +325,16 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
 
 
 @contextmanager
-def name_damage(name: str, hub_problem: str | None = None) -> Iterator[None]:
+def name_damage(name: str) -> Iterator[None]:
     """Raise a named error if a library cannot load an encoder within.
 
     name (str): The folder or hub id.
-    hub_problem (str | None): Why only the cache of the hub can be read.
     """
     try:
         yield
     except SapbertError:
         raise
     except Exception as error:  # they raise almost any for a damaged file
-        if hub_problem:
-            values = {"name": name, "reason": hub_problem}
-            raise SapbertError(Errors.E634.format(**values)) from error
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise SapbertError(Errors.E203.format(name=name, reason=reason)) from error
 

@@ -14,7 +14,10 @@ from ..errors import Errors, SapbertError
 from .adapters import has_adapter, read_adapter
 
 CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+PICKLED_FILE = "pytorch_model.bin"
+PICKLED_INDEX = "pytorch_model.bin.index.json"
 ENCODER_FILES = frozenset(
     {
         "README.md",
@@ -24,7 +27,7 @@ ENCODER_FILES = frozenset(
         # transformers: configuration, weights, and the files of tokenizers
         CONFIG_FILE,
         "generation_config.json",
-        "model.safetensors",
+        WEIGHTS_FILE,
         INDEX_FILE,
         "added_tokens.json",
         "chat_template.jinja",
@@ -45,6 +48,7 @@ ENCODER_FILES = frozenset(
     }
 )
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+PICKLED_SHARD = re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin")
 # Encoders of text whose configuration cannot name other files or hub ids.
 MODEL_TYPES = frozenset(
     [
@@ -117,18 +121,44 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
+def read_shards(path: Path) -> list[str]:
+    """Return the names of files in an index of weights; none if there is no index."""
+    shards = read_json(path).get("weight_map", {})
+    names = shards.values() if isinstance(shards, dict) else [shards]
+    return sorted({str(name) for name in names})
+
+
 def check_index(folder: Path) -> None:
     """Check that an index of weights names only files beside it.
 
+    The index of pickled weights counts only if there are no others.
+
     RAISES (SapbertError): If it names another file.
     """
-    path = folder / INDEX_FILE
-    shards = read_json(path).get("weight_map", {})
-    names = set(map(str, shards.values() if isinstance(shards, dict) else [shards]))
-    for name in sorted(names):
-        if not SHARD.fullmatch(name) or not (folder / name).is_file():
-            reason = "its `weight_map` names a file that is no part of the encoder"
-            raise SapbertError(Errors.E225.format(path=path, reason=reason))
+    indexes = {INDEX_FILE: SHARD}
+    if not has_safetensors(folder):
+        indexes[PICKLED_INDEX] = PICKLED_SHARD
+    for index, shard in indexes.items():
+        for name in read_shards(folder / index):
+            if not shard.fullmatch(name) or not (folder / name).is_file():
+                reason = "its `weight_map` names a file that is no part of the encoder"
+                raise SapbertError(
+                    Errors.E225.format(path=folder / index, reason=reason)
+                )
+
+
+def has_safetensors(folder: Path) -> bool:
+    """Return whether a folder has weights in safetensors, which are then read."""
+    return any((folder / name).is_file() for name in (WEIGHTS_FILE, INDEX_FILE))
+
+
+def list_pickled(folder: Path) -> list[Path]:
+    """Return the files of pickled weights; none if there are weights in safetensors."""
+    if has_safetensors(folder):
+        return []
+    if (folder / PICKLED_FILE).is_file():
+        return [folder / PICKLED_FILE]
+    return [folder / name for name in read_shards(folder / PICKLED_INDEX)]
 
 
 def check_sealed_folder(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Checks of weights: that all are there, fit, are finite and not all zero."""
 
+import zipfile
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
@@ -65,6 +66,28 @@ def check_weights(model: Any, name: str | Path) -> None:
         raise SapbertError(
             Errors.E227.format(name=name, weight=weight, problem=problem)
         )
+
+
+def check_pickled(path: Path) -> None:
+    """Check that a file of pickled weights has weights alone; runs no code of it.
+
+    Since torch 2.6, `weights_only` makes tensors and nothing else of a pickle. On the
+    device "meta" they take no memory.
+
+    RAISES (SapbertError): If it is damaged, or has something else.
+    """
+    import torch
+
+    try:
+        weights = torch.load(
+            path, map_location="meta", weights_only=True, mmap=zipfile.is_zipfile(path)
+        )
+    except Exception as error:  # torch raises almost any for a damaged file
+        raise SapbertError(Errors.E233.format(path=path)) from error
+    if not isinstance(weights, dict) or not all(
+        isinstance(value, torch.Tensor) for value in weights.values()
+    ):
+        raise SapbertError(Errors.E233.format(path=path))
 
 
 def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:

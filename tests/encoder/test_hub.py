@@ -1,13 +1,20 @@
+import hashlib
+import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
-from spacy_sapbert.encoder.hub import find_hub_problem
+from spacy_sapbert.encoder.hub import ask_hub, choose_files
 
 LIMIT = 60  # seconds for a new process; without a limit of ours it takes longer
 
@@ -19,19 +26,15 @@ def silent_hub() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_find_hub_problem_of_a_silent_hub(silent_hub: str) -> None:
-    problem = find_hub_problem("some/encoder", endpoint=silent_hub, seconds=0.2)
+def test_ask_hub_of_a_silent_hub(silent_hub: str) -> None:
+    problem = ask_hub("some/encoder", endpoint=silent_hub, seconds=0.2).problem
     assert problem is not None
     assert "did not answer" in problem
 
 
-def test_find_hub_problem_of_a_name_that_no_encoder_can_have() -> None:
-    problem = find_hub_problem("some/encoder/of/mine")
+def test_ask_hub_of_a_name_that_no_encoder_can_have() -> None:
+    problem = ask_hub("some/encoder/of/mine").problem
     assert problem == "this is no folder, and cannot be a hub id."
-
-
-def test_find_hub_problem_asks_nothing_for_a_folder(tmp_path: Path) -> None:
-    assert find_hub_problem(str(tmp_path), endpoint="no address") is None
 
 
 def test_load_encoder_from_a_hub_out_of_reach_is_an_error_soon(
@@ -47,3 +50,115 @@ def test_load_encoder_from_a_hub_out_of_reach_is_an_error_soon(
     assert done.returncode == 1
     assert "[E634]" in done.stderr
     assert "did not answer" in done.stderr
+
+
+COMMIT = "c0ffee" + "0" * 34
+OLD, NEW = "some/PubMedBERT", "some/BiomedBERT"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The requests of huggingface_hub for one encoder, which has been renamed."""
+
+    folder: Path
+    fetched: list[str]
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if OLD in path:
+            self.answer(307, b"", {"Location": path.replace(OLD, NEW)})
+        elif path.startswith(f"/api/models/{NEW}"):
+            files = sorted(each.name for each in self.folder.iterdir())
+            info = {"id": NEW, "sha": COMMIT, "private": False}
+            info["siblings"] = [{"rfilename": name} for name in files]
+            self.answer(200, json.dumps(info).encode(), {})
+        else:
+            name = path.rpartition("/")[2]
+            data = (self.folder / name).read_bytes()
+            etag = hashlib.sha256(data).hexdigest()
+            if self.command == "GET":
+                self.fetched.append(name)
+            self.answer(200, data, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+
+    do_HEAD = do_GET
+
+    def answer(self, code: int, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        for key, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def hub(tiny_encoder: Path, tmp_path: Path) -> Iterator[tuple[str, type[Hub]]]:
+    """A hub with an encoder of pickled weights, and with files of other libraries."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "published"))
+    weights = folder / "model.safetensors"
+    torch.save(load_file(weights), folder / "pytorch_model.bin")
+    weights.unlink()
+    for name in ("flax_model.msgpack", "tf_model.h5", "modeling.py"):
+        (folder / name).write_bytes(b"of another library")
+    handler = type("Handler", (Hub,), {"folder": folder, "fetched": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", handler
+        server.shutdown()
+
+
+def test_load_encoder_of_the_hub_fetches_only_what_it_needs_and_keeps_it(
+    run_python: Callable[..., Any],
+    hub: tuple[str, type[Hub]],
+    tiny_encoder: Path,
+    tmp_path: Path,
+) -> None:
+    """By its old name, and again when the hub is out of reach."""
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "import huggingface_hub, torch\n"
+        "from safetensors.torch import load_file\n"
+        "from spacy_sapbert.encoder import hub\n"
+        "from spacy_sapbert.encoder.huggingface import load_encoder, read_settings\n"
+        "weights = load_file(sys.argv[1])\n"
+        "for problem in (None, 'none'):\n"
+        "    if problem:\n"
+        "        hub.ask_hub = lambda name: hub.Answer(problem)\n"
+        f"    assert read_settings(Path({OLD!r})).pooling == 'mean'\n"
+        f"    _, model = load_encoder({OLD!r})\n"
+        "    for key, value in model.state_dict().items():\n"
+        "        assert torch.equal(value, weights[key]), key\n"
+    )
+    address, handler = hub
+    env = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home")}
+    env["PYTHONPATH"] = os.pathsep.join(map(str, sys.path))
+    weights = tiny_encoder / "model.safetensors"
+    done = run_python(code, weights, timeout=LIMIT, env=env)
+    assert done.returncode == 0, done.stderr
+    needed = {path.name for path in tiny_encoder.iterdir()} - {"model.safetensors"}
+    assert sorted(handler.fetched) == sorted({*needed, "pytorch_model.bin"})
+
+
+def test_choose_files_prefers_safetensors_and_takes_no_other_formats() -> None:
+    small = ["config.json", "tokenizer_config.json", "vocab.txt"]
+    bert = [*small, "pytorch_model.bin"]
+    others = ["flax_model.msgpack", "tf_model.h5", "onnx/model.onnx", "README.md"]
+    others += ["model.fp16.safetensors", "onnx/config.json", "training_args.bin"]
+    assert choose_files([*bert, *others, "rust_model.ot"]) == sorted(bert)
+    assert choose_files([*bert, "model.safetensors"]) == sorted(
+        [*small, "model.safetensors"]
+    )
+    shards = [f"pytorch_model-0000{n}-of-00002.bin" for n in (1, 2)]
+    shards.append("pytorch_model.bin.index.json")
+    assert choose_files([*small, *shards]) == sorted([*small, *shards])
+    modules = ["modules.json", "0_Transformer/config.json", "1_Pooling/config.json"]
+    modules += ["0_Transformer/sentencepiece.bpe.model", "0_Transformer/vocab.txt"]
+    modules.append("0_Transformer/model.safetensors")
+    assert choose_files([*modules, "2_Dense/pytorch_model.bin"]) == sorted(modules)
+    assert choose_files(["adapter.json", "adapter.safetensors"]) == [
+        "adapter.json",
+        "adapter.safetensors",
+    ]

@@ -101,15 +101,6 @@ def test_encoder_truncates_and_flags_long_names(model: Any) -> None:
     assert pieces[0][-1] == pieces[1][-1] == separator
 
 
-def test_load_encoder_pickled_weights_are_an_error(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "pickled"))
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(SapbertError, match="safetensors"):
-        open_encoder(create_transformer_encoder(), folder)
-
-
 def test_load_encoder_with_custom_code_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """`check` lists what would stop the steps of a workflow, before the first of them."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training import check
-from training.check import estimate_needs
+from training.check import estimate_needs, read_sizes
 from training.trainer.settings import read_config
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,17 @@ def test_check_compares_the_disk_with_the_estimate(
     os.truncate(concepts, 10**13)  # takes no space on the disk
     shown = invoke("check", concepts, "--name", "large", *settings, code=1)
     assert "[E627]" in shown.output
+
+
+def test_check_of_a_base_with_pickled_weights_counts_them(
+    invoke: Callable[..., Any], tiny_encoder: Path, tmp_path: Path
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    (base / "model.safetensors").rename(base / "pytorch_model.bin")
+    invoke("check", SAMPLE, "--name", "sample", "--encoder.base", base)
+    sizes = read_sizes(str(tiny_encoder))
+    assert sizes["bytes"] > 0
+    assert read_sizes(str(base)) == sizes
 
 
 def test_estimate_needs_grows_with_names_and_batch(tmp_path: Path) -> None:

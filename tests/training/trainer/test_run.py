@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -51,6 +52,24 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     written = read_config(encoder / "training.cfg")
     assert dict(flatten_config(written)) == dict(flatten_config(config))
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_train_from_pickled_weights_writes_safetensors(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tiny_encoder: Path,
+    tmp_path: Path,
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
+    (base / "model.safetensors").unlink()
+    for name, encoder in (("pickled", base), ("plain", tiny_encoder)):
+        more = {"encoder.base": str(encoder), "training.steps": 2}
+        run_training(tmp_path / name, pairs_file, make_config(more))
+    one, other = (tmp_path / name / "encoder" for name in ("pickled", "plain"))
+    assert equal_weights(one, other)
+    assert not [*one.glob("*.bin")]
 
 
 def read_card(encoder: Path) -> str:

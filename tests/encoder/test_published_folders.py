@@ -1,0 +1,376 @@
+"""Encoder folders as the hub has them, with random weights."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizer,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
+from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+
+NAMES = ["heart attack", "fever of the heart", "acute pain"]
+WORDS = ["heart", "attack", "fever", "pain", "acute", "the", "of"]
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+
+
+def write_json(path: Path, data: Any) -> None:
+    path.write_text(json.dumps(data), "utf8")
+
+
+@pytest.fixture
+def masked_bert(tmp_path: Path) -> tuple[Path, BertForMaskedLM]:
+    """A folder like BiomedBERT's, without its weights, and the model."""
+    folder = tmp_path / "BiomedBERT"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf8")
+    write_json(folder / "tokenizer_config.json", {"do_lower_case": True})
+    torch.manual_seed(0)
+    model = BertForMaskedLM(BertConfig(vocab_size=len(words), **SIZES)).eval()
+    write_json(
+        folder / "config.json",
+        {
+            "architectures": ["BertForMaskedLM"],
+            "model_type": "bert",
+            "vocab_size": len(words),
+            **SIZES,
+        },
+    )
+    (folder / "flax_model.msgpack").write_bytes(b"not read")
+    return folder, model
+
+
+def old_names(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the weights as files of the year 2020 name them."""
+    weights = {
+        key.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): value.clone()
+        for key, value in model.state_dict().items()
+    }
+    positions = torch.arange(SIZES["max_position_embeddings"])[None]
+    return {**weights, "bert.embeddings.position_ids": positions}
+
+
+def save_shards(folder: Path, weights: dict[str, torch.Tensor]) -> dict[str, str]:
+    """Save weights as two shards, and return which has which."""
+    keys = sorted(weights)
+    parts = {"1": keys[::2], "2": keys[1::2]}
+    index = {}
+    for number, names in parts.items():
+        file = f"pytorch_model-0000{number}-of-00002.bin"
+        torch.save({name: weights[name] for name in names}, folder / file)
+        index.update(dict.fromkeys(names, file))
+    write_json(
+        folder / "pytorch_model.bin.index.json", {"metadata": {}, "weight_map": index}
+    )
+    return index
+
+
+def vectors_of(folder: Path, names: list[str] = NAMES) -> np.ndarray:
+    encoder = create_transformer_encoder()
+    open_encoder(encoder, folder)
+    vectors: np.ndarray = encoder.predict(names)
+    return vectors
+
+
+def expected_vectors(
+    tokenizer: Any, model: Any, names: list[str] = NAMES, pooling: str = "cls"
+) -> np.ndarray:
+    """Embed each name with plain transformers."""
+    vectors = []
+    for name in names:
+        with torch.no_grad():
+            inputs = tokenizer(name, return_tensors="pt")
+            states = model(**inputs).last_hidden_state[0]
+        vector = states[0] if pooling == "cls" else states.mean(0)
+        vectors.append((vector / vector.norm()).numpy())
+    return np.stack(vectors)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_open_encoder_of_pickled_weights_equals_transformers(
+    masked_bert: tuple[Path, BertForMaskedLM], zipped: bool
+) -> None:
+    folder, model = masked_bert
+    path = folder / "pytorch_model.bin"
+    torch.save(old_names(model), path, _use_new_zipfile_serialization=zipped)
+    assert zipfile.is_zipfile(path) == zipped
+    with pytest.warns(UserWarning, match=r"W600.*pytorch_model.bin"):
+        vectors = vectors_of(folder)
+    tokenizer = BertTokenizer(str(folder / "vocab.txt"))
+    expected = expected_vectors(tokenizer, model.bert)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+
+def test_open_encoder_of_pickled_shards_equals_one_file(
+    masked_bert: tuple[Path, BertForMaskedLM],
+) -> None:
+    folder, model = masked_bert
+    save_shards(folder, model.state_dict())
+    shards = vectors_of(folder)
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    assert np.array_equal(shards, vectors_of(folder))
+
+
+def test_build_kb_of_pickled_weights_has_safetensors(
+    masked_bert: tuple[Path, BertForMaskedLM], tmp_path: Path
+) -> None:
+    folder, model = masked_bert
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", NAMES)])
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(folder), threads=1)
+    kb = load_kb(str(tmp_path / "kb"))
+    np.testing.assert_allclose(kb.embed(NAMES).vectors, vectors_of(folder), atol=1e-6)
+    files = {path.name for path in (tmp_path / "kb").rglob("*") if path.is_file()}
+    assert "model.safetensors" in files
+    assert not {file for file in files if file.endswith((".bin", ".msgpack"))}
+
+
+def test_open_encoder_prefers_safetensors(
+    masked_bert: tuple[Path, BertForMaskedLM], recwarn: pytest.WarningsRecorder
+) -> None:
+    folder, model = masked_bert
+    weights = {key: value.clone() for key, value in model.bert.state_dict().items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    (folder / "pytorch_model.bin").write_bytes(b"not read")
+    tokenizer = BertTokenizer(str(folder / "vocab.txt"))
+    expected = expected_vectors(tokenizer, model.bert)
+    np.testing.assert_allclose(vectors_of(folder), expected, atol=1e-6)
+    assert not [each for each in recwarn if "W600" in str(each.message)]
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_open_encoder_does_not_run_the_code_of_a_pickle(
+    masked_bert: tuple[Path, BertForMaskedLM], tmp_path: Path, sharded: bool
+) -> None:
+    folder, model = masked_bert
+    ran = tmp_path / "ran"
+
+    class Hostile:
+        def __reduce__(self) -> Any:
+            return Path.touch, (ran,)
+
+    hostile = {**model.state_dict(), "code": Hostile()}
+    if sharded:
+        save_shards(folder, model.state_dict())
+        torch.save(hostile, folder / "pytorch_model-00002-of-00002.bin")
+    else:
+        torch.save(hostile, folder / "pytorch_model.bin")
+    with pytest.raises(SapbertError, match=r"E233.*\.bin"):
+        vectors_of(folder)
+    assert not ran.exists()
+
+
+def test_open_encoder_of_a_damaged_pickle_is_an_error(
+    masked_bert: tuple[Path, BertForMaskedLM],
+) -> None:
+    folder, model = masked_bert
+    path = folder / "pytorch_model.bin"
+    torch.save(model.state_dict(), path)
+    whole = path.read_bytes()
+    for data in (whole[: len(whole) // 2], b"", b"version https://git-lfs.github.com"):
+        path.write_bytes(data)
+        with pytest.raises(SapbertError, match=r"E233.*pytorch_model\.bin"):
+            vectors_of(folder)
+
+
+@pytest.mark.parametrize("data", [["no", "weights"], {"weights": "a text"}])
+def test_open_encoder_of_a_pickle_without_weights_is_an_error(
+    masked_bert: tuple[Path, BertForMaskedLM], data: Any
+) -> None:
+    folder, _ = masked_bert
+    torch.save(data, folder / "pytorch_model.bin")
+    with pytest.raises(SapbertError, match="E233"):
+        vectors_of(folder)
+
+
+@pytest.mark.parametrize("place", ["../other.bin", "/other.bin", "pytorch_model.bin"])
+def test_open_encoder_with_a_pickled_shard_outside_is_an_error(
+    masked_bert: tuple[Path, BertForMaskedLM], place: str
+) -> None:
+    folder, model = masked_bert
+    torch.save(model.state_dict(), folder.with_name("other.bin"))
+    index = save_shards(folder, model.state_dict())
+    index[next(iter(index))] = place
+    write_json(folder / "pytorch_model.bin.index.json", {"weight_map": index})
+    with pytest.raises(SapbertError, match="E225"):
+        vectors_of(folder)
+
+
+def remove_one(weights: dict[str, torch.Tensor]) -> None:
+    del weights["bert.encoder.layer.0.output.dense.weight"]
+
+
+def cut_one(weights: dict[str, torch.Tensor]) -> None:
+    key = "bert.encoder.layer.0.output.dense.weight"
+    weights[key] = weights[key][:, :-1].clone()
+
+
+@pytest.mark.parametrize(("change", "code"), [(remove_one, "E226"), (cut_one, "E203")])
+def test_open_encoder_of_pickled_weights_that_do_not_fit_is_an_error(
+    masked_bert: tuple[Path, BertForMaskedLM],
+    change: Callable[[dict[str, torch.Tensor]], None],
+    code: str,
+) -> None:
+    folder, model = masked_bert
+    weights = dict(model.state_dict())
+    change(weights)
+    torch.save(weights, folder / "pytorch_model.bin")
+    with pytest.raises(SapbertError, match=code):
+        vectors_of(folder)
+
+
+def test_open_encoder_of_xlm_roberta_with_sentencepiece_equals_transformers(
+    tmp_path: Path,
+) -> None:
+    """The file of pieces is that of XLM-R, and there is no tokenizer.json."""
+    import sentencepiece
+    from transformers import XLMRobertaTokenizer
+
+    folder = tmp_path / "xlm-roberta"
+    folder.mkdir()
+    text = [" ".join(NAMES), *NAMES, "höher schneller weiter"] * 20
+    (tmp_path / "text.txt").write_text("\n".join(text), "utf8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "text.txt"),
+        model_prefix=str(folder / "sentencepiece.bpe"),
+        vocab_size=30,
+        minloglevel=2,
+    )
+    (folder / "sentencepiece.bpe.vocab").unlink()
+    tokenizer = XLMRobertaTokenizer(str(folder / "sentencepiece.bpe.model"))
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(tokenizer), "pad_token_id": 1, **SIZES}
+    model = XLMRobertaModel(XLMRobertaConfig(**sizes), add_pooling_layer=False).eval()
+    write_json(folder / "config.json", {"model_type": "xlm-roberta", **sizes})
+    weights = {f"roberta.{key}": value for key, value in model.state_dict().items()}
+    torch.save(weights, folder / "pytorch_model.bin")
+    np.testing.assert_allclose(
+        vectors_of(folder), expected_vectors(tokenizer, model), atol=1e-6
+    )
+    write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", NAMES)])
+    build_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", str(folder), threads=1)
+    vectors = load_kb(str(tmp_path / "kb")).embed(NAMES).vectors
+    np.testing.assert_allclose(vectors, vectors_of(folder), atol=1e-6)
+
+
+def make_modules(folder: Path, inner: str, pooling: dict[str, Any]) -> None:
+    """Write the files of sentence-transformers; `inner` is the folder of weights."""
+    name = "sentence_transformers.models"
+    modules = [("", inner, "Transformer"), ("1", "1_Pooling", "Pooling")]
+    modules.append(("2", "2_Normalize", "Normalize"))
+    write_json(
+        folder / "modules.json",
+        [
+            {"idx": i, "name": str(i), "path": path, "type": f"{name}.{kind}"}
+            for i, (_, path, kind) in enumerate(modules)
+        ],
+    )
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    write_json(folder / "1_Pooling" / "config.json", pooling)
+    write_json(
+        folder / inner / "sentence_bert_config.json",
+        {"max_seq_length": 128, "do_lower_case": False},
+    )
+
+
+def flags(pooling: str) -> dict[str, Any]:
+    names = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
+    modes = {f"pooling_mode_{name}": name.startswith(pooling + "_t") for name in names}
+    return {"word_embedding_dimension": 32, **modes}
+
+
+@pytest.mark.parametrize("inner", ["", "0_Transformer"])
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_open_encoder_of_sentence_transformers_uses_their_pooling(
+    masked_bert: tuple[Path, BertForMaskedLM],
+    tmp_path: Path,
+    inner: str,
+    pooling: str,
+) -> None:
+    folder, model = masked_bert
+    torch.save(model.bert.state_dict(), folder / "pytorch_model.bin")
+    if inner:
+        outer = tmp_path / "outer"
+        outer.mkdir()
+        folder = folder.rename(outer / inner).parent
+    make_modules(folder, inner, flags(pooling))
+    assert read_settings(folder) == EncoderSettings(pooling, 25, True)
+    tokenizer = BertTokenizer(str(folder / inner / "vocab.txt"))
+    expected = expected_vectors(tokenizer, model.bert, pooling=pooling)
+    np.testing.assert_allclose(vectors_of(folder), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "pooling"),
+    [({"pooling_mode": "mean"}, "mean"), ({"pooling_mode": ["cls"]}, "cls")],
+)
+def test_read_settings_of_new_sentence_transformers(
+    masked_bert: tuple[Path, BertForMaskedLM], given: dict[str, Any], pooling: str
+) -> None:
+    folder, _ = masked_bert
+    make_modules(folder, "", given)
+    assert read_settings(folder).pooling == pooling
+
+
+@pytest.mark.parametrize(
+    "given",
+    [flags("max"), {}, {"pooling_mode": ["cls", "mean"]}]
+    + [{**flags("cls"), "pooling_mode_mean_tokens": True}, {"pooling_mode": 3}],
+)
+def test_read_settings_of_a_pooling_without_equivalent_is_an_error(
+    masked_bert: tuple[Path, BertForMaskedLM], given: dict[str, Any]
+) -> None:
+    folder, _ = masked_bert
+    make_modules(folder, "", given)
+    with pytest.raises(SapbertError, match=r"E234.*1_Pooling"):
+        read_settings(folder)
+    # what the error advises
+    (folder / "sapbert.json").write_text(
+        '{"pooling": "mean", "max_length": 25, "lowercase": true}', "utf8"
+    )
+    assert read_settings(folder).pooling == "mean"
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        {"no": "list"},
+        [{"path": "..", "type": "a.Transformer"}],
+        [{"path": "/", "type": "a.Transformer"}],
+        [{"path": "a/b", "type": "a.Transformer"}],
+        [{"path": "", "type": "a.Transformer"}, {"path": "2_D", "type": "a.Dense"}],
+    ],
+)
+def test_open_encoder_of_other_modules_is_an_error(
+    masked_bert: tuple[Path, BertForMaskedLM], modules: Any
+) -> None:
+    folder, model = masked_bert
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    write_json(folder / "modules.json", modules)
+    with pytest.raises(SapbertError, match=r"E234.*modules\.json"):
+        vectors_of(folder)
