@@ -63,7 +63,9 @@ class Batch:
     numbers (np.ndarray): The pairs of all processes. Shape: (pairs,).
     chunks (list[tuple[Tensor, Tensor]]): Token ids and attention masks of the names of
         this process, int64, sorted by length. Shape: (rows, length) each.
-    rows (list[np.ndarray]): The names in each chunk. Shape: (rows,) each.
+    rows (list[np.ndarray]): The names in each chunk. Shape: (rows,) each. If this
+        process has none, the only chunk has a name that is not counted: passing back
+        its empty gradient makes the same gradients as in the other processes, of zeros.
     sizes (list[int]): Number of names of each process.
     labels (Tensor): The concept of every name, int64. Shape: (sum of sizes,).
     names (Tensor): Every name as a number, int64. Shape: (sum of sizes,).
@@ -207,9 +209,12 @@ def pad_names(
 
 
 def split_by_length(lengths: np.ndarray, chunks: int) -> list[np.ndarray]:
-    """Split rows into at most `chunks` chunks of similar length, for little padding."""
+    """Split rows into at most `chunks` chunks of similar length, for little padding.
+
+    RETURNS (list[np.ndarray]): At least one; that one is empty if there are no rows.
+    """
     order = np.argsort(lengths, kind="stable")
-    return np.array_split(order, min(chunks, len(order)))
+    return np.array_split(order, min(chunks, max(len(order), 1)))
 
 
 def collate_batch(
@@ -236,7 +241,8 @@ def collate_batch(
     multiple = LENGTH_MULTIPLE if pin else 1
     chunks = []
     for chosen in rows:
-        padded = pad_names(corpus, own[chosen], multiple_of=multiple)
+        embedded = own[chosen] if len(own) else names[0][:1]
+        padded = pad_names(corpus, embedded, multiple_of=multiple)
         ids, mask = (torch.from_numpy(array) for array in padded)
         chunks.append((ids.pin_memory(), mask.pin_memory()) if pin else (ids, mask))
     distances = None

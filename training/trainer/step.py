@@ -167,7 +167,7 @@ def embed_batch(
                 # the same dropout as the first time
                 set_random_state(before[number], device)
                 chunk = embed_tokens(model, inputs[number], masks[number], **how)
-            chunk.backward(gradient[torch.from_numpy(rows).to(device)])
+            chunk[: len(rows)].backward(gradient[torch.from_numpy(rows).to(device)])
             embedded[number] = chunk.detach()  # frees the activations
         if recompute:
             set_random_state(after, device)
