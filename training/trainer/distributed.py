@@ -7,12 +7,15 @@ weights only have to be summed.
 
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, distributed
 
 NUMBERS_PER_EXCHANGE = 16_000_000
+# The others wait while the first process tokenises all names or validates.
+LONGEST_WAIT = timedelta(hours=12)
 
 
 class Ranks(NamedTuple):
@@ -36,7 +39,8 @@ def start_ranks(device: str) -> Ranks:
         return ALONE
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    distributed.init_process_group("nccl" if device == "cuda" else "gloo")
+    backend = "nccl" if device == "cuda" else "gloo"
+    distributed.init_process_group(backend, timeout=LONGEST_WAIT)
     return Ranks(distributed.get_rank(), count)
 
 

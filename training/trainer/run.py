@@ -174,7 +174,8 @@ def train(
         batches.close()
     if not run.is_finished:
         return None
-    if run.progress.best_step:
+    # Only the first process writes them; it removes the checkpoint then.
+    if run.progress.best_step and ranks.is_first:
         read_best(checkpoint, state.model)
     check_finite(state.model, run.progress.step)
     seconds = time.monotonic() - started

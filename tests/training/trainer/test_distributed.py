@@ -1,11 +1,15 @@
 """Compare two processes on the CPU with one that has the whole batch."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
+import time
+import traceback
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -14,8 +18,11 @@ import pytest
 import torch
 from confection import Config
 from safetensors.torch import load_file
+from torch import distributed
 
 from spacy_sapbert.errors import SapbertError
+from training.trainer import run as run_module
+from training.trainer.distributed import Ranks, start_ranks, stop_ranks
 from training.trainer.settings import DEFAULT_CONFIG
 
 ROOT = Path(__file__).parents[3]
@@ -90,6 +97,27 @@ def start(*runs: tuple[int, str, list[str]]) -> list[list[int]]:
     assert done.returncode == 0, done.stderr
     ended: list[list[int]] = json.loads(done.stdout.splitlines()[-1])
     return ended
+
+
+def fork_ranks(work: Callable[[Ranks], Any]) -> list[int]:
+    """Do some work in two processes that are forks of this one; return exit codes."""
+    port, children = str(free_port()), []
+    for rank in range(2):
+        if not (child := os.fork()):
+            os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": port}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1"}
+            code = 1
+            try:
+                ranks = start_ranks("cpu")
+                work(ranks)
+                stop_ranks(ranks)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        children.append(child)
+    return [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]
 
 
 def as_arguments(settings: dict[str, Any]) -> list[str]:
@@ -198,3 +226,46 @@ def test_train_resumed_with_other_processes_is_an_error(
     state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf8")
     with pytest.raises(SapbertError, match="another processes"):
         run_training(tmp_path, pairs_file, make_config())
+
+
+def test_start_ranks_lets_processes_wait_for_hours() -> None:
+    """The first one tokenises and validates meanwhile."""
+
+    def check(ranks: Ranks) -> None:
+        group = distributed.distributed_c10d._get_default_group()
+        backend: Any = group._get_backend(torch.device("cpu"))
+        assert backend.options._timeout >= timedelta(hours=6)
+
+    assert fork_ranks(check) == [0, 0]
+
+
+def test_train_in_two_processes_leaves_the_best_weights_to_the_first(
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It removes them with the checkpoint, maybe before the other has read them."""
+    (tmp_path / "concepts.jsonl").write_text(
+        '{"cui": "C1", "aliases": ["heart"]}\n', "utf8"
+    )
+    (tmp_path / "mentions.txt").write_text("heart||C1\n", "utf8")
+    more = {
+        "training.steps": 2,
+        "validation.mentions": str(tmp_path / "mentions.txt"),
+        "validation.concepts": str(tmp_path / "concepts.jsonl"),
+    }
+    config, read_best = make_config(more), run_module.read_best
+
+    def read_late(folder: Path, model: Any) -> None:
+        if os.environ["RANK"] == "1":
+            while folder.exists():
+                time.sleep(0.01)
+        read_best(folder, model)
+
+    monkeypatch.setattr(run_module, "read_best", read_late)
+    codes = fork_ranks(
+        lambda ranks: run_training(tmp_path, pairs_file, config, ranks=ranks)
+    )
+    assert codes == [0, 0]
