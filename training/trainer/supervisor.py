@@ -59,12 +59,13 @@ def run_supervised(work: Callable[[], Any]) -> int:
 def watch_supervisor(stop: Event) -> None:
     """Set an event when the supervisor stops the run or has ended.
 
-    Without a supervisor, Ctrl-C sets the event, and a second one raises
-    KeyboardInterrupt.
+    Without a supervisor, Ctrl-C or SIGTERM sets the event. A second Ctrl-C raises
+    KeyboardInterrupt; a second SIGTERM does nothing, because Slurm sends one to each
+    process, and torchrun another one.
     """
 
-    def interrupt(*_: Any) -> None:
-        if stop.is_set():
+    def interrupt(number: int, _: Any) -> None:
+        if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop.set()
 
@@ -76,6 +77,7 @@ def watch_supervisor(stop: Event) -> None:
         Thread(target=wait, name="watch_supervisor", daemon=True).start()
     else:
         signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
 
 
 @contextmanager

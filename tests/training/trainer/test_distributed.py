@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -269,3 +270,30 @@ def test_train_in_two_processes_leaves_the_best_weights_to_the_first(
         lambda ranks: run_training(tmp_path, pairs_file, config, ranks=ranks)
     )
     assert codes == [0, 0]
+
+
+def test_train_under_torchrun_saves_on_sigterm(
+    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """As Slurm and Kubernetes stop a job; some send the signal to every process."""
+    settings = {**small_settings, "training.epochs": 10_000}
+    encoder = tmp_path / "encoder"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += ["--master-port", str(free_port()), "-m", "training", "train"]
+    command += [str(pairs_file), str(encoder), *as_arguments(settings)]
+    run = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    log = tmp_path / "encoder-checkpoint.log.jsonl"
+    while run.poll() is None and not (log.is_file() and log.stat().st_size):
+        time.sleep(0.01)
+    ranks = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text("utf8").split()
+    for process in (*map(int, ranks), run.pid):
+        os.kill(process, signal.SIGTERM)
+    printed, _ = run.communicate(timeout=300)
+    assert run.returncode != 0
+    state = tmp_path / "encoder-checkpoint" / "state.json"
+    assert state.is_file(), printed
+    steps = json.loads(state.read_text("utf8"))["progress"]["step"]
+    assert steps == len(log.read_text("utf8").splitlines())
+    assert len(ranks) == 2
