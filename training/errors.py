@@ -228,6 +228,11 @@ class Errors(PackageErrors):
         "Expected results as NAME=FILE, but got {value!r}. Write them like "
         "`trained=results.json`."
     )
+    E784 = (
+        "Expected gold mentions in {mentions} with concepts of {concepts}, but none of "
+        "{count:,} has one that is there. Correct `validation.concepts`, write ids as "
+        "it has them, without a prefix such as `MESH:`, or name `validation.aliases`."
+    )
 
 
 class Warnings(PackageWarnings):

@@ -37,7 +37,7 @@ class Progress:
     step (int): Steps done; the order of the batches follows from seed and step.
     best_step (int): Step of the best validation; 0 = none yet.
     best_accuracy (float): Its Acc@1, 0 to 1.
-    waited (int): Number of validations since then.
+    waited (int): Number of validations since one was better than all before.
     """
 
     step: int = 0

@@ -260,11 +260,15 @@ def run_step(run: Run, step: int, source: Source, batch: Batch) -> dict[str, Any
 
 
 def record_validation(progress: Progress, accuracy: float) -> None:
-    """Update the best validation; the first of equal ones counts."""
-    progress.waited += 1
-    if accuracy > progress.best_accuracy or not progress.best_step:
+    """Update the best validation.
+
+    The last of equal ones counts, which has seen more pairs; so a validation that shows
+    no difference keeps the weights of the end. It does not end the patience.
+    """
+    is_better = accuracy > progress.best_accuracy or not progress.best_step
+    progress.waited = 0 if is_better else progress.waited + 1
+    if is_better or accuracy == progress.best_accuracy:
         progress.best_step, progress.best_accuracy = progress.step, accuracy
-        progress.waited = 0
 
 
 def resume_run(run: Run) -> None:

@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
-from spacy_sapbert.evaluation.accuracy import Answer, Ranker
-from spacy_sapbert.evaluation.gold_mentions import GoldMention, read_aliases
+from spacy_sapbert.evaluation.accuracy import Answer, Ranker, combine_parts
+from spacy_sapbert.evaluation.gold_mentions import (
+    GoldMention,
+    make_resolver,
+    read_aliases,
+)
 from spacy_sapbert.evaluation.rankers import Dictionary, best_answers, read_dictionary
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
@@ -17,6 +21,7 @@ from spacy_sapbert.evaluation.score_mentions import (
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.encoders.embedding import embed_texts
+from training.errors import Errors, SapbertError
 from training.trainer.settings import TrainingSettings
 
 SETTINGS = EvaluationSettings(ks=(1,))
@@ -34,7 +39,11 @@ class Validation(NamedTuple):
 
 
 def read_validation(settings: TrainingSettings) -> Validation | None:
-    """Read the files of the section `validation`; None if no mentions are set."""
+    """Read the files of the section `validation`; None if no mentions are set.
+
+    RAISES (SapbertError): If no mention has a concept of the dictionary: all accuracies
+        would be zero, and none the best.
+    """
     files = settings.validation
     if files.mentions is None or files.concepts is None:
         return None
@@ -43,6 +52,10 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     dictionary = read_dictionary(
         read_concepts(files.concepts), lowercase=settings.encoder.lowercase
     )
+    resolve = make_resolver(dictionary.lookup, aliases)
+    if not any(all(combine_parts(resolve(g), SETTINGS.composite)) for g in golds):
+        values = {"mentions": files.mentions, "concepts": files.concepts}
+        raise SapbertError(Errors.E784.format(**values, count=len(golds)))
     return Validation(golds, dictionary, aliases)
 
 

@@ -11,6 +11,7 @@ from confection import Config
 from safetensors.torch import load_file
 
 from spacy_sapbert.encoder.huggingface import load_encoder
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.trainer.settings import make_settings
 from training.trainer.validation import read_validation, validate
@@ -93,6 +94,22 @@ def test_read_validation_without_mentions_is_none(make_config: MakeConfig) -> No
     assert read_validation(make_settings(make_config())) is None
 
 
+@pytest.mark.parametrize("ids", ["MESH:C1", "C9"])
+def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
+    ids: str,
+    pairs_file: Path,
+    make_config: MakeConfig,
+    run_training: Any,
+    validation_settings: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    lines = [f"Heart Attack||{ids}", "fever||C8", "both||C1+C7"]
+    (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
+    with pytest.raises(SapbertError, match=r"E784.*none of 3"):
+        run_training(tmp_path, pairs_file, make_config(validation_settings))
+    assert not (tmp_path / "corpus").exists()
+
+
 def test_train_writes_the_encoder_with_the_best_validation(
     pairs_file: Path,
     make_config: MakeConfig,
@@ -105,11 +122,11 @@ def test_train_writes_the_encoder_with_the_best_validation(
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
     config = make_config({**validation_settings, "training.steps": 7})
     summary = run_training(tmp_path / "long", pairs_file, config)
-    assert (summary["best_step"], summary["best_accuracy"]) == (4, 0.6)
+    assert (summary["best_step"], summary["best_accuracy"]) == (6, 0.6)
     log = (tmp_path / "long" / "encoder" / "training.jsonl").read_text("utf8")
     tried = [json.loads(line) for line in log.splitlines() if "accuracy" in line]
     assert [entry["step"] for entry in tried] == [2, 4, 6, 7]
-    run_training(tmp_path / "short", pairs_file, make_config({"training.steps": 4}))
+    run_training(tmp_path / "short", pairs_file, make_config({"training.steps": 6}))
     best, expected = (
         load_file(tmp_path / name / "encoder" / "model.safetensors")
         for name in ("long", "short")
@@ -128,8 +145,8 @@ def test_train_stops_after_patience(
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: 0.5)
     more = {**validation_settings, "validation.patience": 2}
     summary = run_training(tmp_path, pairs_file, make_config(more))
-    assert summary["steps"] == 6  # the first one counts, two did not better it
-    assert summary["best_step"] == 2
+    assert summary["steps"] == 6  # two did not better the first one
+    assert summary["best_step"] == 6  # the last of equal ones
     assert not (tmp_path / "checkpoint").exists()
 
 
