@@ -98,14 +98,6 @@ def test_project_all_checks_first_with_the_settings_of_training() -> None:
     assert "--force" in scripts["train"]  # E606 advises it
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "project.yml"], ids=lambda p: p.name)
-def test_examples_with_minilm_use_its_pooling(page: Path) -> None:
-    """Its folder says mean pooling; the default of training is that of the paper."""
-    text = " ".join(page.read_text("utf8").split())
-    for found in re.finditer(r"--(vars|encoder)\.base models/minilm(.{40})", text):
-        assert f"--{found[1]}.pooling mean" in found[2]
-
-
 def test_readme_accuracies_count_ties_by_their_chance() -> None:
     """A user gets one answer; lenient ties would make the figures higher."""
     cells = r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$"

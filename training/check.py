@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
+from confection import Config
 
 from spacy_sapbert.encoder.hub import check_published, choose_weights
 from spacy_sapbert.encoder.huggingface import check_encoder_name, find_transformer
@@ -17,7 +18,7 @@ from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.reporting import Quiet
 from training.errors import Errors, SapbertError
-from training.trainer.settings import parse_overrides, read_config
+from training.trainer.settings import complete_encoder, parse_overrides, read_config
 
 GB = 1e9
 FOLDERS = ("corpus", "models", "packages")  # in which the steps write
@@ -94,10 +95,13 @@ def check_language(lang: str) -> None:
         raise SapbertError(Errors.E723.format(lang=lang, reason=reason)) from None
 
 
-def check_base(base: str) -> None:
-    """Raise a SapbertError if an encoder is no complete folder, nor on the hub."""
+def check_base(config: Config) -> None:
+    """Raise a SapbertError if the base is no complete folder, nor on the hub."""
+    base = config["encoder"]["base"]
     check_encoder_name(base)
-    if not Path(base).is_dir():
+    if Path(base).is_dir():
+        complete_encoder(config)  # warns of another pooling
+    else:
         check_published(base)
 
 
@@ -190,7 +194,7 @@ def check_command(
     training are accepted as by `train`: --encoder.base models/minilm.
 
     Example: python -m training check assets/umls --name umls --encoder.base
-    models/minilm --encoder.pooling mean
+    models/minilm
     """
     problems: list[str] = []
     config: Any = None
@@ -215,7 +219,7 @@ def check_command(
     if overrides is not None:
         config = attempt(read_config, config_path, overrides)
     if config:
-        attempt(check_base, config["encoder"]["base"])
+        attempt(check_base, config)
     need: Any = attempt(estimate_needs, tables, config) if config and tables else None
     if need:
         attempt(check_disk, need.disk)

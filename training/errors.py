@@ -236,6 +236,10 @@ class Errors(PackageErrors):
 
 
 class Warnings(PackageWarnings):
+    W601 = (
+        "Expected encoder.{setting} to be {own!r}, as the base {base} was trained, but "
+        "got {value!r}, which is used. To use that of the base, leave the setting out."
+    )
     W625 = (
         "Expected the checkpoint in {path} to belong to this run, but it was made with "
         "another {settings}. This run starts at its first step and replaces it."

@@ -62,7 +62,16 @@ class EncoderSettings:
 
 
 def read_settings(folder: Path) -> EncoderSettings:
-    """Read the settings of an encoder; the defaults if it has none.
+    """Read the settings of an encoder; the defaults where it has none.
+
+    folder (Path): The encoder folder, or a hub id.
+    RAISES (SapbertError): See `read_own_settings`.
+    """
+    return EncoderSettings(**read_own_settings(folder))
+
+
+def read_own_settings(folder: Path) -> dict[str, Any]:
+    """Read which settings an encoder has, without defaults.
 
     A folder with only an adapter has the settings of its base. One of
     sentence-transformers has a pooling.
@@ -76,14 +85,14 @@ def read_settings(folder: Path) -> EncoderSettings:
     path = folder / SETTINGS_FILE
     if path.is_file():
         try:
-            return check_settings(json.loads(path.read_text("utf8")))
+            return asdict(check_settings(json.loads(path.read_text("utf8"))))
         except (ValueError, OSError, RecursionError) as error:
             raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
     if has_adapter(folder) and not has_weights(folder):
         find_base(folder)  # names what is wrong with it
-        return read_settings(Path(str(read_adapter(folder)[1])))
+        return read_own_settings(Path(str(read_adapter(folder)[1])))
     pooling = read_modules_pooling(folder)
-    return EncoderSettings() if pooling is None else EncoderSettings(pooling)
+    return {} if pooling is None else {"pooling": pooling}
 
 
 def read_modules(folder: Path) -> dict[str, Path]:

@@ -19,7 +19,7 @@ SAMPLE = ROOT / "assets" / "sample"
 
 @pytest.fixture
 def settings(tiny_encoder: Path) -> list[str]:
-    return ["--encoder.base", str(tiny_encoder), "--encoder.pooling", "mean"]
+    return ["--encoder.base", str(tiny_encoder)]
 
 
 def test_check_passes_if_every_step_can_run(
@@ -86,6 +86,21 @@ def test_check_of_a_base_with_pickled_weights_counts_them(
     sizes = read_sizes(str(tiny_encoder))
     assert sizes["bytes"] > 0
     assert read_sizes(str(base)) == sizes
+
+
+def test_check_reads_the_settings_of_the_base(
+    invoke: Callable[..., Any],
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    words = ["check", SAMPLE, "--name", "sample", "--encoder.base", base]
+    with pytest.warns(UserWarning, match=r"W601.*encoder\.pooling to be 'mean'"):
+        invoke(*words, "--encoder.pooling", "cls")
+    (base / "sapbert.json").write_text('{"pooling": "mean"}', "utf8")
+    assert "[E202]" in invoke(*words, code=1).output
 
 
 def test_estimate_needs_grows_with_names_and_batch(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from training.data.pairs import write_pairs
 from training.data.reporting import AliasFile, Force
 from training.errors import Errors, SapbertError
 from training.experiments.ablation_table import RunResult, check_table, format_grid
-from training.trainer.settings import TrainingSettings, make_settings, read_config
+from training.trainer.settings import complete_encoder, make_settings, read_config
 from training.trainer.validation import Validation, encoder_ranker
 
 SEED = "training.seed"
@@ -126,9 +126,10 @@ def shared_settings(runs: list[Run]) -> dict[str, Any]:
     }
 
 
-def validate_run(run: Run) -> TrainingSettings:
-    """Return the settings of a run, as validated as before its training."""
-    return make_settings(read_config(None, run.training))
+def read_how(run: Run) -> EncoderSettings:
+    """Return how a run embeds names; a wrong setting raises a SapbertError."""
+    config = complete_encoder(read_config(None, run.training), quiet=True)
+    return make_settings(config).encoder.how
 
 
 def train_run(run: Run, inputs: Inputs) -> Path:
@@ -154,8 +155,7 @@ def train_run(run: Run, inputs: Inputs) -> Path:
 
 def score_encoder(encoder: Path, run: Run, inputs: Inputs) -> dict[str, FileScores]:
     """Link the gold mentions of each file with an encoder, by exact search."""
-    section = validate_run(run).encoder
-    how = EncoderSettings(section.pooling, section.max_length, section.lowercase)
+    how = read_how(run)
     tokenizer, model = load_encoder(str(encoder))
     validation = inputs.validations[how.lowercase]
     ranker = encoder_ranker(model, tokenizer, validation, how, k=5)
@@ -207,7 +207,9 @@ def ablate_command(
         None, help="concepts.jsonl that mentions are linked to. [--concepts]"
     ),
     aliases: AliasFile = None,
-    pooling: str = typer.Option("cls", help="Default of encoder.pooling."),
+    pooling: str | None = typer.Option(
+        None, help="Default of encoder.pooling. [as the base]"
+    ),
     force: Force = False,
 ) -> None:
     """Train and score all runs of a grid.
@@ -216,16 +218,18 @@ def ablate_command(
     resumed. `--force` replaces runs of other settings, and the table of another grid.
 
     Example: python -m training ablate training/configs/ablations/losses.toml
-    corpus/dev.tsv --concepts corpus/concepts.jsonl --base models/minilm --pooling mean
+    corpus/dev.tsv --concepts corpus/concepts.jsonl --base models/minilm
     --out results/losses
     """
-    defaults = {"encoder.base": base, "encoder.pooling": pooling}
+    defaults = {"encoder.base": base}
+    if pooling:
+        defaults["encoder.pooling"] = pooling
     read_runs = read_grid(grid)
     runs = [Run(name, {**defaults, **settings}) for name, settings in read_runs]
     untrained = Run("before training", {**defaults, **shared_settings(read_runs)})
     casings: set[bool] = set()
     for run in (untrained, *runs):  # find wrong settings before the first training
-        casings.add(validate_run(run).encoder.lowercase)
+        casings.add(read_how(run).lowercase)
         check_file(Path(run.settings.get(CONCEPTS, concepts)))
     check_table(out, [run.name for run in (untrained, *runs)], force=force)
     known = read_aliases(aliases) if aliases else {}

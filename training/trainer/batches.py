@@ -119,7 +119,7 @@ def open_sources(
                 corpus_folder,
                 tokenizer,
                 max_length=settings.encoder.max_length,
-                lowercase=settings.encoder.lowercase,
+                lowercase=settings.encoder.how.lowercase,
                 progress=progress_bar,
             )
         wait_for_ranks(ranks)

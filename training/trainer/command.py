@@ -55,7 +55,7 @@ def train_command(
     train together.
 
     Example: python -m training train corpus/pairs.tsv models/encoder
-    --encoder.base models/minilm --encoder.pooling mean
+    --encoder.base models/minilm
 
     Example: torchrun --nproc-per-node 4 -m training train corpus/pairs.tsv
     models/encoder --training.batch_size 1024

@@ -13,11 +13,7 @@ import numpy as np
 from confection import Config
 from tqdm import tqdm
 
-from spacy_sapbert.encoder.huggingface import (
-    ENCODER_FOLDER,
-    EncoderSettings,
-    save_encoder,
-)
+from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER, save_encoder
 from spacy_sapbert.system.writing import (
     check_folder_output,
     check_kind,
@@ -56,7 +52,12 @@ from training.trainer.distributed import (
     wait_for_ranks,
 )
 from training.trainer.model_card import format_model_card, summarize
-from training.trainer.settings import TrainingSettings, flatten_config, make_settings
+from training.trainer.settings import (
+    TrainingSettings,
+    complete_encoder,
+    flatten_config,
+    make_settings,
+)
 from training.trainer.step import (
     TrainingState,
     make_state,
@@ -145,6 +146,7 @@ def train(
     check_kind(checkpoint, CHECKPOINT_FOLDER)
     for folder in corpus_folders(corpus_folder).values():
         check_kind(folder, CORPUS_FOLDER)
+    config = complete_encoder(config, quiet=not ranks.is_first)
     settings = make_settings(config)
     validation = read_validation(settings) if ranks.is_first else None
     tokenizer, state = make_state(settings, device, ranks.own)
@@ -304,11 +306,10 @@ def write_encoder(
 ) -> None:
     """Write the encoder folder, with its config, log and model card."""
     section = run.settings.encoder
-    how = EncoderSettings(section.pooling, section.max_length, section.lowercase)
     base = section.base if section.adapter_only else None
     with write_folder_atomically(output, ENCODER_FOLDER) as part:
         model = run.state.model.to("cpu").eval()
-        save_encoder(part, run.tokenizer, model, how, adapter_base=base)
+        save_encoder(part, run.tokenizer, model, section.how, adapter_base=base)
         (part / "training.cfg").write_text(config.to_str() + "\n", "utf8")
         card = format_model_card(run.fixed, summary)
         (part / "README.md").write_text(card, "utf8")

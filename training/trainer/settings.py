@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
+from warnings import warn
 
 from catalogue import RegistryError
 from confection import Config, ConfigValidationError
@@ -18,8 +19,9 @@ from pydantic import (
     model_validator,
 )
 
+from spacy_sapbert.encoder.huggingface import EncoderSettings, read_own_settings
 from training.data.hierarchy import Distances
-from training.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError, Warnings
 from training.losses.registry import Loss, Miner, Schedule, load_registry
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
@@ -72,11 +74,18 @@ class Section(BaseModel):
 
 class EncoderSection(Section):
     base: str
-    pooling: Literal["cls", "mean"]
+    pooling: Literal["cls", "mean"] | None
     max_length: int = Field(ge=3)
-    lowercase: bool
+    lowercase: bool | None
     adapter_reduction: int = Field(ge=0)
     adapter_only: bool
+
+    @property
+    def how(self) -> EncoderSettings:
+        """How names become vectors, with the defaults for null."""
+        names = ("pooling", "max_length", "lowercase")
+        given = {name: getattr(self, name) for name in names}
+        return EncoderSettings(**{k: v for k, v in given.items() if v is not None})
 
 
 class OptimizerSection(Section):
@@ -209,6 +218,26 @@ def read_config(
     make_settings(config)
     filled: Config = load_registry().fill(config)
     return filled
+
+
+def complete_encoder(config: Config, *, quiet: bool = False) -> Config:
+    """Take the pooling and the case of the base where the config has null.
+
+    config (Config): From `read_config`.
+    quiet (bool): Do not warn of settings that differ from those of the base.
+    RETURNS (Config): A copy without null in them; the defaults if the base has none.
+    RAISES (SapbertError): If the settings of the base are not valid.
+    """
+    section = make_settings(config).encoder
+    own = read_own_settings(Path(section.base))
+    chosen: dict[str, Any] = {}
+    for name in ("pooling", "lowercase"):
+        given, default = getattr(section, name), getattr(section.how, name)
+        chosen[name] = own.get(name, default) if given is None else given
+        if chosen[name] != own.get(name, chosen[name]) and not quiet:
+            values = {"own": own[name], "value": given, "base": section.base}
+            warn(Warnings.W601.format(setting=name, **values), stacklevel=2)
+    return config.merge({"encoder": chosen})
 
 
 def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:

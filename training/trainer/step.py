@@ -135,7 +135,7 @@ def embed_batch(
     """
     device, recompute = model.device, settings.training.recompute
     how = {
-        "pooling": settings.encoder.pooling,
+        "pooling": settings.encoder.how.pooling,
         "precision": settings.training.precision,
     }
     chunks = [(i.to(device, non_blocking=True), m.to(device)) for i, m in batch.chunks]

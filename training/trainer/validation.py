@@ -50,7 +50,7 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
     golds, _ = select_mentions(files.mentions, SETTINGS)
     aliases = read_aliases(files.aliases) if files.aliases else {}
     dictionary = read_dictionary(
-        read_concepts(files.concepts), lowercase=settings.encoder.lowercase
+        read_concepts(files.concepts), lowercase=settings.encoder.how.lowercase
     )
     resolve = make_resolver(dictionary.lookup, aliases)
     if not any(all(combine_parts(resolve(g), SETTINGS.composite)) for g in golds):
@@ -108,11 +108,8 @@ def validate(
     model (PreTrainedModel): The encoder; in training mode before and after.
     """
     model.eval()
-    encoder = settings.encoder
-    how = EncoderSettings(encoder.pooling, encoder.max_length, encoder.lowercase)
-    ranker = encoder_ranker(
-        model, tokenizer, validation, how, precision=settings.training.precision
-    )
+    how, precision = settings.encoder.how, settings.training.precision
+    ranker = encoder_ranker(model, tokenizer, validation, how, precision=precision)
     answers = rank_mentions(ranker, (gold.mention for gold in validation.golds))
     model.train()
     dictionary, aliases = validation.dictionary, validation.aliases

@@ -16,7 +16,7 @@ from spacy_sapbert.encoder.huggingface import (
     read_settings,
 )
 from spacy_sapbert.errors import SapbertError
-from training.trainer.settings import flatten_config, read_config
+from training.trainer.settings import complete_encoder, flatten_config, read_config
 
 MakeConfig = Callable[..., Config]
 
@@ -50,8 +50,28 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     log = (encoder / "training.jsonl").read_text("utf8").splitlines()
     assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
     written = read_config(encoder / "training.cfg")
-    assert dict(flatten_config(written)) == dict(flatten_config(config))
+    assert dict(flatten_config(written)) == dict(
+        flatten_config(complete_encoder(config))
+    )
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_train_uses_the_pooling_of_the_base(
+    pairs_file: Path, small_settings: dict[str, Any], run_training: Any, tmp_path: Path
+) -> None:
+    """Which is the mean; without a base that has one it would be the first token."""
+    mean = {**small_settings, "training.steps": 2}
+    assert mean["encoder.pooling"] == "mean"
+    own = {key: mean[key] for key in mean if key != "encoder.pooling"}
+    for name, settings in (("own", own), ("mean", mean)):
+        run_training(tmp_path / name, pairs_file, read_config(None, settings))
+    one, other = (tmp_path / name / "encoder" for name in ("own", "mean"))
+    assert read_settings(one) == EncoderSettings("mean", 25, True)
+    assert equal_weights(one, other)
+    assert "Use mean pooling" in read_card(one)
+    written = dict(flatten_config(read_config(one / "training.cfg")))
+    assert written["encoder.pooling"] == "mean"
+    assert written["encoder.lowercase"] is True
 
 
 def test_train_from_pickled_weights_writes_safetensors(

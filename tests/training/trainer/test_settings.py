@@ -1,3 +1,5 @@
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +8,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from training.trainer.settings import (
     DEFAULT_CONFIG,
+    complete_encoder,
     flatten_config,
     make_settings,
     parse_overrides,
@@ -138,3 +141,62 @@ def test_read_config_of_a_written_config_is_the_same(tmp_path: Path) -> None:
     path = tmp_path / "training.cfg"
     path.write_text(config.to_str(), "utf8")
     assert dict(flatten_config(read_config(path))) == dict(flatten_config(config))
+
+
+OWN = {"pooling": "mean", "max_length": 12, "lowercase": False}
+MODULES = [
+    {"path": path, "type": f"sentence_transformers.models.{kind}"}
+    for path, kind in (("", "Transformer"), ("1_Pooling", "Pooling"))
+]
+MEAN = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"sapbert.json": OWN}, ("mean", False)),
+        ({"modules.json": MODULES, "1_Pooling/config.json": MEAN}, ("mean", True)),
+        ({}, ("cls", True)),  # the base says nothing
+    ],
+)
+def test_complete_encoder_takes_pooling_and_case_of_the_base(
+    files: dict[str, Any],
+    expected: tuple[str, bool],
+    tiny_encoder: Path,
+    tmp_path: Path,
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    (base / "sapbert.json").unlink()
+    (base / "1_Pooling").mkdir()
+    for name, data in files.items():
+        (base / name).write_text(json.dumps(data), "utf8")
+    config = complete_encoder(read_config(None, {"encoder.base": str(base)}))
+    section = config["encoder"]
+    assert (section["pooling"], section["lowercase"]) == expected
+    assert section["max_length"] == 25
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("pooling", "cls"), ("lowercase", False)]
+)
+def test_complete_encoder_warns_of_settings_that_the_base_has_not(
+    setting: str, value: Any, tiny_encoder: Path
+) -> None:
+    changes = {"encoder.base": str(tiny_encoder), f"encoder.{setting}": value}
+    config = read_config(None, changes)
+    with pytest.warns(UserWarning, match=rf"W601.*encoder\.{setting}"):
+        assert complete_encoder(config)["encoder"][setting] == value
+    assert config["encoder"][setting] == value
+
+
+def test_complete_encoder_does_not_warn_of_what_the_base_leaves_open(
+    tiny_encoder: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    (base / "sapbert.json").unlink()
+    changes = {"encoder.base": str(base), "encoder.lowercase": False}
+    section = complete_encoder(read_config(None, changes))["encoder"]
+    assert (section["pooling"], section["lowercase"]) == ("cls", False)
+    assert not recwarn.list
