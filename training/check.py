@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 import typer
 from confection import Config
 
+from spacy_sapbert.cli.concepts import split_values
 from spacy_sapbert.encoder.hub import check_published, choose_weights
 from spacy_sapbert.encoder.huggingface import check_encoder_name, find_transformer
 from spacy_sapbert.kb.folder.packaging import check_package_name, check_version
+from spacy_sapbert.system.reading import read_line_blocks
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.registry import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.reporting import Quiet
-from training.errors import Errors, SapbertError
+from training.errors import Errors, SapbertError, Warnings
 from training.trainer.settings import complete_encoder, parse_overrides, read_config
 
 GB = 1e9
@@ -43,7 +45,7 @@ class Estimate(NamedTuple):
 
     names (int): Names of the vocabulary.
     disk (int): Bytes of all outputs.
-    memory (int): Bytes of the largest step.
+    memory (int): Bytes of the largest step, not those of a GPU.
     """
 
     names: int
@@ -128,18 +130,37 @@ def read_sizes(base: str) -> dict[str, float]:
     return {"bytes": weights, **{k: config.get(k, BASE[k]) for k in [*BASE][1:]}}
 
 
-def estimate_needs(tables: list[Path], config: dict[str, Any]) -> Estimate:
+def count_names(vocabulary: Path, tables: list[Path], languages: str) -> float:
+    """Count the rows of MRCONSO in the languages; estimate those of other vocabularies.
+
+    tables (list[Path]): From `list_tables`.
+    languages (str): See the option of `check`.
+    RAISES (SapbertError): If the file is damaged.
+    """
+    if guess_format(vocabulary) != "rrf":
+        sizes = (
+            path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1)
+            for path in tables
+        )
+        return sum(sizes) / NAME_BYTES
+    wanted = {language.encode() for language in split_values(languages) or ()}
+    names = 0
+    for _, lines in read_line_blocks(vocabulary, parts=tables):
+        found = (line.split(b"|", 2)[1:2] for line in lines)
+        names += sum(not wanted or not wanted.isdisjoint(each) for each in found)
+    return names
+
+
+def estimate_needs(names: float, config: dict[str, Any]) -> Estimate:
     """Estimate what a run needs.
 
-    tables (list[Path]): The files with the names of the vocabulary.
+    names (float): From `count_names`.
     config (dict[str, Any]): The config of training.
     """
+    import torch
+
     sizes = read_sizes(config["encoder"]["base"])
     width, weights = sizes["hidden_size"], sizes["bytes"]
-    size = 0
-    for path in tables:
-        size += path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1)
-    names = size / NAME_BYTES
     kb = names * (4 * width + KB_BYTES) + weights
     disk = names * CORPUS_BYTES + COPIES * kb + CHECKPOINTS * weights
     training = config["training"]
@@ -147,7 +168,8 @@ def estimate_needs(tables: list[Path], config: dict[str, Any]) -> Estimate:
     if training["recompute"]:
         batch /= training["chunks"]
     states = batch * width * sizes["num_hidden_layers"] * STATE_BYTES
-    memory = PROCESS_BYTES + max(TRAINED * weights + states, kb)
+    trained = 0 if torch.cuda.is_available() else TRAINED * weights + states
+    memory = PROCESS_BYTES + max(trained, kb)
     return Estimate(int(names), int(disk), int(memory))
 
 
@@ -163,20 +185,20 @@ def total_memory() -> float:
     return min(total, float(limit)) if limit.isdigit() else total
 
 
-def check_disk(need: float) -> None:
-    """Raise a SapbertError if the disk of the outputs has not as many bytes."""
+def compare_disk(need: float) -> None:
+    """Warn if the disk of the outputs has not as many bytes."""
     free = shutil.disk_usage(find_existing(Path(FOLDERS[1]))).free
     if need > free:
         values = {"need": f"{need / GB:.1f}", "free": f"{free / GB:.1f}"}
-        raise SapbertError(Errors.E627.format(**values))
+        msg.warn(Warnings.W602.format(**values))
 
 
-def check_memory(need: float) -> None:
-    """Raise a SapbertError if the machine has not as many bytes of memory."""
+def compare_memory(need: float) -> None:
+    """Warn if the machine has not as many bytes of memory."""
     total = total_memory()
     if need > total:
         values = {"need": f"{need / GB:.1f}", "total": f"{total / GB:.1f}"}
-        raise SapbertError(Errors.E628.format(**values))
+        msg.warn(Warnings.W603.format(**values))
 
 
 def check_command(
@@ -185,13 +207,17 @@ def check_command(
     name: str = typer.Option(..., help="Of the outputs and packages."),
     version: str = typer.Option("0.1.0", help="Of the packages."),
     lang: str = typer.Option("en", help="Language of the pipeline."),
+    languages: str = typer.Option(
+        "ENG", help="Of MRCONSO, as of `concepts`: ENG,SPA; or all."
+    ),
     config_path: Path | None = typer.Option(None, "--config", help="As of `train`."),
     quiet: Quiet = False,
 ) -> None:
     """Check within seconds that every step of `spacy project run all` can run.
 
-    All problems are listed, each with its fix, and the exit code is 1. Settings of
-    training are accepted as by `train`: --encoder.base models/minilm.
+    All problems are listed, each with its fix, and the exit code is 1. Too little disk
+    or memory for an estimate is only a warning. Settings of training are accepted as by
+    `train`: --encoder.base models/minilm.
 
     Example: python -m training check assets/umls --name umls --encoder.base
     models/minilm
@@ -220,14 +246,14 @@ def check_command(
         config = attempt(read_config, config_path, overrides)
     if config:
         attempt(check_base, config)
-    need: Any = attempt(estimate_needs, tables, config) if config and tables else None
-    if need:
-        attempt(check_disk, need.disk)
-        attempt(check_memory, need.memory)
+    names: Any = tables and attempt(count_names, vocabulary, tables, languages)
     for problem in problems:
         msg.fail(problem)
     if problems:
         raise typer.Exit(1)
+    need = estimate_needs(names, config)
+    compare_disk(need.disk)
+    compare_memory(need.memory)
     if not quiet:
         rows = [
             ("names, about", f"{need.names:,}"),

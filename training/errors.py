@@ -96,15 +96,6 @@ class Errors(PackageErrors):
         "Expected the packages that build a wheel, but {missing} is not installed. Run "
         "`pip install build 'setuptools>=70.1'`."
     )
-    E627 = (
-        "Expected about {need} GB of free disk for the outputs, but got {free} GB. "
-        "Make space; if fewer languages or names need less, run the steps one by one."
-    )
-    E628 = (
-        "Expected about {need} GB of memory, but this machine has {total} GB. Lower "
-        "`--vars.batch_size`; if fewer languages or names need less, run the steps one "
-        "by one."
-    )
     E668 = (
         "Expected two encoders with weights that can be averaged, but the {problem} of "
         "{trained} differs from that of {base}. Name an encoder and the base that it "
@@ -236,6 +227,14 @@ class Errors(PackageErrors):
 
 
 class Warnings(PackageWarnings):
+    W602 = (
+        "Expected about {need} GB of free disk for the outputs, but got {free} GB. "
+        "Make space. It is an estimate; filters of names can make it too high."
+    )
+    W603 = (
+        "Expected about {need} GB of memory, but this machine has {total} GB. Lower "
+        "`--vars.batch_size`, or keep fewer names. It is an estimate."
+    )
     W601 = (
         "Expected encoder.{setting} to be {own!r}, as the base {base} was trained, but "
         "got {value!r}, which is used. To use that of the base, leave the setting out."
