@@ -309,7 +309,8 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
         pickled = list_pickled(base)
     for path in pickled:
         check_pickled(path)
-        warn(Warnings.W600.format(path=path), stacklevel=2)
+    if pickled:  # one warning, even if there are shards
+        warn(Warnings.W600.format(path=pickled[0]), stacklevel=2)
     # transformers changes torch for all threads while it creates a model.
     with LOADING, name_damage(name):
         if sealed:
