@@ -174,6 +174,20 @@ def sample_kb(
 
 
 @pytest.fixture(scope="session")
+def other_encoder_kb(
+    concepts_file: Path, make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same concepts with a different encoder of the same width."""
+    from spacy_sapbert.kb.building.build import build_kb
+
+    folder = tmp_path_factory.mktemp("other")
+    letters = string.ascii_lowercase
+    encoder = make_bert(folder / "encoder", [*letters, *(f"##{x}" for x in letters)])
+    build_kb(concepts_file, folder / "kb", str(encoder), backend="exact", threads=1)
+    return folder / "kb"
+
+
+@pytest.fixture(scope="session")
 def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the encoder exported for OpenVINO; not to be changed."""
     pytest.importorskip("openvino", reason="OpenVINO is not installed")

@@ -54,14 +54,16 @@ def load_encoder(
 
     files (KbFiles): The files of the knowledge base.
     manifest (Manifest): Its manifest.
-    model (Model[list[str], Floats2d] | None): Runs the encoder; None = as
-        `create_encoder` does by default.
+    model (Model[list[str], Floats2d] | None): Its settings say how to run the encoder;
+        None = as `create_encoder` does by default. It does not change, so that several
+        knowledge bases can be opened with it.
+    RETURNS (Model[list[str], Floats2d]): The encoder of this knowledge base alone.
     RAISES (SapbertError): If its vectors are not as wide as those of the index, the
         engine cannot run it, or its files were replaced.
     """
     from ..encoder.name_encoder import create_encoder, open_encoder
 
-    model = model or create_encoder()
+    model = create_encoder(*model.attrs["run"]) if model else create_encoder()
     record = manifest.encoder
     settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
     engine, _, _ = model.attrs["run"]

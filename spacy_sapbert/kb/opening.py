@@ -25,7 +25,8 @@ def load_kb(
 
     name (str | Path | None): A folder, or the name of an installed knowledge base; None
         = the only one that is installed.
-    encoder (Model[list[str], Floats2d] | None): Runs its encoder; None = as
+    encoder (Model[list[str], Floats2d] | None): How to run its encoder: the model does
+        not change and can be given to several knowledge bases; None = as
         `create_encoder` does by default.
     digest (str | None): The digest that it must have (`kb info` prints it); None = any.
     RETURNS (KnowledgeBase): Index and encoder are loaded when first used.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spacy_sapbert.encoder.name_encoder import create_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import knowledge_base
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -100,3 +101,19 @@ def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> Non
             kb.link(["fever"], filter={"types": ["T999"]})
     assert not kb.filter_cache.values
     assert knowledge_base.FILTER_CACHE > 0
+
+
+def test_link_of_two_knowledge_bases_with_one_encoder_object(
+    sample_kb: Path, other_encoder_kb: Path
+) -> None:
+    mentions = ["a heart atack", "feverish"]
+    folders = [sample_kb, other_encoder_kb]
+    expected = [load_kb(folder).link(mentions) for folder in folders]
+    assert expected[0] != expected[1]
+    model = create_encoder(names_per_pass=8)
+    first, second = (load_kb(folder, encoder=model) for folder in folders)
+    for kb in (first, second):
+        kb.link(["fever"])
+        kb.clear_cache()
+    assert [first.link(mentions), second.link(mentions)] == expected
+    assert first.encoder.attrs["run"] == ("torch", 8, "float32")

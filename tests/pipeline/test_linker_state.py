@@ -277,6 +277,18 @@ def test_linker_kb_can_be_set_by_its_folder(own_kb: Path, other_kb: Path) -> Non
     assert linker.kb.folder == other_kb
 
 
+def test_linker_kb_that_was_in_use_links_as_before(
+    sample_kb: Path, other_encoder_kb: Path
+) -> None:
+    linker: Any = make_nlp(sample_kb).get_pipe("sapbert_linker")
+    old, mentions = linker.kb, ["a heart atack"]
+    before = old.link(mentions)
+    linker.kb = other_encoder_kb
+    assert linker.kb.link(mentions) != before
+    old.clear_cache()
+    assert old.link(mentions) == before
+
+
 @pytest.mark.parametrize(
     ("lang", "expected"),
     [("en", ["heart failures"]), ("es", [])],
