@@ -117,7 +117,10 @@ class Database:
         connection.executescript(views)
         connection.execute("PRAGMA query_only = ON")
         paths = [self.path, *([self.overlay] if self.overlay else [])]
-        self.size = sum(path.stat().st_size for path in paths)  # bytes
+        try:
+            self.size = sum(path.stat().st_size for path in paths)  # bytes
+        except OSError as error:  # the folder was replaced meanwhile
+            raise self.damaged(str(error)) from error
         self.check_files()
         return connection
 

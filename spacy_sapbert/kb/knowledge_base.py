@@ -130,6 +130,16 @@ class KnowledgeBase(Mapping[str, Concept]):
                 self.loaded_ngrams = load_all_ngrams(self.files, self.manifest)
         return self.loaded_ngrams
 
+    def load(self) -> None:
+        """Load what is loaded when first used, before the knowledge base is used.
+
+        RAISES (SapbertError): If a file cannot be read, or a library is missing.
+        """
+        self.index  # noqa: B018
+        self.encoder  # noqa: B018
+        if self.manifest.ngrams:
+            self.ngrams  # noqa: B018
+
     def embed(self, texts: Sequence[str], *, variants: bool = False) -> Embeddings:
         """Embed texts; one with the token ids of a row gets the vector of the row.
 

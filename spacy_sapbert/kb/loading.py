@@ -70,10 +70,13 @@ def load_encoder(
     folder, names = files.folder / ENCODER, files.names_in(ENCODER)
     if engine not in manifest.engines:
         raise SapbertError(Errors.E222.format(path=folder))
-    # Its libraries open the files by their paths.
+    # Its libraries open the files by their paths. Whatever they raise for files that
+    # were replaced, that is the cause.
     files.check(names)
-    open_encoder(model, folder, settings=settings, sealed=True)
-    files.check(names)
+    try:
+        open_encoder(model, folder, settings=settings, sealed=True)
+    finally:
+        files.check(names)
     if model.get_dim("nO") != record.width:
         raise SapbertError(
             Errors.E307.format(got=model.get_dim("nO"), width=record.width)

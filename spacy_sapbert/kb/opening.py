@@ -33,9 +33,7 @@ def load_kb(
     RAISES (SapbertError): If there is none, or it is damaged, of another version or
         with another digest.
     """
-    kb = open_kb(find_kb(name), encoder=encoder)
-    check_digest(kb, digest)
-    return kb
+    return open_kb(find_kb(name), encoder=encoder, digest=digest)
 
 
 def check_digest(kb: KnowledgeBase, digest: str | None) -> None:
@@ -53,8 +51,10 @@ def open_kb(
     folder: Path,
     *,
     encoder: "NameModel | None" = None,
+    digest: str | None = None,
     old_overlay: bool = False,
     whole: bool = False,
+    load: bool = False,
 ) -> KnowledgeBase:
     """Open the folder of a knowledge base; see `load_kb`.
 
@@ -63,12 +63,17 @@ def open_kb(
 
     old_overlay (bool): See `read_manifest`.
     whole (bool): See `open_files`.
+    load (bool): Load index and encoder too; see `KnowledgeBase.load`.
     """
     for attempt in range(ATTEMPTS):
         manifest = read_manifest(folder, old_overlay=old_overlay)
         try:
             files = open_files(folder, manifest.files, whole=whole)
-            return KnowledgeBase(files, manifest, encoder=encoder)
+            kb = KnowledgeBase(files, manifest, encoder=encoder)
+            check_digest(kb, digest)
+            if load:
+                kb.load()
+            return kb
         except SapbertError:
             new = read_manifest(folder, old_overlay=old_overlay)
             if new == manifest or attempt == ATTEMPTS - 1:

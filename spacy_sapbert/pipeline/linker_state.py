@@ -11,7 +11,7 @@ from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc
 from thinc.api import Model
 
-from ..errors import SapbertError, Warnings, check_range
+from ..errors import Warnings, check_range
 from ..linking.options import OPTION_NAMES, LinkOptions, change_options
 from ..system.forks import ProcessLock, TemporaryFolder
 from ..system.writing import write_atomically
@@ -94,20 +94,24 @@ class LinkerState(Pipe):
             self.kb_digest = self.kb_digest and kb.manifest.digest
 
     def reload(self) -> bool:
-        """Open the knowledge base again if its folder has a new version.
+        """Load the knowledge base again if its folder has a new version.
 
         RETURNS (bool): Whether there was one.
-        RAISES (SapbertError): If the new version is damaged, or has another digest than
-            `kb_digest`. Then the linker uses the old version.
+        RAISES (SapbertError): If the new version cannot be loaded, has another digest
+            than `kb_digest`, or does not fit the options. Then the linker uses the old
+            version.
         """
         from ..kb.folder.manifest import read_manifest
-        from ..kb.opening import load_kb
+        from ..kb.opening import open_kb
 
         old = self.kb
         self.checked = time.monotonic()
         if read_manifest(old.folder).digest == old.manifest.digest:
             return False
-        new = load_kb(old.folder, encoder=self.encoder, digest=self.kb_digest)
+        new = open_kb(
+            old.folder, encoder=self.encoder, digest=self.kb_digest, load=True
+        )
+        new.check_options(self.options)
         with OPENING:
             self.opened = new
         return True
@@ -119,7 +123,7 @@ class LinkerState(Pipe):
         if time.monotonic() - self.checked >= self.reload_seconds:
             try:
                 self.reload()
-            except SapbertError as error:  # a service goes on with what it has
+            except Exception as error:  # a service goes on with what it has
                 warnings.warn(Warnings.W554.format(reason=error), stacklevel=2)
 
     def teach(self, docs: Iterable[Doc]) -> None:

@@ -80,7 +80,7 @@ class Service:
 
     def start(self) -> None:
         """Load what is loaded when first used, and start the linking thread."""
-        warm(self.kb)
+        self.kb.load()
         self.thread.start()
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Service:
         RAISES (SapbertError): If the options of the pipeline do not fit it.
         """
         kb.check_options(self.options)
-        warm(kb)
+        kb.load()
 
         def replace() -> None:
             self.linker.kb = kb
@@ -206,11 +206,6 @@ def split_texts(items: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]
         length += len(item[1])
     if part:
         yield part
-
-
-def warm(kb: KnowledgeBase) -> None:
-    """Load index and encoder, and encode once."""
-    kb.link(["fever"])
 
 
 def require_open(service: Service) -> None:

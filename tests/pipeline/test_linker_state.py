@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from spacy_sapbert.encoder import name_encoder
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb import database
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.manifest import read_manifest
+from spacy_sapbert.kb.folder.copying import copy_kb
+from spacy_sapbert.kb.folder.files import describe_files
+from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -188,6 +193,103 @@ def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(
     (own_kb / "meta.json").write_text("{}")
     with pytest.warns(UserWarning, match="W554.*E304"):
         assert link(nlp, "ward one") == ["L1"]
+
+
+@pytest.fixture
+def damage_index() -> Callable[[Path], None]:
+    """Publishes a version whose index has the digest in meta.json, but no content."""
+
+    def damage(folder: Path) -> None:
+        (folder / "index.hnsw").unlink()
+        (folder / "index.hnsw").write_bytes(b"no index")
+        manifest = read_manifest(folder)
+        files = describe_files(folder)
+        write_manifest(folder, manifest.model_copy(update={"files": files}))
+
+    return damage
+
+
+def test_linker_reload_keeps_the_old_version_if_the_index_cannot_be_loaded(
+    own_kb: Path, damage_index: Callable[[Path], None]
+) -> None:
+    nlp = make_nlp(own_kb)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    old, before = linker.kb, link(nlp, "feverish", "MI")
+    damage_index(own_kb)
+    with pytest.raises(SapbertError, match="E3"):
+        linker.reload()
+    assert linker.kb is old
+    old.clear_cache()
+    assert link(nlp, "feverish", "MI") == before
+
+
+def test_linker_that_reloads_by_itself_keeps_what_it_has_if_loading_fails(
+    own_kb: Path, damage_index: Callable[[Path], None]
+) -> None:
+    nlp = make_nlp(own_kb, reload_seconds=0)
+    before = link(nlp, "feverish", "MI")
+    damage_index(own_kb)
+    nlp.get_pipe("sapbert_linker").kb.clear_cache()
+    with pytest.warns(UserWarning, match="W554"):
+        assert link(nlp, "feverish", "MI") == before
+
+
+def test_linker_reload_keeps_the_old_version_if_the_engine_cannot_run_the_new_one(
+    exported_kb: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(exported_kb, tmp_path / "kb"))
+    encoder = {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}
+    nlp = make_nlp(folder, encoder=encoder)
+    before = link(nlp, "feverish")
+    copy_kb(load_kb(sample_kb), folder)  # which has no export
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    with pytest.raises(SapbertError, match="E222"):
+        linker.reload()
+    linker.kb.clear_cache()
+    assert link(nlp, "feverish") == before
+
+
+def test_linker_reload_keeps_the_old_version_if_the_options_do_not_fit_the_new_one(
+    own_kb: Path, tmp_path: Path, make_kb: Callable[..., Path]
+) -> None:
+    nlp = make_nlp(own_kb, filter={"types": ["T184"]})
+    assert link(nlp, "MI") == ["C0000004"]
+    other = make_kb(tmp_path, [Concept("C1", ["fever"], types=["T047"])])
+    copy_kb(load_kb(other), own_kb)
+    with pytest.raises(SapbertError, match="E332"):
+        nlp.get_pipe("sapbert_linker").reload()
+    assert link(nlp, "MI") == ["C0000004"]
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "number"),
+    [(database, "read_schema", 2), (name_encoder, "open_encoder", 1)],
+)
+def test_linker_reload_while_the_folder_is_replaced_opens_the_new_version(
+    own_kb: Path,
+    sample_kb: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    function: str,
+    number: int,
+) -> None:
+    linker: Any = make_nlp(own_kb).get_pipe("sapbert_linker")
+    linker.kb.link(["fever"])
+    add_concepts(load_kb(own_kb), [NEW])
+    newest = load_kb(sample_kb)
+    original, calls = getattr(module, function), []
+
+    def replace_in_between(*arguments: Any, **others: Any) -> Any:
+        calls.append(1)
+        if len(calls) == number:
+            copy_kb(newest, own_kb)  # without the overlay that is being opened
+        return original(*arguments, **others)
+
+    monkeypatch.setattr(module, function, replace_in_between)
+    assert linker.reload()
+    assert len(calls) > number
+    assert linker.kb.manifest.digest == newest.manifest.digest
+    assert linker.kb.link(["ward one"]) == newest.link(["ward one"])
 
 
 @pytest.mark.parametrize(
