@@ -21,6 +21,7 @@ from .saved_linker import (
     ConfigValues,
     SavedLinker,
     describe_linker,
+    merge_digest,
     merge_options,
     names_other_kb,
     parse_saved,
@@ -57,9 +58,10 @@ class LinkerState(Pipe):
         """
         if reload_seconds is not None:
             check_range("reload_seconds", reload_seconds, 0, MAX_SECONDS)
-        self.config = ConfigValues(kb, options)
+        self.config = ConfigValues(kb, digest, options)
         self.source = kb
         self.kb_digest = digest
+        self.first_digest: str | None = None  # of the version to open first
         self.options = options
         self.encoder = encoder
         self.reload_seconds = reload_seconds
@@ -79,7 +81,9 @@ class LinkerState(Pipe):
                 from ..kb.opening import load_kb
 
                 self.opened = load_kb(
-                    self.source, encoder=self.encoder, digest=self.kb_digest
+                    self.source,
+                    encoder=self.encoder,
+                    digest=self.kb_digest or self.first_digest,
                 )
         return self.opened
 
@@ -156,7 +160,7 @@ class LinkerState(Pipe):
 
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        saved = describe_linker(self.config, self.options, self.installed_name())
+        saved = self.describe()
         if "kb" not in exclude and saved.installed is None:
             copy_kb(self.kb, folder / "kb")
         with write_atomically(folder / FILE) as file:
@@ -179,7 +183,7 @@ class LinkerState(Pipe):
         """Serialise the component; see `to_disk`."""
         from ..kb.folder.copying import kb_to_files
 
-        saved = describe_linker(self.config, self.options, self.installed_name())
+        saved = self.describe()
         copied = "kb" not in exclude and saved.installed is None
         files = kb_to_files(self.kb) if copied else {}
         return srsly.msgpack_dumps({"kb": files, FILE: saved.model_dump_json()})
@@ -206,6 +210,11 @@ class LinkerState(Pipe):
 
         return installed_name(self.source)
 
+    def describe(self) -> SavedLinker:
+        """Return the settings to save."""
+        now = ConfigValues(self.source, self.kb_digest, self.options)
+        return describe_linker(self.config, now, self.installed_name())
+
     def use_saved(
         self, saved: SavedLinker | None, packed: Path | None, *, config_wins: bool
     ) -> None:
@@ -222,16 +231,21 @@ class LinkerState(Pipe):
             self.options = merge_options(self.config.options, saved.changes)
         if config_wins and names_other_kb(self.config.kb, saved):
             find_kb(self.config.kb)
-        elif packed is not None:
+            return
+        self.first_digest = None
+        if packed is not None:
             self.source, self.opened = packed, None
         elif saved is not None and saved.installed is not None:
             self.source, self.opened = saved.installed, None
+        if saved is not None:
+            self.kb_digest = merge_digest(self.config.kb_digest, saved.kb_digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The other process opens the same version of the same folder.
+        # The other process opens the same version of the same folder, and finds later
+        # ones as this process does.
         state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
-        if self.opened is not None:
-            state["kb_digest"] = self.opened.manifest.digest
+        if self.opened is not None and self.reload_seconds is None:
+            state["first_digest"] = self.opened.manifest.digest
         return restore_linker, (self.name, state, self.encoder.attrs["run"])
 
 

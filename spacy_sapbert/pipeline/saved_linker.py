@@ -23,6 +23,7 @@ class ConfigValues(NamedTuple):
     """The settings of the config that can change later."""
 
     kb: str | Path | None
+    kb_digest: str | None
     options: LinkOptions
 
 
@@ -40,6 +41,8 @@ class SavedLinker(BaseModel):
     installed (str | None): Name of the installed knowledge base that the component
         used; None = its knowledge base is saved with it, or left out.
     changes (dict[str, Change]): Options of linking that were changed, by name.
+    kb_digest (Change | None): The setting `kb_digest`, if a pinned linker used another
+        version than that of the config.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -47,21 +50,25 @@ class SavedLinker(BaseModel):
     kb: str | None
     installed: str | None
     changes: dict[str, Change]
+    kb_digest: Change | None = None
 
 
 def describe_linker(
-    config: ConfigValues, options: LinkOptions, installed: str | None
+    config: ConfigValues, now: ConfigValues, installed: str | None
 ) -> SavedLinker:
     """Return what a linker saves.
 
     config (ConfigValues): What the config has.
-    options (LinkOptions): The present options.
+    now (ConfigValues): The present settings.
     installed (str | None): See `SavedLinker`.
     """
-    old, new = list_values(config.options), list_values(options)
+    old, new = list_values(config.options), list_values(now.options)
     changes = {n: Change(old[n], new[n]) for n in OPTION_NAMES if old[n] != new[n]}
     kb = None if config.kb is None else str(config.kb)
-    return SavedLinker(kb=kb, installed=installed, changes=changes)
+    digest = None
+    if now.kb_digest != config.kb_digest:
+        digest = Change(config.kb_digest, now.kb_digest)
+    return SavedLinker(kb=kb, installed=installed, changes=changes, kb_digest=digest)
 
 
 def parse_saved(content: bytes | str, path: Path) -> SavedLinker:
@@ -84,6 +91,11 @@ def names_other_kb(kb: str | Path | None, saved: SavedLinker | None) -> bool:
     saved (SavedLinker | None): None = saved by an older version, without its settings.
     """
     return saved is not None and kb is not None and str(kb) != saved.kb
+
+
+def merge_digest(config: str | None, change: Change | None) -> str | None:
+    """Return the digest of a config, or the saved one if the config did not change."""
+    return change.saved if change is not None and change.config == config else config
 
 
 def merge_options(config: LinkOptions, changes: dict[str, Change]) -> LinkOptions:

@@ -11,6 +11,7 @@ from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
+from spacy.vocab import Vocab
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
@@ -125,6 +126,38 @@ def test_linker_with_another_digest_is_an_error(own_kb: Path) -> None:
     other.add_pipe("sapbert_linker", config=pinned)
     with pytest.raises(SapbertError, match=f"E351.*{digest}"):
         other.initialize()
+
+
+@pytest.mark.parametrize("reload_seconds", [None, 0])
+def test_linker_pickled_finds_later_versions(
+    own_kb: Path, reload_seconds: int | None
+) -> None:
+    config = {"kb": str(own_kb), "reload_seconds": reload_seconds}
+    linker: Any = spacy.blank("en").add_pipe("sapbert_linker", config=config)
+    linker.kb.link(["fever"])
+    copies = [pickle.loads(pickle.dumps(linker)) for _ in range(2)]
+    assert copies[0].kb.manifest == linker.kb.manifest
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward one"])])
+    if reload_seconds is None:
+        assert copies[0].reload()
+    doc = Doc(Vocab(), words=["ward", "one"])
+    doc.ents = [Span(doc, 0, 2, "X")]
+    assert copies[0](doc).ents[0]._.cui == "L1"
+    if reload_seconds is not None:  # the version is gone, and a later one is as good
+        assert copies[1](doc).ents[0]._.cui == "L1"
+    again = pickle.loads(pickle.dumps(copies[0]))
+    assert again.kb.manifest == copies[0].kb.manifest
+
+
+def test_linker_pickled_and_pinned_stays_pinned(own_kb: Path) -> None:
+    config = {"kb": str(own_kb), "kb_digest": load_kb(own_kb).manifest.digest}
+    linker: Any = spacy.blank("en").add_pipe("sapbert_linker", config=config)
+    copy = pickle.loads(pickle.dumps(linker))
+    old = copy.kb
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward one"])])
+    with pytest.raises(SapbertError, match="E351"):
+        copy.reload()
+    assert copy.kb is old
 
 
 def test_linker_pickled_opens_the_same_version_or_none(own_kb: Path) -> None:

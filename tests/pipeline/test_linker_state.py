@@ -124,6 +124,60 @@ def test_linker_kb_of_the_config_that_does_not_exist_is_an_error(
         spacy.load(tmp_path / "saved", config={KB: "nowhere"})
 
 
+@pytest.fixture
+def pinned_and_edited(own_kb: Path) -> Language:
+    """A pipeline with a pinned knowledge base, which then uses an edited version."""
+    nlp = make_nlp(own_kb, kb_digest=read_manifest(own_kb).digest)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.kb = add_concepts(linker.kb, [NEW])
+    return nlp
+
+
+def test_linker_pinned_and_edited_is_loaded_as_it_was_saved(
+    pinned_and_edited: Language, own_kb: Path, tmp_path: Path
+) -> None:
+    pinned_and_edited.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert link(loaded, "ward one") == ["L1"]
+    loaded.to_disk(tmp_path / "again")
+    assert link(spacy.load(tmp_path / "again"), "ward one") == ["L1"]
+    old = pinned_and_edited.config["components"]["sapbert_linker"]["kb_digest"]
+    received = make_nlp(own_kb, kb_digest=old)
+    received.from_bytes(pinned_and_edited.to_bytes())
+    assert link(received, "ward one") == ["L1"]
+
+
+def test_linker_pinned_and_edited_is_still_pinned_after_it_was_loaded(
+    pinned_and_edited: Language, tmp_path: Path
+) -> None:
+    pinned_and_edited.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    add_concepts(loaded.get_pipe("sapbert_linker").kb, [Concept("L3", ["three"])])
+    with pytest.raises(SapbertError, match="E351"):
+        link(spacy.load(tmp_path / "saved"), "ward one")
+
+
+def test_linker_pinned_and_edited_that_is_saved_without_its_kb(
+    pinned_and_edited: Language, own_kb: Path, tmp_path: Path
+) -> None:
+    linker: Any = pinned_and_edited.get_pipe("sapbert_linker")
+    linker.to_disk(tmp_path / "saved", exclude=["kb"])
+    old = pinned_and_edited.config["components"]["sapbert_linker"]["kb_digest"]
+    loaded: Any = make_nlp(own_kb, kb_digest=old).get_pipe("sapbert_linker")
+    assert "L1" in loaded.from_disk(tmp_path / "saved", exclude=["kb"]).kb
+
+
+def test_linker_digest_of_the_config_wins_over_the_saved_one(
+    pinned_and_edited: Language, tmp_path: Path
+) -> None:
+    pinned_and_edited.to_disk(tmp_path / "saved")
+    other = {"components.sapbert_linker.kb_digest": "0" * 64}
+    with pytest.raises(SapbertError, match="E351"):
+        link(spacy.load(tmp_path / "saved", config=other), "ward one")
+    free = {"components.sapbert_linker.kb_digest": None}
+    assert link(spacy.load(tmp_path / "saved", config=free), "ward one") == ["L1"]
+
+
 def test_linker_left_out_of_a_saved_pipeline_uses_the_kb_of_the_config(
     own_kb: Path, tmp_path: Path
 ) -> None:
