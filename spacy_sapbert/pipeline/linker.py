@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
 MAX_BATCH = 1_000_000
+MENTIONS = "sapbert_mentions"
 
 
 @Language.factory(
@@ -97,6 +98,9 @@ def make_sapbert_linker(
         scorer=scorer,
     )
     warn_of_shared_attributes(linker, nlp)
+    for other, component in nlp.components:
+        if nlp.get_pipe_meta(other).factory == MENTIONS:
+            component.join(nlp, linker)  # type: ignore[attr-defined]
     return linker
 
 

@@ -174,7 +174,9 @@ class LinkerState(Pipe):
         RAISES (SapbertError): If the config names a knowledge base that does not exist.
         """
         folder, file = Path(path) / "kb", Path(path) / FILE
-        saved = parse_saved(file.read_bytes(), file) if file.is_file() else None
+        saved = None
+        if file.is_file():
+            saved = parse_saved(file.read_bytes(), file, SavedLinker)
         packed = folder if "kb" not in exclude and folder.is_dir() else None
         self.use_saved(saved, packed, config_wins=True)
         return self
@@ -197,7 +199,9 @@ class LinkerState(Pipe):
 
         content = srsly.msgpack_loads(data)
         files = content["kb"] if "kb" not in exclude else None
-        saved = parse_saved(content[FILE], Path(FILE)) if FILE in content else None
+        saved = None
+        if FILE in content:
+            saved = parse_saved(content[FILE], Path(FILE), SavedLinker)
         self.unpacked = unpack_kb(files) if files else None
         folder = self.unpacked.path if self.unpacked else None
         # The receiver of bytes may have no such folder as the config names.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import srsly
+from pydantic import BaseModel, ConfigDict
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span, SpanGroup
@@ -20,13 +21,14 @@ from ..linking.name_variants import list_text_starts, list_text_variants
 from ..linking.stop_names import STOP_NAMES
 from ..linking.surface_forms import list_windows, means_name, name_form
 from ..system.forks import ProcessLock
+from .saved_linker import Change, parse_saved
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
     from .linker import SapbertLinker
 
 LINKER = "sapbert_linker"
-SETTINGS = {"label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names"}
+SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names")
 SETTINGS_FILE = "settings.json"
 WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
 OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
@@ -132,6 +134,17 @@ def restore_mentions(state: dict[str, Any]) -> "SapbertMentions":
     return mentions
 
 
+class SavedMentions(BaseModel):
+    """The settings of a saved component; see `saved_linker`.
+
+    settings (dict[str, Change]): All settings by name, with `kb`.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    settings: dict[str, Change]
+
+
 class SapbertMentions(Pipe):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
@@ -166,9 +179,16 @@ class SapbertMentions(Pipe):
         spans_key: str | None = None,
         stop_names: Iterable[str] | None = None,
     ) -> None:
-        check_range(f"components.{name}.max_tokens", max_tokens, 1, 50)
-        check_range(f"components.{name}.min_length", min_length, 1, 1000)
         self.name = name
+        self.config = {
+            "kb": kb and str(kb),
+            "label": label,
+            "max_tokens": max_tokens,
+            "min_length": min_length,
+            "overwrite": overwrite,
+            "spans_key": spans_key,
+            "stop_names": None if stop_names is None else sorted(stop_names),
+        }
         self.source = kb
         self.label = label
         self.max_tokens = max_tokens
@@ -179,10 +199,19 @@ class SapbertMentions(Pipe):
         self.stop_names = set(
             map(name_form, common if stop_names is None else stop_names)
         )
+        self.check_numbers()
         self.opened: KnowledgeBase | None = None
         # Weak, since a pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
+        # The last one found: a pipeline that takes this component from another one can
+        # outlive it.
         self.linker: SapbertLinker | None = None
+        self.find_linker()
+
+    def check_numbers(self) -> None:
+        """Raise an error if a number is out of its range."""
+        check_range(f"components.{self.name}.max_tokens", self.max_tokens, 1, 50)
+        check_range(f"components.{self.name}.min_length", self.min_length, 1, 1000)
 
     @property
     def kb(self) -> "KnowledgeBase":
@@ -200,12 +229,22 @@ class SapbertMentions(Pipe):
     def find_linker(self) -> "SapbertLinker | None":
         """Return the first linker in the same pipeline, if there is one."""
         nlp = self.pipeline() if self.pipeline is not None else None
-        if nlp is None:
-            return self.linker
-        for name, component in nlp.components:
-            if nlp.get_pipe_meta(name).factory == LINKER:
-                return component  # type: ignore[return-value]
-        return None
+        if nlp is not None:
+            linkers = (
+                component
+                for name, component in nlp.components
+                if nlp.get_pipe_meta(name).factory == LINKER
+            )
+            self.linker = next(linkers, None)  # type: ignore[assignment]
+        return self.linker
+
+    def join(self, nlp: Language, linker: "SapbertLinker") -> None:
+        """Use the knowledge base of a linker that is about to be added to a pipeline.
+
+        nlp (Language): The pipeline, which already has this component.
+        """
+        self.pipeline = ref(nlp)
+        self.linker = self.find_linker() or linker
 
     def initialize(
         self,
@@ -245,7 +284,7 @@ class SapbertMentions(Pipe):
             doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *found]))
         return doc
 
-    def settings(self) -> dict[str, Any]:
+    def describe(self) -> SavedMentions:
         """Return the settings to save.
 
         They do not name the knowledge base of the linker, which the linker saves.
@@ -258,39 +297,61 @@ class SapbertMentions(Pipe):
             with suppress(SapbertError):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():
                     source = None
-        values = {key: getattr(self, key) for key in sorted(SETTINGS)}
-        others = {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
-        return values | others
+        values = {name: getattr(self, name) for name in SETTINGS}
+        values |= {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
+        return SavedMentions(
+            settings={name: Change(self.config[name], values[name]) for name in values}
+        )
 
-    def use_settings(self, settings: dict[str, Any]) -> "SapbertMentions":
-        """Set saved settings; the knowledge base is opened again."""
-        for key in SETTINGS & settings.keys():  # earlier versions had fewer
-            setattr(self, key, settings[key])
+    def use_saved(
+        self, saved: SavedMentions, *, config_wins: bool = True
+    ) -> "SapbertMentions":
+        """Apply what was saved, as far as the config has not changed since.
+
+        config_wins (bool): Use the knowledge base of a config that has changed.
+        RAISES (SapbertError): If a number is out of its range.
+        """
+        for name, change in saved.settings.items():
+            same = change.config == self.config.get(name)
+            if name == "kb" and (same or not config_wins):
+                self.source, self.opened = change.saved, None
+            elif name in SETTINGS and same:
+                setattr(self, name, change.saved)
         self.stop_names = {*self.stop_names}
-        self.source, self.opened = settings["kb"], None
+        self.check_numbers()
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the settings to a folder; the linker saves the knowledge base."""
         Path(path).mkdir(parents=True, exist_ok=True)
-        srsly.write_json(Path(path) / SETTINGS_FILE, self.settings())
+        text = self.describe().model_dump_json(indent=2)
+        (Path(path) / SETTINGS_FILE).write_text(text, "utf8")
 
     def from_disk(
         self, path: str | Path, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
-        """Load the settings from a folder."""
-        return self.use_settings(srsly.read_json(Path(path) / SETTINGS_FILE))
+        """Load the settings from a folder.
+
+        A value that the config had not when the component was saved wins.
+
+        RAISES (SapbertError): If they are damaged.
+        """
+        file = Path(path) / SETTINGS_FILE
+        return self.use_saved(parse_saved(file.read_bytes(), file, SavedMentions))
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the settings; see `to_disk`."""
-        data: bytes = srsly.msgpack_dumps(self.settings())
+        data: bytes = srsly.msgpack_dumps(self.describe().model_dump_json())
         return data
 
     def from_bytes(
         self, data: bytes, *, exclude: Iterable[str] = ()
     ) -> "SapbertMentions":
         """Load the settings; see `from_disk`."""
-        return self.use_settings(srsly.msgpack_loads(data))
+        content = srsly.msgpack_loads(data)
+        saved = parse_saved(content, Path(SETTINGS_FILE), SavedMentions)
+        # The receiver of bytes may have no such folder as the config names.
+        return self.use_saved(saved, config_wins=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The linker is pickled too, so that both share one knowledge base in a worker.

@@ -8,7 +8,7 @@ config has another value when the pipeline is loaded, that value wins.
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,6 +17,7 @@ from ..linking.filters import SET_BY_LINKER
 from ..linking.options import OPTION_NAMES, LinkOptions, change_options
 
 FILE = "settings.json"
+Saved = TypeVar("Saved", bound=BaseModel)
 
 
 class ConfigValues(NamedTuple):
@@ -71,14 +72,15 @@ def describe_linker(
     return SavedLinker(kb=kb, installed=installed, changes=changes, kb_digest=digest)
 
 
-def parse_saved(content: bytes | str, path: Path) -> SavedLinker:
+def parse_saved(content: bytes | str, path: Path, kind: type[Saved]) -> Saved:
     """Parse saved settings.
 
     path (Path): The file, for the error.
+    kind (type[Saved]): What they are.
     RAISES (SapbertError): If they are damaged.
     """
     try:
-        return SavedLinker.model_validate_json(content)
+        return kind.model_validate_json(content)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise SapbertError(Errors.E304.format(path=path, reason=reason)) from None

@@ -1,5 +1,6 @@
 import gc
 import pickle
+from weakref import ref
 
 import pytest
 import spacy
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
+from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.surface_forms import name_form
@@ -361,24 +363,143 @@ def test_detector_pickled_with_its_linker_shares_one_kb():
     assert mentions.kb is linker.kb
 
 
+def make_linking_pipeline(folder, **config):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", config=config)
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+    return nlp
+
+
+def links(doc):
+    return [(ent.text, ent.kb_id_) for ent in doc.ents]
+
+
+def test_detector_taken_from_a_pipeline_that_is_gone_keeps_its_kb(sample_kb):
+    source, nlp = make_linking_pipeline(sample_kb), spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", source=source)
+    alive = ref(source)
+    del source
+    gc.collect()
+    assert alive() is None
+    assert texts(nlp("heart attack")) == ["heart attack"]
+
+
+def test_detector_taken_from_a_pipeline_with_its_linker_shares_one_kb(sample_kb):
+    source, nlp = make_linking_pipeline(sample_kb), spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", source=source)
+    linker = nlp.add_pipe("sapbert_linker", source=source)
+    del source
+    gc.collect()
+    assert links(nlp("heart attack")) == [("heart attack", "C0000001")]
+    assert nlp.get_pipe("sapbert_mentions").kb is linker.kb
+
+
+SOURCED = """
+[nlp]
+lang = "en"
+pipeline = ["sapbert_mentions","sapbert_linker"]
+
+[components]
+
+[components.sapbert_mentions]
+source = "{source}"
+
+[components.sapbert_linker]
+{linker}
+"""
+
+
+@pytest.mark.parametrize("own_linker", [False, True])
+def test_detector_taken_in_a_config_uses_the_linker_of_its_pipeline(
+    sample_kb, other_encoder_kb, tmp_path, own_linker
+):
+    make_linking_pipeline(sample_kb).to_disk(tmp_path / "source")
+    linker = f'source = "{tmp_path / "source"}"'
+    if own_linker:
+        linker = f'factory = "sapbert_linker"\nkb = "{other_encoder_kb}"'
+    text = SOURCED.format(source=tmp_path / "source", linker=linker)
+    nlp = spacy.util.load_model_from_config(Config().from_str(text), auto_fill=True)
+    gc.collect()
+    assert texts(nlp("heart attack")) == ["heart attack"]
+    assert nlp.get_pipe("sapbert_mentions").kb is nlp.get_pipe("sapbert_linker").kb
+
+
 # --- saving ---
 
 SETTINGS: dict = {"label": "X", "max_tokens": 3, "min_length": 4, "overwrite": True}
 SETTINGS |= {"spans_key": "sc", "stop_names": ["gout", "type - 2"]}
 
 
+def change(mentions):
+    """Set what can be set."""
+    for name, value in SETTINGS.items():
+        setattr(mentions, name, value)
+
+
+def read_settings(mentions):
+    """Return what can be set, and the knowledge base."""
+    values = {name: getattr(mentions, name) for name in SETTINGS}
+    others = {"kb": mentions.source, "stop_names": sorted(mentions.stop_names)}
+    return values | others
+
+
 def test_detector_to_bytes_has_the_settings():
-    source = make_mentions(kb="models/kb", **SETTINGS)
+    source = make_mentions(kb="models/kb")
+    change(source)
     copy = make_mentions().from_bytes(source.to_bytes())
-    assert copy.settings() == {"kb": "models/kb", **SETTINGS}
+    assert read_settings(copy) == {"kb": "models/kb", **SETTINGS}
     assert copy.opened is None
 
 
-def test_detector_round_trips_on_disk(tmp_path):
-    nlp = make_pipeline(**SETTINGS)
+@pytest.mark.parametrize("config", [{}, SETTINGS, {"stop_names": []}])
+def test_detector_round_trips_on_disk(tmp_path, config):
+    nlp = make_pipeline(**config)
+    nlp.to_disk(tmp_path / "1")
+    expected = read_settings(nlp.get_pipe("sapbert_mentions"))
+    copy = spacy.load(tmp_path / "1")
+    assert read_settings(copy.get_pipe("sapbert_mentions")) == expected
+    change(copy.get_pipe("sapbert_mentions"))
+    copy.to_disk(tmp_path / "2")
+    copy = spacy.load(tmp_path / "2")
+    assert read_settings(copy.get_pipe("sapbert_mentions")) == {"kb": None, **SETTINGS}
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_detector_settings_of_the_config_win_over_saved_ones(
+    sample_kb, own_kb, tmp_path, edited
+):
+    nlp = make_linking_pipeline(sample_kb, min_length=5)
+    mentions = nlp.get_pipe("sapbert_mentions")
+    mentions.label, mentions.max_tokens = "SET", 3
     nlp.to_disk(tmp_path)
-    copy = spacy.load(tmp_path).get_pipe("sapbert_mentions")
-    assert copy.settings() == nlp.get_pipe("sapbert_mentions").settings()
+    given = {"label": "DISEASE", "min_length": 9, "stop_names": ["Fever"]}
+    given |= {"kb": str(own_kb)}
+    if edited:
+        config = Config().from_disk(tmp_path / "config.cfg")
+        config["components"]["sapbert_mentions"].update(given)
+        config.to_disk(tmp_path / "config.cfg")
+        nlp = spacy.load(tmp_path)
+    else:
+        nlp = spacy.load(tmp_path, config={"components": {"sapbert_mentions": given}})
+    mentions = nlp.get_pipe("sapbert_mentions")
+    assert (mentions.label, mentions.min_length, mentions.max_tokens) == (
+        "DISEASE",
+        9,
+        3,
+    )
+    assert mentions.stop_names == {"fever"}
+    assert mentions.kb.folder == own_kb
+    # Saved again, the config has the values that were given.
+    nlp.to_disk(tmp_path / "again")
+    again = spacy.load(tmp_path / "again").get_pipe("sapbert_mentions")
+    assert read_settings(again) == read_settings(mentions)
+
+
+def test_detector_saved_with_damaged_settings_is_an_error(tmp_path):
+    make_pipeline().to_disk(tmp_path)
+    (tmp_path / "sapbert_mentions" / "settings.json").write_text('{"label": "X"}')
+    with pytest.raises(SapbertError, match="E304.*settings.json"):
+        spacy.load(tmp_path)
 
 
 # --- with a real knowledge base ---
@@ -389,17 +510,6 @@ def test_detector_finds_names_of_a_real_kb(sample_kb):
     nlp.add_pipe("sapbert_mentions", config={"kb": str(sample_kb)})
     doc = nlp("MI (mi) is a HEART ATTACK; febrile, head pain; 頭痛 asa\0")
     assert texts(doc) == ["MI", "HEART ATTACK", "febrile", "head pain", "頭痛"]
-
-
-def make_linking_pipeline(sample_kb, **config):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_mentions", config=config)
-    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
-    return nlp
-
-
-def links(doc):
-    return [(ent.text, ent.kb_id_) for ent in doc.ents]
 
 
 @pytest.mark.parametrize("named", [False, True])
