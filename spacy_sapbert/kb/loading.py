@@ -163,4 +163,4 @@ def load_all_ngrams(files: KbFiles, manifest: Manifest) -> NgramIndex | NgramLay
     if overlay is None or not overlay.rows:
         return base
     added = load(f"{overlay.folder}/{NGRAMS}", overlay.rows)
-    return NgramLayers([(0, base), (rows, added)])
+    return NgramLayers(base, added)

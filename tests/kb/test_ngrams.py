@@ -12,6 +12,7 @@ from spacy_sapbert.kb.ngrams.build import build_ngrams
 from spacy_sapbert.kb.ngrams.index import (
     FILES,
     NgramIndex,
+    NgramLayers,
     extract_ngrams,
     fold_name,
     list_paths,
@@ -119,6 +120,40 @@ def test_search_without_names_or_mentions_is_empty(make_index: Make) -> None:
     assert [part.shape for part in make_index([]).search(["fever"], 5)] == [(1, 0)] * 2
     assert [part.shape for part in make_index(["", "-"]).search([], 1)] == [(0, 1)] * 2
     assert make_index(["", " "]).search(["a"], 9)[0].tolist() == [[-1, -1]]
+
+
+def test_layers_have_nearly_the_cosines_of_one_index(tmp_path: Path) -> None:
+    """A name that is added gets no other cosine than one that was built in."""
+
+    def make(name: str, names: list[str]) -> NgramIndex:
+        build_ngrams(names, tmp_path / name)
+        return load_ngrams(list_paths(tmp_path / name), rows=len(names))
+
+    words = [
+        "heart",
+        "lung",
+        "acute",
+        "failure",
+        "syndrome",
+        "pain",
+        "chronic",
+        "liver",
+    ]
+    built = [
+        f"{one} {two} {three}" for one in words for two in words for three in words
+    ]
+    added = ["heart", "QT syndrome", "zoster", "zzz", "", "heart failure"]
+    texts = ["acute heart syndrome", "heart", "zoster pain", "long QT", "xyzzy", "zzzz"]
+    layers = NgramLayers(make("base", built), make("added", added))
+    one = make("one", [*built, *added])
+    rows = [np.arange(len(built) + len(added))] * len(texts)
+    for layered, whole in zip(
+        layers.similarity(texts, rows), one.similarity(texts, rows), strict=True
+    ):
+        assert layered == pytest.approx(whole, abs=0.01)
+    found, cosines = layers.search(["acute heart syndrome"], 2)
+    best = dict(zip(found[0].tolist(), cosines[0].tolist(), strict=True))
+    assert best[len(built)] < 0.6
 
 
 def test_similarity_accepts_rows_in_any_order(make_index: Make) -> None:

@@ -132,11 +132,16 @@ def load_ngrams(paths: Mapping[str, Path], *, rows: int) -> "NgramIndex":
     for name in ("weights", "scales"):
         if not np.isfinite(arrays[name]).all():
             raise damaged(name, "it has numbers that are not finite")
-    return NgramIndex(**arrays)
+    return NgramIndex(*(arrays[name] for name in FILES))
 
 
 class NgramIndex:
-    """The rows of each 3-gram; see `FILES`."""
+    """The rows of each 3-gram; see `FILES`.
+
+    beside (tuple[np.ndarray, np.ndarray] | None): 3-grams of an index that is searched
+        together with this one, ascending, and their weights: they count in the length
+        of a mention. Shape: (others,) each.
+    """
 
     def __init__(
         self,
@@ -145,12 +150,15 @@ class NgramIndex:
         rows: np.ndarray,
         weights: np.ndarray,
         scales: np.ndarray,
+        *,
+        beside: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.grams = grams
         self.starts = starts
         self.rows = rows
         self.weights = weights
         self.scales = scales
+        self.beside = beside
 
     def weigh(self, text: str) -> Iterator[tuple[np.ndarray, float]]:
         """Yield the rows and the weight of each 3-gram of a mention.
@@ -160,12 +168,16 @@ class NgramIndex:
             the scale of the row.
         """
         grams, counts = np.unique(extract_ngrams([text])[0], return_counts=True)
-        places = np.searchsorted(self.grams, grams)
-        known = np.searchsorted(self.grams, grams, side="right") > places
-        places, counts = places[known], counts[known]
+        known, places = find_grams(self.grams, grams)
         weights = self.weights[places].astype(np.float64)
-        parts = weights * counts  # of the vector of the mention, before normalisation
-        length = np.sqrt(np.square(parts).sum())
+        parts = weights * counts[known]  # of its vector, before normalisation
+        squares = np.square(parts).sum()
+        if self.beside is not None:
+            more, others = find_grams(self.beside[0], grams)
+            only = ~known[more]
+            factors = self.beside[1][others[only]].astype(np.float64)
+            squares += np.square(factors * counts[more][only]).sum()
+        length = np.sqrt(squares)
         for place, part in zip(places, parts * weights / (length or 1), strict=True):
             yield self.rows[self.starts[place] : self.starts[place + 1]], part
 
@@ -226,14 +238,53 @@ class NgramIndex:
         return results
 
 
-class NgramLayers:
-    """Inverted indices searched as one.
+def find_grams(known: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find 3-grams among others.
 
-    parts (Sequence[tuple[int, NgramIndex]]): The number of the first row of each.
+    known (np.ndarray): Ascending. Shape: (n,).
+    wanted (np.ndarray): Shape: (m,).
+    RETURNS (tuple[np.ndarray, np.ndarray]): The mask of those that are known, bool,
+        shape: (m,), and their places, shape: (found,).
     """
+    places = np.searchsorted(known, wanted)
+    found = np.searchsorted(known, wanted, side="right") > places
+    return found, places[found]
 
-    def __init__(self, parts: Sequence[tuple[int, NgramIndex]]) -> None:
-        self.parts = parts
+
+def weigh_as_built(index: NgramIndex, base: NgramIndex) -> NgramIndex:
+    """Return an index with nearly the cosines that its names would have in another one.
+
+    A 3-gram has the weight that it has in `base`; one that `base` lacks, that of its
+    number of names among those of both. The lengths of the names follow from these.
+    """
+    numbers = np.repeat(np.arange(len(index.grams)), np.diff(index.starts))
+    cells, counts = np.unique([numbers, index.rows], axis=1, return_counts=True)
+    distinct = np.bincount(cells[0], minlength=len(index.grams))
+    total = len(base.scales) + len(index.scales)
+    weights = np.log((1 + total) / (1 + distinct)) + 1
+    known, places = find_grams(base.grams, index.grams)
+    weights[known] = base.weights[places]
+    squares = np.square(counts * weights[cells[0]])
+    lengths = np.sqrt(np.bincount(cells[1], squares, minlength=len(index.scales)))
+    scales = np.divide(1, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    return NgramIndex(
+        index.grams,
+        index.starts,
+        index.rows,
+        weights.astype(FILES["weights"]),
+        scales.astype(FILES["scales"]),
+        beside=(base.grams, base.weights),
+    )
+
+
+class NgramLayers:
+    """The inverted index of a knowledge base and that of its edits, searched as one."""
+
+    def __init__(self, base: NgramIndex, added: NgramIndex) -> None:
+        added = weigh_as_built(added, base)
+        arrays = (base.grams, base.starts, base.rows, base.weights, base.scales)
+        base = NgramIndex(*arrays, beside=(added.grams, added.weights))
+        self.parts = [(0, base), (len(base.scales), added)]
 
     def search(
         self, texts: Sequence[str], k: int, *, allowed: np.ndarray | None = None
