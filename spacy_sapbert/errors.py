@@ -697,6 +697,15 @@ class Errors(metaclass=_WithCodes):
         "Expected `--cui` to be the id of a concept of {path}, but it has no {cui}."
         "{hint} Correct the id, or pass `--new` to add a concept with it."
     )
+    E470 = (
+        "Expected `filter.allow` to have ids of the knowledge base, but it has none of "
+        "the {count:,}, e.g. {got}. Correct them, or leave out the filter."
+    )
+    E471 = (
+        "Expected a knowledge base whose concepts have codes of OMOP for `--format "
+        "omop`, but got {got}, so that each row would have the concept 0. Build it "
+        "from files of Athena, or write another format."
+    )
     # --- many machines ---
     E370 = (
         "Expected one column {name!r} in the documents, but they have {found}. Pass "
@@ -1290,6 +1299,15 @@ class Warnings(metaclass=_WithCodes):
     W554 = (
         "The knowledge base has a new version that cannot be opened, so the old one "
         "stays in use. {reason}"
+    )
+    W555 = (
+        "Expected `filter.{name}` to have ids of the knowledge base, but it has none "
+        "of {count:,} of the {total:,}, e.g. {got}."
+    )
+    W556 = (
+        "Expected documents with the span group {key!r}, the `spans_key` of {name}, "
+        "but got none, so nothing is linked. Correct `spans_key`, or add the component "
+        "that sets it before the linker."
     )
     W001 = "The id {cui} was retired; the concept is now {now}."
 

@@ -186,9 +186,7 @@ def explain(
     found = explain_mention(
         linker.kb,
         read_context(nlp, linker, case),
-        options=fit_language(
-            change_options(linker.options, settings), nlp.vocab.lang, linker.kb
-        ),
+        options=fit_language(change_options(linker.options, settings), nlp.vocab.lang),
         expected=expected,
     )
     if as_json:

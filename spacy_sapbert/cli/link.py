@@ -29,7 +29,7 @@ from .filter_options import (
     gather_filter,
     split_values,
 )
-from .linking.checks import check_keep, check_output, choose_format
+from .linking.checks import check_keep, check_omop, check_output, choose_format
 from .linking.output import make_part_writer, write_folder, write_whole
 from .linking.resume import (
     describe_system,
@@ -234,6 +234,7 @@ def link(
     if format == "parquet":
         options["kb_digest"] = linker.kb.manifest.digest
     if format == "omop":
+        check_omop(linker.kb, linker.options.codes)
         options["system"] = describe_system(nlp, linker.kb.manifest.digest)
         options["first_id"] = first_id
     done, start = 0, time.monotonic()

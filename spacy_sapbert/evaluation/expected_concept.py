@@ -11,7 +11,6 @@ from ..kb.loading import open_store
 from ..kb.related import relate_concepts
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
-from ..linking.languages import may_be_english
 from ..linking.link import BROADER, Linked, label_filter
 from ..linking.options import LinkOptions
 from ..linking.ranking import SCORE_DIGITS
@@ -141,7 +140,7 @@ def locate_expected(
             kept = [e for e in entries if kb.resolve_filter(filter).matches(e)]
             expected.filtered_by = [] if kept else rejecting_fields(kb, filter, entries)
             entries = kept or entries
-        english = may_be_english(options.filter.document_language)
+        english = options.filter.may_be_english
         (vector,) = kb.embed([context.text], variants=english).vectors
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias

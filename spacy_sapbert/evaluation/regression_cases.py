@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..errors import Errors, SapbertError
 from ..formats.documents import read_text
 from ..formats.entities import NIL
+from ..kb.database import is_encodable
 
 MAX_BYTES = 8 << 20
 OPENING, CLOSING = "[[", "]]"
@@ -138,14 +139,6 @@ def parse_case(path: Path, case: Any) -> Case:
     line = case.start_mark.line + 1
     more = texts.get("label"), texts.get("note")
     return Case(path, line, text, start, mention, cuis, *more)
-
-
-def is_encodable(text: str) -> bool:
-    """Return whether UTF-8 can encode a text; not if it has lone surrogates.
-
-    Python has them in arguments of a command that are not UTF-8.
-    """
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def place_mention(

@@ -60,6 +60,18 @@ def read_only_uri(path: Path) -> str:
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
+def is_encodable(text: str) -> bool:
+    """Return whether SQLite takes a text: it has no lone surrogate.
+
+    Python has them in arguments of a command that are not UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Database:
     """One connection that all threads of a process share.
 

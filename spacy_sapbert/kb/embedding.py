@@ -23,34 +23,34 @@ def embed_texts(
 
     token_ids, truncated = tokenize_names(kb.encoder, texts)
     keys = [name_key(ids) for ids in token_ids]
-    rows = kb.store.rows_of_keys(keys)
-    if variants:
-        unknown = {
-            key: t for key, t in zip(keys, texts, strict=True) if key not in rows
-        }
-        rows |= find_variants(kb, unknown)
-    new = {
-        key: ids for key, ids in zip(keys, token_ids, strict=True) if key not in rows
+    names = kb.store.rows_of_keys(keys)
+    # Texts with the same token ids can have different variants.
+    rows = {
+        text: names[key] for key, text in zip(keys, texts, strict=True) if key in names
     }
+    if variants:
+        rows |= find_variants(kb, [text for text in texts if text not in rows])
+    own = [text if text in rows else key for key, text in zip(keys, texts, strict=True)]
+    new = {key: ids for key, ids in zip(own, token_ids, strict=True) if key not in rows}
     place = {key: number for number, key in enumerate([*rows, *new])}
     known = kb.vectors(np.fromiter(rows.values(), dtype=np.int64))
     computed = encode_token_ids(kb.encoder, [*new.values()])
     vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
     return Embeddings(
-        vectors[[place[key] for key in keys]],
+        vectors[[place[key] for key in own]],
         np.array(truncated, dtype=bool),
         np.array([bool(ids) for ids in token_ids], dtype=bool),
     )
 
 
-def find_variants(kb: "KnowledgeBase", texts: dict[bytes, str]) -> dict[bytes, int]:
+def find_variants(kb: "KnowledgeBase", texts: Sequence[str]) -> dict[str, int]:
     """Find the row of an English name that is a variant of a text.
 
-    texts (dict[bytes, str]): Texts that are no names, by key.
-    RETURNS (dict[bytes, int]): The row of each text that has such a variant, by key.
+    texts (Sequence[str]): Texts that are no names.
+    RETURNS (dict[str, int]): The row of each text that has such a variant.
     """
-    variants = {key: list_variants(name_form(text)) for key, text in texts.items()}
+    variants = {text: list_variants(name_form(text)) for text in texts}
     forms = chain.from_iterable(variants.values())
     names = kb.store.names(forms, without=kb.foreign_origins("en"))
-    rows = {key: choose_variant(each, names) for key, each in variants.items()}
-    return {key: row for key, row in rows.items() if row is not None}
+    rows = {text: choose_variant(each, names) for text, each in variants.items()}
+    return {text: row for text, row in rows.items() if row is not None}

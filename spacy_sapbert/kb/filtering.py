@@ -1,6 +1,7 @@
 """Filter → the rows, concepts and names that it leaves."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -8,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError
+from ..errors import Errors, SapbertError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
 from ..linking.languages import choose_languages
@@ -56,6 +57,7 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     RAISES (SapbertError): If the store has no such type, source or language.
     """
     check_values(store, filter)
+    check_ids(store, filter)
     filter = replace(
         filter,
         allow=(*filter.allow, *store.current_cuis(filter.allow).values()),
@@ -207,6 +209,21 @@ def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
                         known=", ".join(listed) or "none",
                     )
                 )
+
+
+def check_ids(store: Store, filter: Filter) -> None:
+    """Warn of ids that a store does not have.
+
+    RAISES (SapbertError): If it has none of those that are allowed.
+    """
+    for name in ("allow", "deny"):
+        ids = getattr(filter, name)
+        unknown = [*dict.fromkeys(ids).keys() - store.known_cuis(ids)]
+        if unknown and name == "allow" and len(unknown) == len({*ids}):
+            raise SapbertError(Errors.E470.format(count=len(unknown), got=min(unknown)))
+        if unknown:
+            values = {"count": len(unknown), "total": len(ids), "got": min(unknown)}
+            warnings.warn(Warnings.W555.format(name=name, **values), stacklevel=2)
 
 
 def choose_codes(

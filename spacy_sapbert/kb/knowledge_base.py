@@ -17,7 +17,13 @@ from ..system.cache import LruCache
 from ..system.forks import ProcessLock
 from ..vocabularies.concepts import Concept
 from .embedding import embed_texts
-from .filtering import FilterResult, check_options, foreign_origins, resolve_filter
+from .filtering import (
+    FilterResult,
+    check_options,
+    check_sources_of_codes,
+    foreign_origins,
+    resolve_filter,
+)
 from .folder.files import KbFiles, open_files
 from .folder.records import Manifest
 from .indexes.layered import search_among
@@ -69,6 +75,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
         self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.foreign_origins = lru_cache(partial(foreign_origins, self.store))
+        self.check_codes = lru_cache(partial(check_sources_of_codes, self.store))
         self.ranker = load_ranker(files, manifest)
         self.provenance = read_provenance(self.store)
         self.lock = ProcessLock()  # while index or encoder are loaded
@@ -226,8 +233,8 @@ class KnowledgeBase(Mapping[str, Concept]):
         return link_mentions(
             self,
             mentions,
-            labels=labels or [""] * len(mentions),
-            documents=documents or range(len(mentions)),
+            labels=[""] * len(mentions) if labels is None else labels,
+            documents=range(len(mentions)) if documents is None else documents,
             options=options,
         )
 

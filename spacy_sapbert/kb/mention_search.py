@@ -10,7 +10,6 @@ from ..linking.broader import rank_parents
 from ..linking.candidates import RankedEntry
 from ..linking.features import POOL_ROWS
 from ..linking.filters import Filter
-from ..linking.languages import may_be_english
 from ..linking.link import (
     BROADER,
     TRUNCATED,
@@ -23,16 +22,17 @@ from ..linking.link import (
 )
 from ..linking.options import LinkOptions
 from ..linking.ranking import SCORE_DIGITS, has_text, order_entries, rank_concepts
-from .filtering import choose_codes
+from .filtering import FilterResult, choose_codes
 from .fused_search import fuse
 from .reranking import read_counts, rerank
 
 if TYPE_CHECKING:
     from .knowledge_base import KnowledgeBase
 
-ROWS_PER_CONCEPT = 4  # rows searched for at first, for each of the k concepts
-MIN_ROWS = 32
+FIRST_ROWS = 40  # rows searched for at first, for any k
+MORE_ROWS = 4  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
+BROADER_CANDIDATES = 10  # whose parents are considered
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 
 Ranked = list[RankedEntry]
@@ -47,8 +47,11 @@ def link_mentions(
     options: LinkOptions,
 ) -> list[Linked]:
     """Link mentions to concepts; see `KnowledgeBase.link`."""
+    if options.codes:
+        kb.check_codes(options.codes)
     queries = make_queries(mentions, labels, options)
-    results = search_mentions(kb, queries, options)
+    most = max(options.k, BROADER_CANDIDATES) if options.broader else options.k
+    results = search_mentions(kb, queries, replace(options, k=most))
     info = load_concept_info(kb, [*results.values()], options)
     # A calibration is for cosines, not for fused scores.
     calibrated = kb.manifest.calibration if options.fusion is None else None
@@ -63,7 +66,7 @@ def link_mentions(
     )
     if options.broader:
         links = [
-            link_broader(kb, linked, info, query.filter)
+            link_broader(kb, linked, results[query].ranked, info, query.filter)
             for query, linked in zip(queries, links, strict=True)
         ]
     return links
@@ -80,9 +83,7 @@ def search_mentions(
     results = {query: result for (query, _), result in cached.items()}
     if new := [query for query in distinct if query not in results]:
         for english in (True, False):
-            some = [
-                q for q in new if may_be_english(q.filter.document_language) == english
-            ]
+            some = [q for q in new if q.filter.may_be_english == english]
             found = search_uncached(kb, some, options, variants=english)
             kb.search_cache.put_many({(q, key): result for q, result in found.items()})
             results.update(found)
@@ -125,15 +126,11 @@ def search_uncached(
             below: list[int] = []
             for number, text, result in zip(numbers, some, searched, strict=True):
                 note = TRUNCATED if truncated[number] else None
-                # The learned order is not that of the cosines.
-                nearest = result.ranked
-                if kb.ranker is not None:
-                    nearest = sorted(nearest, key=lambda found: -found.score)
-                if is_below(nearest, threshold):
+                if not is_linked(kb, result, threshold):
                     note = "below_threshold"
                     below.append(number)
-                elif is_improbable(kb, options, result):
-                    note = "below_threshold"
+                if options.fusion is not None:  # a probability is for cosines
+                    result = result._replace(probability=None)
                 results[MentionQuery(text, filter)] = result._replace(note=note)
             # Would the mention have a concept without the filter? That it has none in
             # the language of the document is no reason.
@@ -141,28 +138,27 @@ def search_uncached(
             if filter == wider or not below:
                 continue
             some = [texts[number] for number in below]
-            free = rank_vectors(kb, some, vectors[below], replace(options, k=1), wider)
+            free = rank_mentions(kb, some, vectors[below], replace(options, k=1), wider)
             for text, found in zip(some, free, strict=True):
-                if not is_below(found, threshold):
+                if is_linked(kb, found, threshold):
                     query = MentionQuery(text, filter)
                     results[query] = results[query]._replace(note="filtered")
     return results
 
 
-def is_below(ranked: Ranked, threshold: float | None) -> bool:
-    """Return whether there is no concept, or the best score is below a threshold."""
-    if not ranked:
-        return True
-    return threshold is not None and round(ranked[0].score, SCORE_DIGITS) < threshold
-
-
-def is_improbable(
-    kb: "KnowledgeBase", options: LinkOptions, found: SearchResult
+def is_linked(
+    kb: "KnowledgeBase", found: SearchResult, threshold: float | None
 ) -> bool:
-    """Return whether the first concept is improbable; the options may set a cosine."""
-    if kb.ranker is None or options.threshold is not None:
+    """Return whether a mention is linked to the first concept that was found.
+
+    threshold (float | None): The cosine that it must reach; None = the probability that
+        a learned order demands, if there is one.
+    """
+    if not found.ranked:
         return False
-    return (found.probability or 0) < kb.ranker.threshold
+    if threshold is not None:
+        return round(found.ranked[0].score, SCORE_DIGITS) >= threshold
+    return kb.ranker is None or (found.probability or 0) >= kb.ranker.threshold
 
 
 def rank_mentions(
@@ -173,15 +169,17 @@ def rank_mentions(
     filter: Filter,
 ) -> list[SearchResult]:
     """Find the best concepts of mentions, in the learned order if there is one."""
-    names: list[list[RankedEntry]] = [[] for _ in texts]
+    names: list[list[RankedEntry]] | None = None
+    if kb.ranker is not None:
+        names = [[] for _ in texts]
     ranked = rank_vectors(kb, texts, vectors, options, filter, names=names)
     if kb.manifest.taught is None:
         return [SearchResult(found, None) for found in ranked]
     counts = read_counts(kb.store, texts)
-    if kb.ranker is None:
+    if kb.ranker is None or names is None:
         pairs = zip(ranked, counts, strict=True)
         return [SearchResult(found, None, own) for found, own in pairs]
-    ordered = rerank(kb, kb.ranker, texts, names, counts)
+    ordered = rerank(kb, kb.ranker, texts, names, ranked, counts)
     return [
         SearchResult(rank_concepts(found, k=options.k), None, own, probability)
         for (found, probability), own in zip(ordered, counts, strict=True)
@@ -199,53 +197,73 @@ def rank_vectors(
 ) -> list[Ranked]:
     """Find the k best concepts of each vector that a filter leaves.
 
-    Several rows may belong to one concept, so more rows than k are searched for, and
-    more again for the vectors that still lack concepts.
+    Several rows may belong to one concept, so more rows are searched for the vectors
+    that still lack concepts. They only add concepts: which come first does not depend
+    on k.
 
     kb (KnowledgeBase): The knowledge base.
     texts (Sequence[str]): The mentions, for the similarity of characters.
     vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
     options (LinkOptions): `k` and the fusion.
     filter (Filter): The filter.
-    names (list[list[RankedEntry]] | None): Filled with all names that were found, if
-        the knowledge base has a ranker. Shape: (n,).
+    names (list[list[RankedEntry]] | None): Filled with the nearest names, the nearest
+        first, without those that only the fusion finds. Shape: (n,).
     RETURNS (list[Ranked]): See `rank_concepts`.
     """
-    filtered = kb.resolve_filter(filter) if filter else None
+    filtered = resolve(kb, filter)
     most = min(kb.rows, MAX_ROWS) if filtered is None else len(filtered.rows)
     results: list[Ranked] = [[] for _ in vectors]
     pending = np.arange(len(vectors))
-    fewest = MIN_ROWS if kb.ranker is None or names is None else POOL_ROWS
-    count = min(max(fewest, ROWS_PER_CONCEPT * options.k), most)
+    count = min(FIRST_ROWS if names is None else POOL_ROWS, most)
     while len(pending) and most:
         allowed = None if filtered is None else filtered.rows
         rows, scores = kb.search(vectors[pending], count, rows=allowed)
         complete = count >= most or (filtered is None and rows.shape[1] < count)
+        near = rows, scores
         orders = scores
         if options.fusion is not None:
             some = [texts[int(number)] for number in pending]
-            found = (rows, scores)
             rows, scores, orders = fuse(
-                kb, some, vectors[pending], found, filtered, options
+                kb, some, vectors[pending], near, filtered, options
             )
         entries = kb.entries(np.unique(rows[rows >= 0]))
         if filtered is not None:
             entries = filtered.filter_entries(entries)
         for place, number in enumerate(pending):
-            ranked: Iterable[RankedEntry] = order_entries(
+            if names is not None and not names[number]:
+                own = near[0][place].tolist(), near[1][place].tolist()
+                names[number] = list(order_entries(*own, entries))
+            ranked = order_entries(
                 rows[place].tolist(),
                 scores[place].tolist(),
                 entries,
                 orders=orders[place].tolist(),
             )
-            if names is not None and kb.ranker is not None:
-                ranked = names[number] = list(ranked)
-            results[number] = rank_concepts(ranked, k=options.k)
+            results[number] = add_concepts(results[number], ranked, k=options.k)
         if complete:
             break
         pending = np.array([i for i in pending if len(results[i]) < options.k], int)
-        count = min(count * 4, most)
+        count = min(count * MORE_ROWS, most)
     return results
+
+
+def resolve(kb: "KnowledgeBase", filter: Filter) -> "FilterResult | None":
+    """Return what a filter leaves; None if it cannot leave out anything."""
+    if not kb.foreign_origins(filter.document_language):
+        filter = replace(filter, document_language="")
+    return kb.resolve_filter(filter) if filter else None
+
+
+def add_concepts(found: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ranked:
+    """Return the concepts found before, then others that a larger search found."""
+    others = rank_concepts(ranked, k=k)
+    if not found:
+        return others
+    known, last = {one.entry.cui for one in found}, found[-1].order
+    new = (one for one in others if one.entry.cui not in known)
+    # Fused, or by an index that is not exact, one may have a higher sort key.
+    capped = (one._replace(order=min(one.order, last)) for one in new)
+    return rank_concepts([*found, *capped], k=k)
 
 
 def load_concept_info(
@@ -271,24 +289,33 @@ def load_concept_info(
 
 
 def link_broader(
-    kb: "KnowledgeBase", linked: Linked, info: ConceptInfo, filter: Filter
+    kb: "KnowledgeBase",
+    linked: Linked,
+    ranked: Ranked,
+    info: ConceptInfo,
+    filter: Filter,
 ) -> Linked:
     """Link a mention that is below the threshold to a parent of its candidates.
 
+    ranked (Ranked): The candidates, of which `BROADER_CANDIDATES` count for any k.
     RETURNS (Linked): Unchanged if no candidate has a parent that is in the knowledge
         base and left by the filter.
     """
     if linked.note != "below_threshold":
         return linked
-    scores = {candidate["cui"]: candidate["score"] for candidate in linked.candidates}
+    scores = {
+        found.entry.cui: round(found.score, SCORE_DIGITS)
+        for found in ranked[:BROADER_CANDIDATES]
+    }
     for parent in rank_parents(scores, info.parents):
         # The parent may be missing, or retired for another concept.
         concept = kb.concept(parent)
         if concept is None:
             continue
-        if filter:
+        filtered = resolve(kb, filter)
+        if filtered is not None:
             entries = kb.store.entries_of(concept.cui)
-            if not any(map(kb.resolve_filter(filter).matches, entries)):
+            if not any(map(filtered.matches, entries)):
                 continue
         return Linked(linked.candidates, BROADER, concept.cui)
     return linked

@@ -51,17 +51,20 @@ def rerank(
     ranker: Ranker,
     mentions: Sequence[str],
     names: Sequence[Sequence[RankedEntry]],
+    ranked: Sequence[Sequence[RankedEntry]],
     counts: Sequence[Mapping[str, int]],
 ) -> list[tuple[list[RankedEntry], float]]:
     """Order the nearest concepts of mentions anew.
 
-    names (Sequence[Sequence[RankedEntry]]): The names found for each mention, the
-        nearest first.
+    names (Sequence[Sequence[RankedEntry]]): The names nearest to each mention, the
+        nearest first, as when the order was learned.
+    ranked (Sequence[Sequence[RankedEntry]]): The concepts found for each mention, in
+        the order that they have otherwise.
     counts (Sequence[Mapping[str, int]]): From `read_counts`.
     RETURNS (list[tuple[list[RankedEntry], float]]): For each mention all its concepts,
         with the score of the ranker as sort key, and the probability that the first is
         right, 0 without concepts. Concepts that are not among the nearest follow in the
-        order of their cosines.
+        order of `ranked`.
     """
 
     def find_provenance(entry: Entry) -> Provenance:
@@ -71,8 +74,8 @@ def rerank(
     cuis = {found.entry.cui for pool, _ in pools for found in pool}
     concept_counts = read_concept_counts(kb.store, cuis)
     results: list[tuple[list[RankedEntry], float]] = []
-    for mention, found, (pool, near), own in zip(
-        mentions, names, pools, counts, strict=True
+    for mention, others, (pool, near), own in zip(
+        mentions, ranked, pools, counts, strict=True
     ):
         if not pool:
             results.append(([], 0.0))
@@ -85,10 +88,11 @@ def rerank(
         ]
         known = {one.entry.cui for one in pool}
         last = ordered[-1].order
-        for one in found:
-            if one.entry.cui not in known:
-                known.add(one.entry.cui)
-                # Cosines are in −1 … 1, so that these come after the pool.
-                ordered.append(one._replace(order=last - 2 + one.score))
+        # Sort keys are in −1 … 1, so that these come after the pool.
+        ordered += [
+            one._replace(order=last - 2 + one.order)
+            for one in others
+            if one.entry.cui not in known
+        ]
         results.append((ordered, ranker.probability(features, scores)))
     return results

@@ -11,7 +11,7 @@ from ..linking.candidates import Entry
 from ..linking.name_variants import Names
 from ..linking.surface_forms import is_abbreviation
 from ..vocabularies.concepts import Concept
-from .database import Database
+from .database import Database, is_encodable
 from .folder.records import Counts, OverlayRecord
 from .schema import KINDS
 
@@ -235,6 +235,8 @@ class Store:
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""
+        if not is_encodable(cui):
+            return None
         for sql in (
             "SELECT id FROM concepts WHERE cui = ?",
             "SELECT concept FROM retired WHERE cui = ?",
@@ -249,7 +251,14 @@ class Store:
             "SELECT retired.cui, concepts.cui FROM retired "
             "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
         )
-        return dict(self.query_many(sql, cuis, columns="tt"))
+        return dict(self.query_many(sql, filter(is_encodable, cuis), columns="tt"))
+
+    def known_cuis(self, cuis: Iterable[str]) -> set[str]:
+        """Return those ids that are of a concept, or were retired for one."""
+        cuis = [*filter(is_encodable, cuis)]
+        sql = "SELECT cui FROM concepts WHERE cui IN ({})"
+        current = {cui for (cui,) in self.query_many(sql, cuis, columns="t")}
+        return current | self.current_cuis(cuis).keys()
 
     def cuis(self) -> Iterator[str]:
         """Yield the ids of all concepts in the order in which they were added."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import Errors, SapbertError
+from .languages import ENGLISH, may_be_english
 
 # The semantic groups of UMLS and the types in each.
 # SOURCE: McCray et al. (2001), Aggregating UMLS semantic types for reducing conceptual
@@ -59,8 +60,23 @@ class Filter:
     label_types: tuple[str, ...] = ()
     document_language: str = ""
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default == () and not isinstance(value, tuple):
+                clean = check_texts(f"filter.{field.name}", value)
+                object.__setattr__(self, field.name, clean)
+
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def may_be_english(self) -> bool:
+        """Whether names in English count for a document that may be in English."""
+        some = map(str.lower, self.languages)
+        return may_be_english(self.document_language) and (
+            not self.languages or not ENGLISH.isdisjoint(some)
+        )
 
 
 def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:

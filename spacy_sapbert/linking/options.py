@@ -58,9 +58,15 @@ class LinkOptions:
     ngram_weight: float = WEIGHT
     codes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if not isinstance(value, (Filter, tuple)):
+                clean = check_option(option.name, value)
+                object.__setattr__(self, option.name, clean)
+
 
 OPTION_NAMES = [option.name for option in fields(LinkOptions)]
-DEFAULT_OPTIONS = LinkOptions()
 
 
 def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions:
@@ -120,3 +126,6 @@ def check_option(name: str, value: Any) -> Any:
                 Errors.E313.format(setting=name, low=low, high=high, value=value)
             )
     return value
+
+
+DEFAULT_OPTIONS = LinkOptions()

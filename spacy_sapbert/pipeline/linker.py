@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -22,9 +22,6 @@ from .annotations import Attrs, set_extensions, write_links
 from .default_config import DEFAULTS, check_labels
 from .linker_state import LinkerState
 from .long_forms import long_form_text
-
-if TYPE_CHECKING:
-    from ..kb.knowledge_base import KnowledgeBase
 
 MAX_BATCH = 1_000_000
 MENTIONS = "sapbert_mentions"
@@ -246,11 +243,14 @@ class SapbertLinker(LinkerState):
         """Link the mentions of some Docs together and set the attributes."""
         spans = [self.spans(doc) for doc in docs]
         placed = [(number, s) for number, own in enumerate(spans) for s in own]
+        key = self.spans_key
+        if key is not None and not any(key in doc.spans for doc in docs):
+            warnings.warn(Warnings.W556.format(name=self.name, key=key), stacklevel=2)
         if not placed:
             return
         self.reload_in_time()
         kb = self.kb
-        options = fit_language(options, docs[0].vocab.lang, kb)
+        options = fit_language(options, docs[0].vocab.lang)
         links = kb.link(
             [long_form_text(s, self.long_form_attr) or s.text for _, s in placed],
             labels=[span.label_ for _, span in placed],
@@ -270,11 +270,11 @@ class SapbertLinker(LinkerState):
             )
 
 
-def fit_language(options: LinkOptions, lang: str, kb: "KnowledgeBase") -> LinkOptions:
+def fit_language(options: LinkOptions, lang: str) -> LinkOptions:
     """Limit the names to those that fit the language of a document.
 
     Languages in the filter replace this limit.
     """
-    if options.filter.languages or not kb.foreign_origins(lang):
+    if options.filter.languages:
         return options
     return replace(options, filter=replace(options.filter, document_language=lang))

@@ -6,6 +6,7 @@ from typing_extensions import TypedDict
 
 from ..errors import Errors
 from ..formats.page.addresses import concept_url
+from ..kb.database import is_encodable
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
 from ..linking.surface_forms import name_form
@@ -70,19 +71,10 @@ def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
 
     RAISES (RequestError): If there is none.
     """
-    concept = kb.concept(cui) if is_encodable(cui) else None
+    concept = kb.concept(cui)
     if concept is None:
         raise RequestError(Errors.E463, 404)
     return concept
-
-
-def is_encodable(text: str) -> bool:
-    """Return whether SQLite takes a text: it has no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def read_names(kb: KnowledgeBase, cuis: Iterable[str]) -> dict[str, str]:

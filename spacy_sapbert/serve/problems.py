@@ -14,7 +14,7 @@ INVALID, FAILED, NOT_IMPLEMENTED = 422, 500, 501
 # decisions that cannot be taught. All others are of the service: of its files and
 # libraries, whose messages may have paths.
 TOLD = {
-    *("E313", "E330", "E331", "E332", "E333", "E334", "E335"),
+    *("E313", "E330", "E331", "E332", "E333", "E334", "E335", "E470"),
     *("E506", "E513", "E536"),
     *("E362", "E363"),
 }

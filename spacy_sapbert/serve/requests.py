@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import Errors
 from ..formats.entities import LinkedEntity
+from ..kb.database import is_encodable
 from ..linking.candidates import Candidate
-from .lookup import FoundConcept, is_encodable
+from .lookup import FoundConcept
 from .problems import Problem, RequestError
 from .settings import Limits
 

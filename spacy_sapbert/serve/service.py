@@ -145,13 +145,15 @@ class Service:
         options = change_options(self.options, json.loads(settings))
         if options.filter:  # also if no mention is found
             self.kb.resolve_filter(options.filter)
+        if options.codes:
+            self.kb.check_codes(options.codes)
         self.metrics.linked.labels(kind).inc(len(items))
         if kind == MENTIONS:
             kb = self.kb
             links = kb.link(
                 [text for text, _ in items],
                 labels=[label for _, label in items],
-                options=fit_language(options, self.nlp.vocab.lang, kb),
+                options=fit_language(options, self.nlp.vocab.lang),
             )
             return [MentionResult(link, kb.manifest.digest) for link in links]
         self.linker.options = options

@@ -2,6 +2,8 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.omop import COLUMNS, write_docs
 from spacy_sapbert.formats.parts import STATE_FILE
+from spacy_sapbert.vocabularies.concepts import Concept
 
 NLP = spacy.blank("en")
 CODES = {"MSH": ["D001241"], "OMOP": ["1112807", "5"]}
@@ -72,10 +75,14 @@ def test_omop_ids_of_rows_have_32_bits_for_any_note(doc: Doc) -> None:
         write([(1, doc)], first_id=2**31 - 1)
 
 
-def test_omop_of_link_in_parts(sample_kb: Path, tmp_path: Path) -> None:
+def test_omop_of_link_in_parts(
+    make_kb: Callable[..., Path], few_concepts: list[Concept], tmp_path: Path
+) -> None:
+    few_concepts[3] = replace(few_concepts[3], codes={"OMOP": ["437663"]})
+    kb = make_kb(tmp_path, few_concepts)
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
-    arguments = ["link", notes, "--id-field", "note_id", "--kb", sample_kb]
+    arguments = ["link", notes, "--id-field", "note_id", "--kb", kb]
     arguments += ["--format", "omop", "--shard-size", 2, "--output", tmp_path / "out"]
     arguments += ["--first-id", 9]
     result = CliRunner().invoke(app, [*map(str, arguments)])
@@ -83,6 +90,7 @@ def test_omop_of_link_in_parts(sample_kb: Path, tmp_path: Path) -> None:
     parts = sorted((tmp_path / "out").glob("part-*.csv"))
     rows = [row for part in parts for row in csv.DictReader(part.open("r", newline=""))]
     assert [row["note_nlp_id"] for row in rows] == ["9", "10", "11"]
+    assert rows[0]["note_nlp_concept_id"] == "437663"
     # What was stopped is continued with the ids that follow.
     state = json.loads((tmp_path / "out" / STATE_FILE).read_text("utf8"))
     last = state["parts"].pop()

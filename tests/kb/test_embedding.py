@@ -3,6 +3,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
+from spacy.tokens import Span
 
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
@@ -70,6 +72,45 @@ def test_embed_uses_variants_only_if_asked(kb: KnowledgeBase) -> None:
     assert np.allclose(found[0], found[1])
     assert not np.allclose(plain[0], plain[1])
     assert np.allclose(plain[1:], found[1:], atol=1e-6)
+
+
+def test_embed_texts_with_equal_token_ids_have_variants_of_their_own(
+    kb: KnowledgeBase,
+) -> None:
+    """The encoder has no accents, the rules of English have."""
+    texts = ["haematuria", "hæmatúria", "haematúria"]
+    alone = [kb.embed([text], variants=True).vectors[0] for text in texts]
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        found = kb.embed([texts[place] for place in order], variants=True).vectors
+        for vector, place in zip(found, order, strict=True):
+            assert np.allclose(vector, alone[place], atol=1e-6)
+    assert not np.allclose(alone[0], alone[2], atol=1e-4)
+
+
+@pytest.mark.parametrize("languages", [["SPA"], ["SPA", "ENG"]])
+def test_link_finds_english_variants_only_among_names_in_english(
+    kb: KnowledgeBase, languages: list[str]
+) -> None:
+    (linked,) = kb.link(["lung cancers"], filter={"languages": languages})
+    english = "ENG" in languages
+    (query,) = kb.embed(["lung cancers"], variants=english).vectors
+    (name,) = kb.embed(["Cancer, Lung" if english else "Tumor"]).vectors
+    score = linked.candidates[0]["score"]
+    assert score == pytest.approx(float(query @ name), abs=1e-4)
+
+
+def test_linker_finds_no_english_variants_in_documents_of_other_languages(
+    make_kb: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Also if the knowledge base has no names in a third language to leave out."""
+    folder = make_kb(tmp_path, CONCEPTS[:2])
+    for lang, english in (("en", True), ("de", False)):
+        nlp = spacy.blank(lang)
+        linker = nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+        doc = nlp.make_doc("haematuria")
+        doc.ents = [Span(doc, 0, 1, "X")]
+        (ent,) = linker(doc).ents
+        assert (ent._.candidates[0]["score"] > 0.9999) == english
 
 
 def test_embed_variants_of_names_in_other_languages_do_not_count(

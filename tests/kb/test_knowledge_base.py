@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from spacy_sapbert.cli.kb.description import describe_manifest
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
@@ -311,3 +314,20 @@ def test_kb_link_of_no_list_of_texts_is_an_error(
 def test_kb_link_accepts_an_array_of_texts(sample_kb: Path) -> None:
     kb = load_kb(sample_kb)
     assert kb.link(np.array(["MI", "fever"])) == kb.link(("MI", "fever"))
+
+
+def test_kb_link_accepts_arrays_of_labels_and_documents(sample_kb: Path) -> None:
+    kb, texts, labels = load_kb(sample_kb), ["fever", "MI"], ["X", "Y"]
+    found = kb.link(texts, labels=np.array(labels), documents=np.arange(2))
+    assert found == kb.link(texts, labels=labels, documents=[0, 1])
+    assert kb.link([], labels=np.array([]), documents=np.array([])) == []
+
+
+def test_kb_has_no_id_that_is_not_utf8(sample_kb: Path) -> None:
+    kb = load_kb(sample_kb)
+    assert "\ud800" not in kb
+    assert kb.get("\ud800") is None
+    for command in (["remove", str(sample_kb)], ["related", "--kb", str(sample_kb)]):
+        found = CliRunner().invoke(app, ["kb", *command, "\udcff"])
+        assert found.exit_code == 1
+        assert re.search(r"\[E\d+\] Expected", found.output), found.output

@@ -11,6 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
+from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TYPES = ["T047", "T184", "T121", "T061"]
@@ -140,7 +141,6 @@ def test_filter_untyped_allows_concepts_without_types(sample_kb: Path) -> None:
         ({"deny": [""]}, "E331"),
         (["T047"], r"E330.*list"),
         ("T047", r"E330.*str"),
-        (Filter(types="T047"), "E331"),  # type: ignore[arg-type]
     ],
 )
 def test_make_filter_invalid_value_is_an_error(data: Any, message: str) -> None:
@@ -186,3 +186,25 @@ def test_search_rows_equals_a_plain_search(kb: KnowledgeBase) -> None:
     expected = np.argsort(-cosines, axis=1, kind="stable")[:, :5]
     np.testing.assert_allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
     np.testing.assert_array_equal(found[:, 0], rows[expected[:, 0]])
+
+
+def test_options_made_by_hand_are_checked() -> None:
+    options = LinkOptions(filter=Filter(types=["T184"]), codes=["MSH"])  # type: ignore[arg-type]
+    assert options == LinkOptions(filter=Filter(types=("T184",)), codes=("MSH",))
+    assert hash(options.filter) == hash(Filter(types=("T184",)))
+    for wrong in ({"threshold": 2}, {"k": 0}, {"fusion": "x"}, {"codes": "MSH"}):
+        with pytest.raises(SapbertError, match="Expected"):
+            LinkOptions(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(SapbertError, match="E331"):
+        Filter(types="T184")  # type: ignore[arg-type]
+
+
+def test_ids_that_the_kb_has_not_are_told(kb: KnowledgeBase) -> None:
+    with pytest.raises(SapbertError, match="E470.*none of the 2.*X1"):
+        kb.link(["fever"], filter={"allow": ["X2", "X1"]})
+    with pytest.warns(UserWarning, match=r"W555.*allow.*none of 1 of the 3, e.g. X1"):
+        kb.link(["fever"], filter={"allow": ["C0000001", "R7", "X1"]})
+    with pytest.warns(
+        UserWarning, match=r"W555.*deny.*none of 1 of the 1, e.g. \ud800"
+    ):
+        kb.link(["fever"], filter={"deny": ["\ud800"]})

@@ -154,7 +154,7 @@ def test_search_with_an_overlay_equals_plain_search(
     monkeypatch.setattr(search, "EXACT_ROWS", exact)
     monkeypatch.setattr(search, "MAX_DEPTH", most)
     monkeypatch.setattr(mention_search, "MAX_ROWS", most)
-    monkeypatch.setattr(mention_search, "MIN_ROWS", 2)
+    monkeypatch.setattr(mention_search, "FIRST_ROWS", 2)
     for mention in ("fever", "attack 5", "ward", "xyz"):
         for k in (1, 3, 100):
             check(kb, mention, wanted, k)

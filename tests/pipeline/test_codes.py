@@ -129,3 +129,23 @@ def test_codes_of_each_concept_and_vocabulary_of_the_sample(
             if linked.cui == concept.cui:
                 codes = concept.codes.get(source)
                 assert linked.codes == ({source: codes} if codes else {})
+
+
+def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
+    codes_kb: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM.*ICD10CM, MSH"):
+        load_kb(codes_kb).link(["fever"], codes=["RXNORM"])
+    nlp = make_nlp(codes_kb, codes=["RXNORM"])
+    with pytest.raises(SapbertError, match="E332.*codes.*RXNORM"):
+        nlp(make_doc(nlp))
+    note = tmp_path / "note.txt"
+    note.write_text("Fever.", "utf8")
+    arguments = ["link", str(note), "--kb", str(codes_kb)]
+    found = CliRunner().invoke(app, [*arguments, "--codes", "RXNORM"])
+    assert found.exit_code == 1
+    assert "[E332]" in found.output
+    found = CliRunner().invoke(app, [*arguments, "--format", "omop"])
+    assert found.exit_code == 1
+    assert "[E471]" in found.output
+    assert "got ICD10CM, MSH, SNOMEDCT" in found.output

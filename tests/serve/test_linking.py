@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from .conftest import Client
 
 TEXT = "😀 Fever after a heart attack."
@@ -62,6 +64,17 @@ def test_filters_and_k_are_those_of_the_request_alone(service: Client) -> None:
 def test_an_unknown_type_is_an_error_also_without_mentions(service: Client) -> None:
     answer = service.post("/link", {"texts": ["nothing"], "types": ["T999"]})
     assert (answer.status, answer.code) == (422, "E332")
+
+
+@pytest.mark.parametrize("text", ["nothing", "Fever."])
+@pytest.mark.parametrize(
+    ("settings", "code"), [({"codes": ["RXNORM"]}, "E332"), ({"allow": ["C1"]}, "E470")]
+)
+def test_a_setting_that_cannot_be_met_is_an_error(
+    service: Client, text: str, settings: dict[str, list[str]], code: str
+) -> None:
+    answer = service.post("/link", {"texts": [text], **settings})
+    assert (answer.status, answer.code) == (422, code)
 
 
 def test_explain_says_where_the_expected_concept_stands(service: Client) -> None:

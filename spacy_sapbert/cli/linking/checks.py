@@ -1,10 +1,15 @@
 """Check the options of `link` that decide its output."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import Errors, SapbertError
 from ...formats.inputs.reading import ENTITIES
 from ...system.writing import check_replaceable
+
+if TYPE_CHECKING:
+    from ...kb.knowledge_base import KnowledgeBase
 
 
 def choose_format(
@@ -63,3 +68,16 @@ def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
             expected = "fields once, which the output has not of its own"
             raise SapbertError(Errors.E600.format(expected=expected, got=repr(name)))
     return names
+
+
+def check_omop(kb: "KnowledgeBase", codes: Sequence[str]) -> None:
+    """Raise an error if no mention would have the id of an OMOP concept.
+
+    codes (Sequence[str]): The vocabularies whose codes are written; empty = all.
+    """
+    from ...formats.omop import SOURCE
+    from ...kb.filtering import list_sources_of_codes
+
+    found = codes or list_sources_of_codes(kb.store)
+    if SOURCE not in found:
+        raise SapbertError(Errors.E471.format(got=", ".join(found) or "none"))

@@ -69,7 +69,7 @@ async def map_column(request: Request, body: TermsRequest) -> Response:
     def run() -> list[Found]:
         kb = service.kb
         options = change_options(service.options, body.options())
-        fitting = fit_language(options, service.nlp.vocab.lang, kb)
+        fitting = fit_language(options, service.nlp.vocab.lang)
         return map_terms(kb, body.terms, fitting)
 
     found = [one._asdict() for one in await service.call(run)]

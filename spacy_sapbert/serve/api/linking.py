@@ -94,7 +94,7 @@ async def explain(request: Request, body: ExplainRequest) -> Response:
             explain_mention(
                 kb,
                 read_context(service.nlp, linker, case),
-                options=fit_language(options, service.nlp.vocab.lang, kb),
+                options=fit_language(options, service.nlp.vocab.lang),
                 expected=body.expected,
             )
         )

@@ -8,9 +8,10 @@ from starlette.concurrency import run_in_threadpool
 
 from ...errors import Errors
 from ...formats.gold import NIL
+from ...kb.database import is_encodable
 from ...linking.candidates import Candidate
 from ...linking.link import Linked
-from ..lookup import find_concept, is_encodable
+from ..lookup import find_concept
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, check_texts
 from ..reviews.agreement import compare_reviewers

@@ -16,9 +16,9 @@ from starlette.concurrency import run_in_threadpool
 
 from ... import __version__
 from ...errors import Errors
+from ...kb.database import is_encodable
 from ...kb.filtering import list_sources_of_codes
 from ...kb.knowledge_base import KnowledgeBase
-from ..lookup import is_encodable
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
 from ..search import search_concepts

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ... import __version__
 from ...errors import SapbertError
+from ...kb.database import is_encodable
 from ...kb.filtering import list_sources_of_codes
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
 from ...vocabularies.concepts import Concept
-from ..lookup import is_encodable
 from ..problems import status_of
 from ..requests import check_texts
 from ..search import count_types, name_type

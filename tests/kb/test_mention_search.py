@@ -1,0 +1,148 @@
+"""What a mention is linked to: it depends on mention, options and version alone."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
+from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.linking.features import FEATURES
+from spacy_sapbert.linking.link import Linked
+from spacy_sapbert.linking.ranker import Ranker
+from spacy_sapbert.vocabularies.concepts import Concept
+
+SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
+MODES: dict[str, dict[str, Any]] = {
+    "cosine": {},
+    "weighted": {"fusion": "weighted", "ngram_weight": 0.5},
+    "rrf": {"fusion": "rrf"},
+    "broader": {"broader": True},
+    "filter": {"filter": {"types": ["T1"]}},
+}
+
+
+def make_words(number: int) -> list[str]:
+    chance = random.Random(0)
+    return ["".join(chance.choices(SYLLABLES, k=4)) for _ in range(number)]
+
+
+@pytest.fixture(scope="module")
+def plain_kb(
+    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """600 names of two words that are much alike: more than a search reads at first."""
+    words = sorted({*make_words(60)})
+    concepts = [
+        Concept(
+            f"C{place:03}",
+            [f"{word} {other}" for other in words[place % 7 :: 7]],
+            types=[f"T{place % 2}"],
+            parents=[f"C{place // 3:03}"] if place else [],
+        )
+        for place, word in enumerate(words)
+    ]
+    folder = tmp_path_factory.mktemp("plain")
+    return make_kb(folder, concepts, backend="exact", ngrams=True)
+
+
+@pytest.fixture(scope="module")
+def taught_kb(plain_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a few annotated mentions, too few for an order."""
+    folder = tmp_path_factory.mktemp("taught") / "kb"
+    mentions = [AnnotatedMention("kalomine kalo", [["C001"]])]
+    document = AnnotatedDocument("made up", "kalomine kalo", mentions)
+    kb, _ = teach_documents(load_kb(plain_kb), [document], output=folder, force=True)
+    assert kb.manifest.taught is not None
+    return folder
+
+
+def make_ranker(**weights: float) -> Ranker:
+    """A learned order by few features; the probability is that of the margin."""
+    zeros, ones = dict.fromkeys(FEATURES, 0.0), dict.fromkeys(FEATURES, 1.0)
+    numbers: dict[str, Any] = {"margin": 1, "cosine": 0, "share": 0, "intercept": 2}
+    return Ranker(
+        mean=zeros, scale=ones, weight={**zeros, **weights}, threshold=0.5, **numbers
+    )
+
+
+@pytest.fixture(params=["plain", "taught order"])
+def kb(request: pytest.FixtureRequest, plain_kb: Path, taught_kb: Path) -> Any:
+    """The knowledge base, or one with an order that is not that of the cosines."""
+    if request.param == "plain":
+        return load_kb(plain_kb)
+    kb = load_kb(taught_kb)
+    kb.ranker = make_ranker(characters=9.0, words_shared=-4.0)
+    return kb
+
+
+@pytest.fixture(scope="module")
+def mentions() -> list[str]:
+    chance = random.Random(1)
+    words = make_words(60)
+    made = [f"{chance.choice(words)} {chance.choice(words)}" for _ in range(12)]
+    return [*made, *(text[: len(text) // 2] for text in made), "ka", "q 7", "..."]
+
+
+def list_thresholds(kb: KnowledgeBase, mentions: list[str]) -> Iterator[float | None]:
+    """Yield thresholds that some of the candidates pass, and none."""
+    scores = sorted(
+        candidate["score"]
+        for linked in kb.link(mentions, k=10, threshold=-1)
+        for candidate in linked.candidates
+    )
+    yield from (None, *scores[:: len(scores) // 6])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_link_does_not_depend_on_k(
+    kb: KnowledgeBase, mentions: list[str], mode: str
+) -> None:
+    nothing = 0
+    for threshold in list_thresholds(kb, mentions):
+        settings = {**MODES[mode], "threshold": threshold}
+        many = kb.link(mentions, k=60, **settings)
+        nothing += sum(linked.cui is None for linked in many)
+        for k in (1, 2, 10, 25):
+            kb.clear_cache()
+            few = kb.link(mentions, k=k, **settings)
+            cut = [Linked(each.candidates[:k], each.note, each.cui) for each in many]
+            assert [each[1:] for each in few] == [each[1:] for each in cut]
+            assert few == cut
+    assert 0 < nothing < 7 * len(mentions)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_link_compares_the_threshold_with_the_concept_that_would_be_linked(
+    kb: KnowledgeBase, mentions: list[str], mode: str
+) -> None:
+    if mode == "broader":
+        return
+    for threshold in list_thresholds(kb, mentions):
+        if threshold is None:
+            continue
+        for linked in kb.link(mentions, threshold=threshold, **MODES[mode]):
+            if linked.candidates:
+                passes = linked.candidates[0]["score"] >= threshold
+                assert (linked.cui is not None) == passes
+
+
+@pytest.mark.parametrize("mode", ["weighted", "rrf"])
+def test_a_learned_order_is_the_same_with_fusion(
+    taught_kb: Path, mentions: list[str], mode: str
+) -> None:
+    """It was learned from the names nearest by cosine; fusion only adds concepts."""
+    kb = load_kb(taught_kb)
+    kb.ranker = make_ranker(characters=9.0, words_shared=-4.0)
+    plain = kb.link(mentions, k=5, threshold=-1)
+    fused = kb.link(mentions, k=5, threshold=-1, **MODES[mode])
+    for one, other in zip(plain, fused, strict=True):
+        assert other.cui == one.cui
+        assert [c["cui"] for c in other.candidates] == [
+            c["cui"] for c in one.candidates
+        ]
+        assert all(c["probability"] is None for c in other.candidates)
