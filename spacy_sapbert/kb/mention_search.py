@@ -193,6 +193,7 @@ def rank_vectors(
     options: LinkOptions,
     filter: Filter,
     *,
+    k: int | None = None,
     names: list[list[RankedEntry]] | None = None,
 ) -> list[Ranked]:
     """Find the k best concepts of each vector that a filter leaves.
@@ -206,10 +207,12 @@ def rank_vectors(
     vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
     options (LinkOptions): `k` and the fusion.
     filter (Filter): The filter.
+    k (int | None): Number of concepts; None = that of the options.
     names (list[list[RankedEntry]] | None): Filled with the nearest names, the nearest
         first, without those that only the fusion finds. Shape: (n,).
     RETURNS (list[Ranked]): See `rank_concepts`.
     """
+    k = k or options.k
     filtered = resolve(kb, filter)
     most = min(kb.rows, MAX_ROWS) if filtered is None else len(filtered.rows)
     results: list[Ranked] = [[] for _ in vectors]
@@ -239,10 +242,10 @@ def rank_vectors(
                 entries,
                 orders=orders[place].tolist(),
             )
-            results[number] = add_concepts(results[number], ranked, k=options.k)
+            results[number] = add_concepts(results[number], ranked, k=k)
         if complete:
             break
-        pending = np.array([i for i in pending if len(results[i]) < options.k], int)
+        pending = np.array([i for i in pending if len(results[i]) < k], int)
         count = min(count * MORE_ROWS, most)
     return results
 

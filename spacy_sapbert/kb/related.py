@@ -39,10 +39,10 @@ def find_related(kb: "KnowledgeBase", cui: str, *, k: int) -> list[RelatedConcep
     if not rows:
         return []
     vectors = kb.vectors(np.array(rows, dtype=np.int64))
-    # One more than k, since each name is nearest to its own concept.
-    options = LinkOptions(k=k + 1)
     nearest: dict[str, RankedEntry] = {}
-    for ranked in rank_vectors(kb, [""] * len(rows), vectors, options, Filter()):
+    # One more than k, since each name is nearest to its own concept.
+    texts = [""] * len(rows)
+    for ranked in rank_vectors(kb, texts, vectors, LinkOptions(), Filter(), k=k + 1):
         for found in ranked:
             best = nearest.get(found.entry.cui)
             if best is None or found.score > best.score:

@@ -78,8 +78,9 @@ def test_omop_ids_of_rows_have_32_bits_for_any_note(doc: Doc) -> None:
 def test_omop_of_link_in_parts(
     make_kb: Callable[..., Path], few_concepts: list[Concept], tmp_path: Path
 ) -> None:
-    few_concepts[3] = replace(few_concepts[3], codes={"OMOP": ["437663"]})
-    kb = make_kb(tmp_path, few_concepts)
+    concepts = [*few_concepts]
+    concepts[3] = replace(concepts[3], codes={"OMOP": ["437663"]})
+    kb = make_kb(tmp_path, concepts)
     notes = tmp_path / "notes.csv"
     notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
     arguments = ["link", notes, "--id-field", "note_id", "--kb", kb]

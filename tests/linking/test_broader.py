@@ -117,7 +117,9 @@ def test_broader_changes_no_other_mention(kb: KnowledgeBase) -> None:
     for cuis in (["H"], ["G"], ["F"], ["H", "G", "F"]):
         (one,) = kb.link(["feverish"], **only(*cuis))
         assert (one.note, one.cui) == ("below_threshold", None)
-    assert kb.link(["feverish"], **only("X"))[0] == ([], "below_threshold", None)
+    # The filter leaves nothing of the only concept that it allows.
+    nothing = only("G", types=["T023"])
+    assert kb.link(["feverish"], **nothing)[0] == ([], "below_threshold", None)
     # It has a concept, which may not be found.
     assert kb.link(["fever"], **only("F1", "T"))[0].note == "filtered"
 

@@ -99,7 +99,9 @@ OPTIONS = st.fixed_dictionaries(
                 "types": ids("T047", "T184", "DISO", "CHEM"),
                 "sources": ids("MSH", "ICD"),
                 "languages": ids("ENG", "FIN"),
-                "allow": ids("D1", "C9999999", "L1", "X"),
+                "allow": ids("D1", "C9999999", "L1", "X").filter(
+                    lambda has: {*has} != {"X"}
+                ),
                 "deny": ids("D1", "C9999999", "L1", "X"),
             },
         ),
