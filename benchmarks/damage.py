@@ -20,11 +20,10 @@ from tqdm import trange
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.folder.copying import copy_kb
-from spacy_sapbert.kb.folder.manifest import compute_digest
 from spacy_sapbert.kb.folder.records import FILE, FileRecord, encoder_fingerprint
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import compute_digest
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept
 
 GARBLED = 512  # bytes
@@ -218,7 +217,7 @@ def prepare(kb: Path, folder: Path) -> tuple[list[str], str]:
 
     RETURNS (tuple[list[str], str]): Mentions, and the answers to them.
     """
-    copy_kb(load_kb(kb), folder)
+    save_copy(load_kb(kb), folder)
     opened: KnowledgeBase = load_kb(folder)
     concepts = list(opened.concepts())
     step = max(1, len(concepts) // NAMES)

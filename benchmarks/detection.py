@@ -13,8 +13,7 @@ from spacy.util import filter_spans
 
 from benchmarks.gold_docs import GOLD, read_gold_docs
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 
 HEADER = ("", "found", "P", "R", "F1", "P over", "R over", "F1 over", "ms/doc")

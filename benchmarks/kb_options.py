@@ -17,9 +17,8 @@ from spacy_sapbert.encoder.huggingface import read_settings
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes.exact import search_rows
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.mention_search import MENTIONS_AT_ONCE, rank_vectors
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.search import MENTIONS_AT_ONCE, rank_vectors
 from spacy_sapbert.linking.broader import SOFTNESS, rank_parents
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import LinkOptions

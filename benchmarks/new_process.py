@@ -15,7 +15,7 @@ import typer
 from benchmarks.harness import machine_line, print_table
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats.registry import read_docs
-from spacy_sapbert.kb.folder.manifest import read_manifest
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 
@@ -123,7 +123,7 @@ def measure_process(command: list[str]) -> tuple[str, str]:
 def count_output(path: Path) -> str:
     """Count what an output of `measure_build` has."""
     if path.name == "kb":
-        return f"{read_manifest(path).counts.rows:,} rows"
+        return f"{read_version(path).manifest.counts.rows:,} rows"
     if path.name == "concepts.jsonl":
         names = [len(concept.aliases) for concept in read_concepts(path)]
         return f"{len(names):,} concepts, {sum(names):,} names"

@@ -19,8 +19,7 @@ from benchmarks.teaching import Gold, list_golds, list_pairs, read_all
 from spacy_sapbert.evaluation.compare import mcnemar_test
 from spacy_sapbert.evaluation.rankers import kb_lookup
 from spacy_sapbert.kb.edits.taught import TaughtDocument
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.teaching.documents import resolve_documents
 from spacy_sapbert.kb.teaching.examples import (
     FOLDS,

@@ -19,9 +19,8 @@ from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.copying import copy_kb
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 NAMES = [
@@ -75,7 +74,7 @@ def change(who: str, folder: Path, encoder: str, stop: Event, counts: Any) -> No
         )
     elif who.startswith("replacement"):
         other = load_kb(folder / "other")
-        run_until(stop, lambda: copy_kb(other, kb), counts, who)
+        run_until(stop, lambda: save_copy(other, kb), counts, who)
     else:
 
         def add() -> None:

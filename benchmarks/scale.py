@@ -41,8 +41,7 @@ from spacy_sapbert.kb.indexes.registry import (
     load_index,
 )
 from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.system.writing import link_file

@@ -22,8 +22,7 @@ from spacy_sapbert.evaluation.gold_mentions import (
     read_aliases,
 )
 from spacy_sapbert.evaluation.rankers import kb_lookup
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.surface_forms import name_form

@@ -25,8 +25,8 @@ PUBLIC = {
     "copy_kb": "distributed.local_copy",
     "discard_edits": "kb.edits.change",
     "embed_shards": "kb.building.worker",
-    "load_kb": "kb.opening",
-    "package_kb": "kb.folder.packaging",
+    "load_kb": "kb.knowledge_base",
+    "package_kb": "kb.packages.packaging",
     "read_concepts": "vocabularies.concepts",
     "read_corpus": "corpora.registry",
     "read_docs": "formats.registry",
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from .kb.edits.change import add_concepts as add_concepts
     from .kb.edits.change import discard_edits as discard_edits
     from .kb.edits.change import remove_concepts as remove_concepts
-    from .kb.folder.packaging import package_kb as package_kb
     from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
-    from .kb.opening import load_kb as load_kb
+    from .kb.knowledge_base import load_kb as load_kb
+    from .kb.packages.packaging import package_kb as package_kb
     from .linking.candidates import Candidate as Candidate
     from .linking.filters import Filter as Filter
     from .linking.link import Linked as Linked

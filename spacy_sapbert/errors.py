@@ -527,7 +527,7 @@ class Errors(metaclass=_WithCodes):
         "`--backend`, or update spacy-sapbert if a newer one made the knowledge base."
     )
     E303 = (
-        "Expected a knowledge base in {path}, but found no meta.json. Build one with "
+        "Expected a knowledge base in {path}, but found no CURRENT. Build one with "
         "`spacy sapbert kb build concepts.jsonl {path} --encoder …`."
     )
     E304 = (
@@ -535,8 +535,8 @@ class Errors(metaclass=_WithCodes):
         "copy the knowledge base again."
     )
     E305 = (
-        "Expected a knowledge base of format {expected}, but {path} has format {got}. "
-        "Build it again, or install a spacy-sapbert of {package} or later."
+        "Expected a knowledge base of format {expected}, but {path} has {got}. Build "
+        "it again: `spacy sapbert kb build concepts.jsonl {path} --encoder … --force`."
     )
     E306 = (
         "Expected {path} as it was when the knowledge base was built, but {reason}. "
@@ -616,10 +616,6 @@ class Errors(metaclass=_WithCodes):
         '{got}. Write it like `{{"DISEASE": ["T047"]}}`.'
     )
     E335 = "Expected `{setting}` to be of {known}, but got {got}. Correct `{setting}`."
-    E348 = (
-        "Expected {path} as it was when the knowledge base was opened, but it was "
-        "replaced or changed since. Open the knowledge base again."
-    )
     E349 = (
         "{path}: Expected a whole database of concepts, but {reason}. Copy or build "
         "the knowledge base again."
@@ -697,6 +693,10 @@ class Errors(metaclass=_WithCodes):
         "Expected `--cui` to be the id of a concept of {path}, but it has no {cui}."
         "{hint} Correct the id, or pass `--new` to add a concept with it."
     )
+    E348 = (
+        "Expected a version of {path}, but it has no {got!r}. It has: {known}. See "
+        "`spacy sapbert kb versions {path}`."
+    )
     E470 = (
         "Expected `filter.allow` to have ids of the knowledge base, but it has none of "
         "the {count:,}, e.g. {got}. Correct them, or leave out the filter."
@@ -759,10 +759,6 @@ class Errors(metaclass=_WithCodes):
     E339 = (
         "Expected at least one name of {cui} that the encoder can read, but got none. "
         "Add another name."
-    )
-    E342 = (
-        "Expected an overlay of format {expected} in {path}, but got {got}, which an "
-        "older version wrote. Write it again: `spacy sapbert kb add {path} {concepts}`."
     )
     E341 = (
         "Expected either a concepts.jsonl, or `--cui` with `--alias`, but got neither "
@@ -1308,6 +1304,10 @@ class Warnings(metaclass=_WithCodes):
         "Expected documents with the span group {key!r}, the `spans_key` of {name}, "
         "but got none, so nothing is linked. Correct `spans_key`, or add the component "
         "that sets it before the linker."
+    )
+    W557 = (
+        "Expected a disk with locks for {path}, but got: {reason}. Do not change this "
+        "knowledge base by two processes at once."
     )
     W001 = "The id {cui} was retired; the concept is now {now}."
 

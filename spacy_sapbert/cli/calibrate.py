@@ -7,8 +7,9 @@ import typer
 from ..errors import Errors, SapbertError
 from ..evaluation.gold_mentions import read_aliases
 from ..kb.folder.installed import find_kb
-from ..kb.folder.manifest import Calibration, check_writable, write_calibration
-from ..kb.opening import load_kb
+from ..kb.folder.records import Calibration
+from ..kb.folder.versions import check_writable
+from ..kb.knowledge_base import load_kb
 from ..linking.probability import score_probability
 from ..system.terminal import format_json, msg
 from ..system.writing import check_outputs
@@ -115,6 +116,8 @@ def calibrate(
     if figure is not None:
         save_figure(draw_calibration(top, calibration), figure)
     if not keep:
+        from ..kb.settings import write_calibration
+
         write_calibration(folder, Calibration.model_validate(calibration))
     if as_json:
         typer.echo(format_json(calibration))

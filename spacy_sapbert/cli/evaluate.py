@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from ..kb.opening import load_kb
+from ..kb.knowledge_base import load_kb
 from ..system.terminal import msg
 from ..system.writing import check_outputs, write_atomically, write_json
 from .app import app

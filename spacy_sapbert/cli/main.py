@@ -14,7 +14,7 @@ from . import (  # noqa: F401
     regress,
     teach,
 )
-from .kb import build, edit, inspect, search  # noqa: F401
+from .kb import build, edit, inspect, search, versions  # noqa: F401
 from .linking import map, serve  # noqa: A004, F401
 
 __all__ = ["app"]

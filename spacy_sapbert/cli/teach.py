@@ -10,7 +10,7 @@ from ..corpora.annotated import ANNOTATED_FORMATS, read_annotated
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
 from ..kb.folder.records import KB_FOLDER
-from ..kb.opening import load_kb
+from ..kb.knowledge_base import load_kb
 from ..system.progress import format_count, show_progress
 from ..system.terminal import format_json, msg
 from ..system.writing import check_folder_output, check_outputs, write_json

@@ -9,14 +9,21 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+from filelock import FileLock
 
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
-from ..kb.folder.manifest import MAX_BYTES, read_manifest
-from ..kb.folder.records import FILE, KB_FOLDER, FileRecord, Manifest
-from ..system.writing import fcntl, write_folder_atomically
+from ..kb.folder.records import CURRENT, FILE, KB_FOLDER, VERSION, FileRecord, Manifest
+from ..kb.folder.versions import (
+    MAX_BYTES,
+    format_manifest,
+    parse_manifest,
+    use_version,
+)
+from ..kb.packages.copies import ONLY
+from ..system.writing import write_folder_atomically
 
 BLOCK_BYTES = 1 << 20  # copied at once
 
@@ -48,24 +55,28 @@ def copy_kb(
     if digest is not None and is_complete(copy_path(folder, digest)):
         return copy_path(folder, digest)
     files, root = open_source(source)
-    with TemporaryDirectory(dir=folder, prefix=".meta-") as described:
-        meta = read_file(files, f"{root}/{FILE}", MAX_BYTES)
-        Path(described, FILE).write_bytes(meta)
-        try:
-            manifest = read_manifest(Path(described))
-        except SapbertError as error:
-            raise SapbertError(str(error).replace(described, root)) from None
+    current = read_file(files, f"{root}/{CURRENT}", 64).decode("ascii", "replace")
+    version = current.strip()
+    if not VERSION.fullmatch(version):
+        values = {"path": f"{root}/{CURRENT}", "reason": "it names no version"}
+        raise SapbertError(Errors.E304.format(**values))
+    meta = f"{root}/{version}/{FILE}"
+    manifest = parse_manifest(read_file(files, meta, MAX_BYTES + 1), meta)
     if digest not in (None, manifest.digest):
         values = {"expected": digest, "got": manifest.digest}
         raise SapbertError(Errors.E351.format(path=root, **values))
     copy = copy_path(folder, manifest.digest)
-    with lock_file(copy.with_name(f".{copy.name}.lock")):
+    # Other processes wait; the lock ends with the process, even if that is killed.
+    with FileLock(copy.with_name(f".{copy.name}.lock")):
         if not is_complete(copy):
             check_room(folder, manifest)
             with write_folder_atomically(copy, KB_FOLDER) as part:
                 for name, record in manifest.files.items():
-                    copy_file(files, f"{root}/{name}", part / name, record)
-                (part / FILE).write_bytes(meta)
+                    place = f"{root}/{record.version or version}/{name}"
+                    copy_file(files, place, part / ONLY / name, record)
+                    record.version = None
+                (part / ONLY / FILE).write_bytes(format_manifest(manifest)[0])
+                use_version(part, ONLY)
     return copy
 
 
@@ -76,7 +87,7 @@ def copy_path(folder: Path, digest: str) -> Path:
 
 def is_complete(copy: Path) -> bool:
     """Return whether a copy is there; its files are verified when it is opened."""
-    return (copy / FILE).is_file()
+    return (copy / CURRENT).is_file()
 
 
 def check_room(folder: Path, manifest: Manifest) -> None:
@@ -86,18 +97,6 @@ def check_room(folder: Path, manifest: Manifest) -> None:
     if size > free:
         values = {"size": size / 1e6, "free": free / 1e6}
         raise SapbertError(Errors.E377.format(path=folder, **values))
-
-
-@contextmanager
-def lock_file(path: Path) -> Iterator[None]:
-    """Lock a file against other processes, where the system has locks; wait for it.
-
-    The lock ends with the process, also if that is killed.
-    """
-    with open(path, "ab") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def open_source(source: str | None) -> tuple[Any, str]:
@@ -147,5 +146,5 @@ def copy_file(files: Any, path: str, target: Path, record: FileRecord) -> None:
             size += len(block)
             copy.write(block)
     if size != record.size or digest.hexdigest() != record.sha256:
-        reason = "its size or its sha256 is another"
+        reason = "it has a different size or sha256"
         raise SapbertError(Errors.E306.format(path=path, reason=reason))

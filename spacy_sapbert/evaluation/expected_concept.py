@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.loading import open_store
-from ..kb.related import relate_concepts
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import BROADER, Linked, label_filter
 from ..linking.options import LinkOptions
-from ..linking.ranking import SCORE_DIGITS
+from ..linking.scores import SCORE_DIGITS, round_score
 from ..pipeline.annotations import NIL
 from .error_causes import is_short_form
 from .regression import MentionContext
@@ -125,7 +123,7 @@ def locate_expected(
         return Expected(given, "behind" if linked.cui else "found")
     concept = kb.concept(given)
     if concept is None:
-        old = open_store(kb.files, kb.manifest, base=True).concept(given)
+        old = kb.base_store().concept(given)
         if old is None:
             return Expected(given, "unknown")
         return Expected(given, "removed", old.cui, old.name, old.types)
@@ -144,11 +142,11 @@ def locate_expected(
         (vector,) = kb.embed([context.text], variants=english).vectors
         scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
         expected.alias = entries[int(np.argmax(scores))].alias
-        expected.score = round(float(scores.max()), SCORE_DIGITS)
+        expected.score = round_score(scores.max())
         expected.state = rank_expected(kb, context, options, linked, expected)
     if linked.candidates and linked.candidates[0]["cui"] != concept.cui:
         first = linked.candidates[0]["cui"]
-        (expected.relation,) = relate_concepts(kb, concept.cui, [first])
+        (expected.relation,) = kb.searcher.relate(concept.cui, [first])
     if linked.cui == concept.cui:
         expected.state = "found"
     return expected

@@ -1,52 +1,92 @@
-"""KnowledgeBase: a folder of concepts, index and encoder, opened to search."""
+"""KnowledgeBase: a version of concepts, index and encoder, opened to search."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..encoder.name_encoder import Embeddings
 from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
 from ..linking.link import Linked, check_mentions
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
-from ..system.cache import LruCache
-from ..system.forks import ProcessLock
+from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
-from .embedding import embed_texts
-from .filtering import (
-    FilterResult,
-    check_options,
-    check_sources_of_codes,
-    foreign_origins,
-    resolve_filter,
-)
-from .folder.files import KbFiles, open_files
-from .folder.records import Manifest
-from .indexes.layered import search_among
+from .filters import FilterResult, check_options
+from .folder.installed import find_kb
+from .folder.versions import Version, read_version, verify_files
 from .indexes.registry import Index
-from .loading import (
-    add_overlay_index,
-    load_all_ngrams,
-    load_base_index,
-    load_encoder,
-    load_ranker,
-    open_store,
-)
-from .mention_search import link_mentions
 from .ngrams.index import NgramIndex, NgramLayers
-from .related import RelatedConcept, find_related
-from .reranking import read_provenance
+from .parts import Parts, open_store
+from .search import EmbeddedTexts, MentionSearch, RelatedConcept
+from .store import Store
 
 if TYPE_CHECKING:
-    from ..encoder.name_encoder import NameModel
+    from ..encoder.encoder import Encoder, EncoderConfig
 
-FILTER_CACHE = 16  # filters
-SEARCH_CACHE = 5_000  # mentions, about 5 KB each
-CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
+
+def load_kb(
+    name: str | Path | None = None,
+    *,
+    encoder: "EncoderConfig | None" = None,
+    digest: str | None = None,
+) -> "KnowledgeBase":
+    """Open a knowledge base after every file in it has been checked.
+
+    Args:
+        name: A folder, or the name of an installed knowledge base; None = the only one
+            that is installed.
+        encoder: How to run its encoder; None = as `EncoderConfig` does by default.
+        digest: The digest that it must have (`kb info` prints it); None = any.
+
+    Returns:
+        The knowledge base. Index and encoder are loaded when first used.
+
+    Raises:
+        SapbertError: If there is none, or it is damaged, of another format or with a
+            different digest.
+    """
+    return open_version(read_version(find_kb(name)), encoder=encoder, digest=digest)
+
+
+def open_version(
+    version: Version,
+    *,
+    encoder: "EncoderConfig | None" = None,
+    digest: str | None = None,
+    old: "KnowledgeBase | None" = None,
+    whole: bool = False,
+) -> "KnowledgeBase":
+    """Open a version of a knowledge base; see `load_kb`.
+
+    Args:
+        version: The version.
+        encoder: See `load_kb`.
+        digest: See `load_kb`.
+        old: Another version of the folder. What has equal files is shared.
+        whole: See `verify_files`.
+    """
+    check_digest(version, digest)
+    verify_files(version, known=old.version if old is not None else None, whole=whole)
+    return KnowledgeBase(version, encoder=encoder, old=old)
+
+
+def check_digest(version: Version, digest: str | None) -> None:
+    """Raise an error if a version has a different digest; None = any."""
+    found = version.manifest.digest
+    if digest not in (None, found):
+        raise SapbertError(
+            Errors.E351.format(path=version.folder, expected=digest, got=found)
+        )
+
+
+def reopen(
+    folder: Path, name: str, digest: str, encoder: "EncoderConfig | None"
+) -> "KnowledgeBase":
+    """Open the version of a pickled knowledge base."""
+    return open_version(read_version(folder, name), encoder=encoder, digest=digest)
 
 
 class KnowledgeBase(Mapping[str, Concept]):
@@ -54,132 +94,127 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     It maps ids, also retired ones, to concepts.
 
-    An opened knowledge base does not change, also if its folder is replaced.
-    `add_concepts` and `remove_concepts` write a new version of the folder and return it
-    opened.
+    An opened knowledge base does not change. `add_concepts` and `remove_concepts` write
+    a new version of the folder and return it opened.
 
-    files (KbFiles): Its verified files.
-    manifest (Manifest): Its meta.json.
-    encoder (Model[list[str], Floats2d] | None): See `load_kb`.
+    Attributes:
+        version: The version that is opened.
+        folder: Its folder, an absolute path.
+        manifest: Its meta.json.
+        encoder_config: See `load_kb`.
     """
 
     def __init__(
-        self, files: KbFiles, manifest: Manifest, *, encoder: "NameModel | None" = None
+        self,
+        version: Version,
+        *,
+        encoder: "EncoderConfig | None" = None,
+        old: "KnowledgeBase | None" = None,
     ) -> None:
-        self.files = files
-        self.folder = files.folder
-        self.manifest = manifest
-        self.given_encoder = encoder
-        self.store = open_store(files, manifest)
-        self.filter_cache: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
-        self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
-        self.concept_cache: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
-        self.foreign_origins = lru_cache(partial(foreign_origins, self.store))
-        self.check_codes = lru_cache(partial(check_sources_of_codes, self.store))
-        self.ranker = load_ranker(files, manifest)
-        self.provenance = read_provenance(self.store)
-        self.lock = ProcessLock()  # while index or encoder are loaded
-        self.loaded_encoder: NameModel | None = None
-        self.loaded_base: Index | None = None
-        self.loaded_index: Index | None = None
-        self.loaded_ngrams: NgramIndex | NgramLayers | None = None
+        self.version = version
+        self.folder = version.folder
+        self.manifest = version.manifest
+        self.encoder_config = encoder
+        self.store = open_store(version)
+        self.parts: Parts = Parts(version, encoder, old=old.parts if old else None)
+        self.searcher = MentionSearch(self.store, self.parts)
 
-    def open_version(self, manifest: Manifest) -> "KnowledgeBase":
-        """Open a new version of the folder; what did not change is shared."""
-        files = open_files(self.folder, manifest.files, known=self.files)
-        other = KnowledgeBase(files, manifest, encoder=self.given_encoder)
-        other.loaded_encoder = self.loaded_encoder
-        other.loaded_base = self.loaded_base
-        return other
+    def newest(self, *, digest: str | None = None) -> "KnowledgeBase":
+        """Return the version of the folder that is used now, loaded; may be this one.
+
+        Args:
+            digest: The digest that a new version must have; None = any.
+
+        Raises:
+            SapbertError: If the new version cannot be loaded, or has another digest.
+        """
+        version = read_version(self.folder)
+        if version.manifest.digest == self.manifest.digest:
+            return self
+        new = open_version(
+            version, encoder=self.encoder_config, digest=digest, old=self
+        )
+        new.load()
+        return new
+
+    def base_store(self) -> Store:
+        """Open the concepts as they were built, without later edits."""
+        return open_store(self.version, base=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .opening import load_kb
-
-        # The other process opens the same version; nothing native is copied.
-        return partial(load_kb, digest=self.manifest.digest), (self.folder,)
+        # Another process opens the same version; nothing native is copied.
+        values = (self.folder, self.version.name, self.manifest.digest)
+        return reopen, (*values, self.encoder_config)
 
     @property
     def rows(self) -> int:
         """Number of rows to search."""
-        overlay = self.manifest.overlay
-        return self.manifest.counts.rows + (overlay.rows if overlay else 0)
+        return self.store.total_rows
 
     @property
-    def encoder(self) -> "NameModel":
+    def encoder(self) -> "Encoder":
         """The encoder, loaded when first used."""
-        with self.lock:
-            if self.loaded_encoder is None:
-                self.loaded_encoder = load_encoder(
-                    self.files, self.manifest, self.given_encoder
-                )
-        return self.loaded_encoder
+        return self.parts.encoder
+
+    @property
+    def ranker(self) -> Ranker | None:
+        """The learned order of candidates, if there is one."""
+        return self.parts.ranker
 
     @property
     def index(self) -> Index:
         """The index, loaded when first used."""
-        with self.lock:
-            if self.loaded_index is None:
-                if self.loaded_base is None:
-                    self.loaded_base = load_base_index(self.files, self.manifest)
-                self.loaded_index = add_overlay_index(
-                    self.loaded_base, self.files, self.manifest
-                )
-        return self.loaded_index
+        return self.parts.index
 
     @property
     def ngrams(self) -> NgramIndex | NgramLayers:
         """The character 3-grams of all names, mapped when first used.
 
-        RAISES (SapbertError): If the knowledge base was built without them.
+        Raises:
+            SapbertError: If the knowledge base was built without them.
         """
-        with self.lock:
-            if self.loaded_ngrams is None:
-                self.loaded_ngrams = load_all_ngrams(self.files, self.manifest)
-        return self.loaded_ngrams
+        return self.parts.ngrams
 
     def load(self) -> None:
         """Load what is loaded when first used, before the knowledge base is used.
 
-        RAISES (SapbertError): If a file cannot be read, or a library is missing.
+        Raises:
+            SapbertError: If a file cannot be read, or a library is missing.
         """
-        self.index  # noqa: B018
-        self.encoder  # noqa: B018
-        if self.manifest.ngrams:
-            self.ngrams  # noqa: B018
+        self.parts.load()
 
-    def embed(self, texts: Sequence[str], *, variants: bool = False) -> Embeddings:
+    def embed(self, texts: Sequence[str], *, variants: bool = False) -> EmbeddedTexts:
         """Embed texts; one with the token ids of a row gets the vector of the row.
 
-        texts (Sequence[str]): Any texts.
-        variants (bool): A text that is no name gets the vector of the name that is an
-            English variant of it, if there is one; see `list_variants`.
-        RETURNS (Embeddings): Vectors of shape (n, width); whether each text was
-            truncated, and whether the encoder can read it.
+        Args:
+            texts: Any texts.
+            variants: A text that is not a name gets the vector of the name that is an
+                English variant of it, if there is one; see `list_variants`.
         """
-        return embed_texts(self, texts, variants=variants)
+        return self.searcher.embed(texts, variants=variants)
 
     def search(
         self, vectors: np.ndarray, k: int, rows: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest rows.
 
-        vectors (np.ndarray): Unit vectors in float32. Shape: (n, width).
-        k (int): Number of rows.
-        rows (np.ndarray | None): The rows to search, ascending; None = all.
-            Shape: (m,).
-        RETURNS (tuple[np.ndarray, np.ndarray]): Rows (int64; −1 = none) and cosines
-            (float32), the best first. Shape: (n, up to k) each.
+        Args:
+            vectors: Unit vectors in float32. Shape: (n, width).
+            k: Number of rows.
+            rows: The rows to search, ascending; None = all. Shape: (m,).
+
+        Returns:
+            Rows (int64; −1 = none) and cosines (float32), the best first.
+            Shape: (n, up to k) each.
         """
-        if rows is None:
-            return self.index.search(vectors, k)
-        return search_among(self.index, vectors, k, rows, total=self.rows)
+        return self.searcher.search(vectors, k, rows)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of rows, float32. Shape: (n,) → (n, width)."""
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise SapbertError(Errors.E352.format(rows=self.rows))
-        return self.index.vectors(rows)
+        return self.searcher.vectors(rows)
 
     def entries(self, rows: Iterable[int]) -> dict[int, list[Entry]]:
         """Return every alias of every concept on some rows, by row."""
@@ -188,24 +223,22 @@ class KnowledgeBase(Mapping[str, Concept]):
     def resolve_filter(self, filter: Filter) -> FilterResult:
         """Find what a filter leaves; the results of the last filters are cached.
 
-        RAISES (SapbertError): If it has an unknown type, source or language.
+        Raises:
+            SapbertError: If it has an unknown type, source or language.
         """
-        cached = self.filter_cache.get_many([filter])
-        if not cached:
-            cached = {filter: resolve_filter(self.store, filter)}
-            self.filter_cache.put_many(cached)
-        return cached[filter]
+        return self.searcher.resolve_filter(filter)
 
     def check_options(self, options: LinkOptions) -> None:
         """Check that options name types, sources and languages of this knowledge base.
 
-        RAISES (SapbertError): If not, or they need 3-grams that it does not have.
+        Raises:
+            SapbertError: If not, or they need 3-grams that it does not have.
         """
         check_options(self.store, self.manifest, options)
 
     def clear_cache(self) -> None:
         """Remove all cached search results."""
-        self.search_cache.clear()
+        self.searcher.results.clear()
 
     def link(
         self,
@@ -218,24 +251,25 @@ class KnowledgeBase(Mapping[str, Concept]):
     ) -> list[Linked]:
         """Link mentions to concepts.
 
-        mentions (Sequence[str]): Their texts.
-        labels (Sequence[str] | None): Labels of their entities, for `label_types`.
-        documents (Sequence[int] | None): Number of the document of each mention, for
-            the evidence "coherence"; None = each mention is alone.
-        options (LinkOptions): How mentions are linked.
-        settings (Any): Options by name, which replace those of `options`.
-        RETURNS (list[Linked]): One for each mention.
-        RAISES (SapbertError): If an option is not possible, or the mentions are no list
-            of texts, with as many labels and documents.
+        Args:
+            mentions: Their texts.
+            labels: Labels of their entities, for `label_types`.
+            documents: Number of the document of each mention, for the evidence
+                "coherence"; None = each mention is alone.
+            options: How mentions are linked.
+            settings: Options by name, which replace those of `options`.
+
+        Raises:
+            SapbertError: If an option is not possible, or the mentions are not a list
+                of texts, with as many labels and documents.
         """
         options = change_options(options, settings)
         check_mentions(mentions, labels, documents)
-        return link_mentions(
-            self,
+        return self.searcher.link(
             mentions,
-            labels=[""] * len(mentions) if labels is None else labels,
-            documents=range(len(mentions)) if documents is None else documents,
-            options=options,
+            [""] * len(mentions) if labels is None else labels,
+            range(len(mentions)) if documents is None else documents,
+            options,
         )
 
     def concept(self, cui: str) -> Concept | None:
@@ -245,7 +279,8 @@ class KnowledgeBase(Mapping[str, Concept]):
     def __getitem__(self, cui: str) -> Concept:
         """Return the concept with an id, with a warning if the id was retired.
 
-        RAISES (UnknownConceptError): If there is none.
+        Raises:
+            UnknownConceptError: If there is none.
         """
         concept = self.concept(cui)
         if concept is None:
@@ -284,19 +319,24 @@ class KnowledgeBase(Mapping[str, Concept]):
     def related(self, cui: str, k: int = 10) -> list[RelatedConcept]:
         """Find the concepts nearest to a concept by the vectors of their names.
 
-        cui (str): Its id; it may be retired.
-        k (int): Number of concepts, 1 to 1000.
-        RETURNS (list[RelatedConcept]): The nearest first, equal scores by id; empty if
-            the encoder can read no name of the concept.
-        RAISES (SapbertError): If there is no such concept, or `k` is out of range.
+        Args:
+            cui: Its id; it may be retired.
+            k: Number of concepts, 1 to 1000.
+
+        Returns:
+            The nearest first, equal scores by id; empty if the encoder can read no name
+            of the concept.
+
+        Raises:
+            SapbertError: If there is no such concept, or `k` is out of range.
         """
         k = change_options(DEFAULT_OPTIONS, {"k": k}).k
-        return find_related(self, self[cui].cui, k=k)
+        return self.searcher.related(self[cui].cui, k=k)
 
     def cuis(self, source: str, code: str) -> list[str]:
         """Return the ids of the concepts with a code of a source, sorted.
 
-        source (str), code (str): For example "ICD10CM" and "E11.9".
+        For example of "ICD10CM" and "E11.9".
         """
         return self.store.cuis_of_code(source, code)
 

@@ -1,17 +1,13 @@
 """What a new knowledge base finds of its own names: checks, recall and threshold."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import Errors, SapbertError, check_range
+from ..errors import Errors, SapbertError
 from ..linking.probability import fit_logistic
-from .folder.files import open_files
-from .folder.manifest import check_writable, lock_kb, read_manifest, write_manifest
-from .folder.records import Estimate, Manifest, Recall
+from .folder.records import Estimate, Recall
 from .indexes.exact import search_rows
-from .indexes.registry import change_settings
 from .knowledge_base import KnowledgeBase
 
 PROBED_ROWS = 1000
@@ -53,8 +49,6 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     RAISES (SapbertError): If fewer than `SHARE` of the rows find themselves, or of the
         names find their concept: then the index is damaged, or is of other names.
     """
-    from ..encoder.name_encoder import encode_token_ids, tokenize_names
-
     rows = choose_rows(kb, PROBED_ROWS)
     _, scores = kb.search(kb.vectors(rows), 1)
     found = int((scores[:, 0] > 1 - PRECISION).sum())
@@ -62,8 +56,8 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
         raise SapbertError(Errors.E319.format(found=found, total=len(rows)))
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
-    token_ids, _ = tokenize_names(kb.encoder, [entry.alias for entry in probed])
-    nearest, scores = kb.search(encode_token_ids(kb.encoder, token_ids), NEAREST)
+    vectors = kb.encoder.embed([entry.alias for entry in probed])
+    nearest, scores = kb.search(vectors, NEAREST)
     nearest = np.where(scores > 1 - SAME_NAME, nearest, -1)
     near = kb.entries(np.unique(nearest[nearest >= 0]))
     having = [
@@ -93,17 +87,15 @@ def measure_recall(kb: KnowledgeBase) -> Recall | None:
 
     RETURNS (Recall | None): None if the search is exact.
     """
-    from ..encoder.name_encoder import encode_token_ids, tokenize_names
-
     if kb.manifest.index.backend == "exact" or kb.rows <= NEAREST:
         return None
     most = min(RECALL_NAMES, max(FEWEST_RECALL_NAMES, COMPARED // kb.rows))
     entries = kb.entries(choose_rows(kb, most)).values()
     names = [drop_letter(of_row[0].alias) for of_row in entries]
-    token_ids = [ids for ids in tokenize_names(kb.encoder, names)[0] if ids]
+    token_ids = [ids for ids in kb.encoder.tokenize(names)[0] if ids]
     if not token_ids:
         return None
-    queries = encode_token_ids(kb.encoder, token_ids)
+    queries = kb.encoder.encode(token_ids)
     found = kb.search(queries, NEAREST)[1]
     everything = np.arange(kb.rows)
     nearest = search_rows(kb.index.vectors, everything, queries, NEAREST)[1]
@@ -146,35 +138,3 @@ def estimate_threshold(kb: KnowledgeBase) -> tuple[float, Estimate] | None:
     return threshold, Estimate(
         names=len(rows), right=int(right.sum()), probability=PROBABILITY
     )
-
-
-def change_kb(
-    folder: Path, *, index: dict[str, int] | None = None, threshold: float | None = None
-) -> Manifest:
-    """Change settings that need no new build; only meta.json is written.
-
-    folder (Path): Folder of the knowledge base.
-    index (dict[str, int] | None): Settings of the index by name, e.g. `{"ef": 200}`;
-        its recall is measured anew.
-    threshold (float | None): Cosine below which a mention has no concept, which takes
-        the place of an estimate or a calibration; None = no change.
-    RETURNS (Manifest): The new meta.json.
-    RAISES (SapbertError): If a setting is unknown, out of range or needs a new build,
-        the knowledge base has a learned order with a threshold of its own, or is
-        damaged, read-only or locked.
-    """
-    check_writable(folder)
-    with lock_kb(folder):
-        manifest = read_manifest(folder)
-        if threshold is not None:
-            check_range("threshold", threshold, -1, 1)
-            if manifest.has_ranker:
-                raise SapbertError(Errors.E364.format(path=folder))
-            manifest.threshold = threshold
-            manifest.estimate = manifest.calibration = None
-        if index:
-            record = manifest.index
-            record.settings = change_settings(record.backend, record.settings, index)
-            files = open_files(folder, manifest.files)
-            manifest.recall = measure_recall(KnowledgeBase(files, manifest))
-        return write_manifest(folder, manifest)

@@ -4,8 +4,11 @@ import hashlib
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ..linking.candidates import Entry
 from ..linking.name_variants import Names
@@ -29,13 +32,12 @@ def name_key(token_ids: Sequence[int]) -> bytes:
 
 
 class Store:
-    """Reads concepts and names.
+    """Reads concepts and names, with SQL that stands here alone.
 
-    database (Database): The concepts.db, with or without an overlay.
-    counts (Counts): Of the knowledge base as it was built.
-    overlay (OverlayRecord | None): Of the overlay.
-    RAISES (SapbertError): If the numbers of concepts and rows are others, or a name is
-        on a row that is not in the index.
+    Args:
+        database: The concepts.db, with or without an overlay.
+        counts: Of the knowledge base as it was built.
+        overlay: Of the overlay.
     """
 
     def __init__(
@@ -43,72 +45,74 @@ class Store:
     ) -> None:
         self.database = database
         self.query = database.query
+        self.base_rows = counts.rows
+        self.base_concepts = counts.concepts
         self.total_rows = counts.rows + (overlay.rows if overlay else 0)
-        self.total_concepts = counts.concepts
-        rows = range(counts.rows)
-        self.check_numbers("main.concepts", "id", range(counts.concepts), whole=True)
-        self.check_numbers("main.rows", "row", rows, whole=True)
-        self.check_numbers("main.aliases", "row", rows)
-        if overlay is not None:
-            rows = range(counts.rows, self.total_rows)
-            self.total_concepts += overlay.concepts + overlay.removed
-            taught = overlay.taught
-            self.total_concepts += taught.concepts if taught else 0
-            added = range(counts.concepts, self.total_concepts)
-            self.check_numbers("overlay.concepts", "id", added)
-            self.check_numbers("overlay.rows", "row", rows, whole=True)
-            self.check_numbers("overlay.aliases", "row", range(self.total_rows))
-        # Arrays of this length are made, and a concept takes more than a byte.
-        if self.total_concepts > database.size:
-            raise database.damaged("it is too small for the concepts of meta.json")
 
-    def check_numbers(
-        self, table: str, column: str, expected: range, *, whole: bool = False
-    ) -> None:
-        """Check the least and the greatest number of an indexed column.
-
-        expected (range): Where the numbers must be.
-        whole (bool): The first and the last of these numbers must be there.
-        RAISES (SapbertError): If not.
-        """
-        sql = "SELECT (SELECT min({0}) FROM {1}), (SELECT max({0}) FROM {1})"
-        ((low, high),) = self.query(sql.format(column, table), columns="II")
-        found = range(0) if low is None else range(low, high + 1)
-        inside = not found or (found[0] in expected and found[-1] in expected)
-        if not inside or (whole and found != expected):
-            raise self.database.damaged(
-                f"`{table.partition('.')[2]}.{column}` has other numbers than meta.json"
-            )
+    @cached_property
+    def total_concepts(self) -> int:
+        """One more than the greatest number of a concept."""
+        last = "SELECT coalesce(max(id), -1) + 1 FROM {}.concepts"
+        total = self.base_concepts
+        if self.database.overlay is not None:
+            ((found,),) = self.query(last.format("overlay"))
+            total = max(total, found)
+        return total
 
     def check(self) -> None:
         """Read the whole of the file, and check that it is consistent.
 
-        RAISES (SapbertError): If SQLite finds a damage.
+        Raises:
+            SapbertError: If SQLite finds a damage, or a number is not one of meta.json.
         """
-        for name in ("main", *(["overlay"] if self.database.overlay else [])):
-            ((result,),) = self.query(f"PRAGMA {name}.quick_check(1)", columns="t")
+        names = ["main", *(["overlay"] if self.database.overlay else [])]
+        for name in names:
+            ((result,),) = self.query(f"PRAGMA {name}.quick_check(1)")
             if result != "ok":
                 raise self.database.damaged(result)
+        self.check_numbers("main.concepts", "id", range(self.base_concepts), all=True)
+        self.check_numbers("main.rows", "row", range(self.base_rows), all=True)
+        self.check_numbers("main.aliases", "row", range(self.base_rows))
+        if len(names) > 1:
+            added = range(self.base_rows, self.total_rows)
+            self.check_numbers("overlay.rows", "row", added, all=True)
+            self.check_numbers("overlay.aliases", "row", range(self.total_rows))
 
-    def query_many(
-        self, sql: str, values: Iterable[Any], *, columns: str
-    ) -> Iterator[Any]:
+    def check_numbers(
+        self, table: str, column: str, expected: range, *, all: bool = False
+    ) -> None:
+        """Check the least and the greatest number of an indexed column.
+
+        Args:
+            expected: Where the numbers must be.
+            all: The first and the last of these numbers must be there.
+        """
+        sql = "SELECT (SELECT min({0}) FROM {1}), (SELECT max({0}) FROM {1})"
+        ((low, high),) = self.query(sql.format(column, table))
+        found = range(0) if low is None else range(low, high + 1)
+        inside = not found or (found[0] in expected and found[-1] in expected)
+        if not inside or (all and found != expected):
+            raise self.database.damaged(
+                f"`{table.partition('.')[2]}.{column}` has other numbers than meta.json"
+            )
+
+    def query_many(self, sql: str, values: Iterable[Any]) -> Iterator[Any]:
         """Run a statement for many values; `{}` in it stands for their list."""
         # In order: neighbours are likely to be on the same page of the file.
         distinct = sorted({*values})
         for start in range(0, len(distinct), QUERY_VALUES):
             part = distinct[start : start + QUERY_VALUES]
             marks = ", ".join("?" * len(part))
-            yield from self.query(sql.format(marks), part, columns=columns)
+            yield from self.query(sql.format(marks), part)
 
-    def column(self, sql: str, value: Any, *, columns: str = "t") -> list[Any]:
+    def column(self, sql: str, value: Any) -> list[Any]:
         """Return the first column of a query with one value."""
-        return [row[0] for row in self.query(sql, [value], columns=columns)]
+        return [row[0] for row in self.query(sql, [value])]
 
     def lists(self, sql: str, values: Iterable[Any]) -> dict[str, list[str]]:
         """Return the second column of a query as lists, by the first column."""
         found: dict[str, list[str]] = defaultdict(list)
-        for key, value in self.query_many(sql, values, columns="tt"):
+        for key, value in self.query_many(sql, values):
             found[key].append(value)
         return dict(found)
 
@@ -123,7 +127,6 @@ class Store:
             "SELECT row, cui, name, alias, place, concept, origin FROM aliases "
             "JOIN concepts ON concepts.id = aliases.concept WHERE row IN ({})",
             (int(row) for row in rows),
-            columns="itttiii",
         ):
             found[row].append(Entry(row, cui, name, alias, place == 0, concept, origin))
         for entries in found.values():
@@ -136,13 +139,13 @@ class Store:
             "SELECT row FROM aliases JOIN concepts ON id = concept "
             "WHERE cui = ? AND row IS NOT NULL ORDER BY row"
         )
-        by_row = self.entries(self.column(sql, cui, columns="i"))
+        by_row = self.entries(self.column(sql, cui))
         return [entry for row in by_row.values() for entry in row if entry.cui == cui]
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the row of each key (from `name_key`) that has one."""
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
-        return dict(self.query_many(sql, keys, columns="bi"))
+        return dict(self.query_many(sql, keys))
 
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the semantic types by concept; those without types are left out."""
@@ -156,7 +159,6 @@ class Store:
             "SELECT cui, source, code, rank FROM codes JOIN concepts ON id = concept "
             "WHERE cui IN ({}) ORDER BY source, rank, code",
             cuis,
-            columns="ttti",
         ):
             found[cui].setdefault(source, []).append(code)
         return dict(found)
@@ -167,7 +169,7 @@ class Store:
             "SELECT cui FROM codes JOIN concepts ON id = concept "
             "WHERE source = ? AND code = ? ORDER BY cui"
         )
-        return [cui for (cui,) in self.query(sql, [source, code], columns="t")]
+        return [cui for (cui,) in self.query(sql, [source, code])]
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
@@ -185,7 +187,7 @@ class Store:
         """Return the values of one of `KINDS` by number of the origin."""
         found: dict[int, list[str]] = defaultdict(list)
         sql = "SELECT origin, value FROM origins WHERE kind = ? ORDER BY value"
-        for origin, value in self.query(sql, [kind], columns="it"):
+        for origin, value in self.query(sql, [kind]):
             found[origin].append(value)
         return dict(found)
 
@@ -225,7 +227,7 @@ class Store:
         )
         found: dict[str, Names] = {}
         for form, alias, row, concept in self.query_many(
-            f"{sql}AND origin NOT IN ({numbers})", forms, columns="ttii"
+            f"{sql}AND origin NOT IN ({numbers})", forms
         ):
             if not is_abbreviation(alias):
                 names = found.setdefault(form, Names(set(), set()))
@@ -241,7 +243,7 @@ class Store:
             "SELECT id FROM concepts WHERE cui = ?",
             "SELECT concept FROM retired WHERE cui = ?",
         ):
-            for number in self.column(sql, cui, columns="i"):
+            for number in self.column(sql, cui):
                 return self.read_concept(number)
         return None
 
@@ -251,37 +253,37 @@ class Store:
             "SELECT retired.cui, concepts.cui FROM retired "
             "JOIN concepts ON id = concept WHERE retired.cui IN ({})"
         )
-        return dict(self.query_many(sql, filter(is_encodable, cuis), columns="tt"))
+        return dict(self.query_many(sql, filter(is_encodable, cuis)))
 
     def known_cuis(self, cuis: Iterable[str]) -> set[str]:
         """Return those ids that are of a concept, or were retired for one."""
         cuis = [*filter(is_encodable, cuis)]
         sql = "SELECT cui FROM concepts WHERE cui IN ({})"
-        current = {cui for (cui,) in self.query_many(sql, cuis, columns="t")}
+        current = {cui for (cui,) in self.query_many(sql, cuis)}
         return current | self.current_cuis(cuis).keys()
 
     def cuis(self) -> Iterator[str]:
         """Yield the ids of all concepts in the order in which they were added."""
         sql = "SELECT cui FROM concepts ORDER BY id"
-        return (cui for (cui,) in self.query(sql, columns="t"))
+        return (cui for (cui,) in self.query(sql))
 
     def count_concepts(self) -> int:
         """Return the number of concepts."""
-        ((count,),) = self.query("SELECT count(*) FROM concepts", columns="i")
+        ((count,),) = self.query("SELECT count(*) FROM concepts")
         return int(count)
 
     def concepts(self) -> Iterator[Concept]:
         """Yield all concepts in the order in which they were added."""
         sql = "SELECT id FROM concepts ORDER BY id"
-        for (number,) in self.query(sql, columns="i"):
+        for (number,) in self.query(sql):
             yield self.read_concept(number)
 
     def read_concept(self, number: int) -> Concept:
         """Read one concept by its number."""
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
-        found = self.query(sql, [number], columns="tT")
+        found = self.query(sql, [number])
         sql = "SELECT place, alias FROM aliases WHERE concept = ? ORDER BY place"
-        names = self.query(sql, [number], columns="it")
+        names = self.query(sql, [number])
         if not found or not names or any(i != n for i, (n, _) in enumerate(names)):
             raise self.database.damaged(f"concept {number} is not complete")
         ((cui, definition),) = found
@@ -291,7 +293,6 @@ class Store:
             "JOIN origins ON origins.origin = aliases.origin "
             "WHERE concept = ? ORDER BY value, place",
             [number],
-            columns="tti",
         ):
             if kind in places:
                 places[kind].setdefault(value, []).append(place)
@@ -307,3 +308,106 @@ class Store:
             languages=places["language"],
             sources=places["source"],
         )
+
+    def numbers(self, sql: str, values: Sequence[Any] = ()) -> np.ndarray:
+        """Return the distinct numbers of a column, ascending, int64. Shape: (n,)."""
+        # Some filters leave millions of rows: no list of tuples is made of them.
+        found = np.fromiter(
+            (n for (n,) in self.database.stream(sql, values)), dtype=np.int64
+        )
+        return np.unique(found)
+
+    def next_origin(self) -> int:
+        """Return one more than the greatest number of an origin."""
+        sql = "SELECT coalesce(max(origin), -1) + 1 FROM origins"
+        return int(self.query(sql)[0][0])
+
+    def numbers_of_cuis(self, cuis: Iterable[str]) -> dict[str, int]:
+        """Return the number of each concept by its present id."""
+        sql = "SELECT cui, id FROM concepts WHERE cui IN ({})"
+        return dict(self.query_many(sql, cuis))
+
+    def names_of_cuis(self, cuis: Iterable[str]) -> dict[str, str]:
+        """Return the preferred name of each concept by its present id."""
+        sql = "SELECT cui, name FROM concepts WHERE cui IN ({})"
+        return dict(self.query_many(sql, cuis))
+
+    def preferred_names(self, page: int) -> Iterator[tuple[str, str]]:
+        """Yield id and preferred name of every concept, by id, `page` at a time."""
+        sql = "SELECT cui, name FROM concepts WHERE cui > ? ORDER BY cui LIMIT ?"
+        last = ""
+        while found := self.query(sql, [last, page]):
+            yield from found
+            last = found[-1][0]
+
+    def aliases(self, cuis: Iterable[str]) -> dict[str, list[str]]:
+        """Return the names of concepts by id."""
+        sql = "SELECT cui, alias FROM aliases JOIN concepts ON id = concept "
+        return self.lists(f"{sql} WHERE cui IN ({{}})", cuis)
+
+    def roots(self, most: int) -> list[tuple[str, str]]:
+        """Return id and name of concepts with children and without parents, by name."""
+        sql = (
+            "SELECT cui, name FROM concepts "
+            "WHERE id NOT IN (SELECT concept FROM parents) "
+            "AND EXISTS (SELECT 1 FROM parents WHERE parent = cui) "
+            "ORDER BY name LIMIT ?"
+        )
+        return self.query(sql, [most])
+
+    def names_from(self, first: str, last: str, most: int) -> list[tuple[Any, ...]]:
+        """Return form, cui, preferred name and name of a range of normalised names.
+
+        Args:
+            first: The first form.
+            last: All forms are before it.
+            most: Number of names.
+        """
+        sql = (
+            "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
+            "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
+        )
+        return self.query(sql, [first, last, most])
+
+    def count_types(self) -> dict[str, int]:
+        """Return the number of concepts by semantic type, the most frequent first."""
+        sql = "SELECT type, count(*) FROM types GROUP BY type ORDER BY 2 DESC, 1"
+        return dict(self.query(sql))
+
+    def count_sources(self) -> dict[str, int]:
+        """Return the number of names by source, the largest first."""
+        sql = (
+            "SELECT value, count(*) FROM aliases "
+            "JOIN origins ON origins.origin = aliases.origin "
+            "WHERE kind = 'source' GROUP BY value ORDER BY count(*) DESC, value"
+        )
+        return dict(self.query(sql))
+
+    def distinct_types(self) -> set[str]:
+        """Return all semantic types."""
+        return {kind for (kind,) in self.query("SELECT DISTINCT type FROM types")}
+
+    def sources_of_codes(self) -> list[str]:
+        """Return the vocabularies of which there are codes, sorted."""
+        # from one to the next in the index, without reading all codes
+        sql = "SELECT min(source) FROM codes WHERE source > ?"
+        found: list[str] = []
+        while source := self.query(sql, [found[-1] if found else ""])[0][0]:
+            found.append(source)
+        return found
+
+    def annotated(self, forms: Iterable[str]) -> dict[str, Mapping[str, int]]:
+        """Return how often forms were annotated with each concept; "" = with none."""
+        found: dict[str, dict[str, int]] = {}
+        if self.database.overlay is not None:
+            sql = "SELECT form, cui, count FROM annotated WHERE form IN ({})"
+            for form, cui, count in self.query_many(sql, forms):
+                found.setdefault(form, {})[cui] = count
+        return {**found}
+
+    def annotated_concepts(self, cuis: Iterable[str]) -> dict[str, int]:
+        """Return how often each concept was annotated, if ever."""
+        if self.database.overlay is None:
+            return {}
+        sql = "SELECT cui, sum(count) FROM annotated WHERE cui IN ({}) GROUP BY cui"
+        return dict(self.query_many(sql, cuis))

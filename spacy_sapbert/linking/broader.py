@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from .ranking import SORT_DIGITS
+from .scores import SORT_DIGITS
 
 # A candidate this much (cosine) below the best one has 1/e of its weight; chosen with
 # `python -m benchmarks.options broader`.

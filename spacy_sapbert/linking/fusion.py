@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import Errors, SapbertError, check_range
-from .ranking import SORT_DIGITS
+from .scores import SORT_DIGITS
 
 FUSIONS = ("weighted", "rrf")
 # Default weight of the 3-grams: it costs nothing on mentions without mistakes. A higher

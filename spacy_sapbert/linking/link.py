@@ -12,7 +12,8 @@ from .candidates import Candidate, Entry, RankedEntry
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
 from .probability import Logistic, score_probability
-from .ranking import BY_ID, SCORE_DIGITS, Evidence, break_ties
+from .ranking import BY_ID, Evidence, break_ties
+from .scores import round_score
 
 # Notes of mentions without a concept; they may have candidates all the same.
 NIL_NOTES = ("empty", "no_vector", "filtered", "below_threshold", "ambiguous")
@@ -206,7 +207,7 @@ def make_link(
             "cui": found.entry.cui,
             "name": found.entry.name,
             "alias": found.entry.alias,
-            "score": round(found.score, SCORE_DIGITS),
+            "score": round_score(found.score),
             "rank": rank,
             "types": list(info.types.get(found.entry.cui, ())),
             "codes": {s: [*c] for s, c in info.codes.get(found.entry.cui, {}).items()},

@@ -65,6 +65,10 @@ class LinkOptions:
                 clean = check_option(option.name, value)
                 object.__setattr__(self, option.name, clean)
 
+    def search_key(self) -> tuple[Any, ...]:
+        """Return the options that change a search: the key of its cache."""
+        return self.k, self.threshold, self.fusion, self.ngram_weight
+
 
 OPTION_NAMES = [option.name for option in fields(LinkOptions)]
 

@@ -5,12 +5,11 @@ from itertools import groupby
 from typing import Any
 
 from .candidates import Entry, RankedEntry
+from .scores import SORT_DIGITS
 
 # Evidence that breaks ties: its name, and a value of an entry; smaller values first.
 Evidence = Sequence[tuple[str, Callable[[Entry], Any]]]
 
-SORT_DIGITS = 6  # float32 sums differ after these digits with the batch size
-SCORE_DIGITS = 4  # of scores that are written
 BY_ID = "id"  # no evidence broke the tie, only the order of the ids
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..kb.folder.packaging import check_package_name, project_name
-from ..kb.opening import load_kb
+from ..kb.knowledge_base import load_kb
+from ..kb.packages.packaging import check_package_name, project_name
 from ..system.writing import (
     FolderKind,
     check_folder_output,

@@ -78,7 +78,7 @@ class LinkerState(Pipe):
         """
         with OPENING:
             if self.opened is None:
-                from ..kb.opening import load_kb
+                from ..kb.knowledge_base import load_kb
 
                 self.opened = load_kb(
                     self.source,
@@ -90,7 +90,7 @@ class LinkerState(Pipe):
     @kb.setter
     def kb(self, kb: "KnowledgeBase | str | Path") -> None:
         if isinstance(kb, (str, Path)):
-            from ..kb.opening import load_kb
+            from ..kb.knowledge_base import load_kb
 
             kb = load_kb(kb, encoder=self.encoder)
         with OPENING:
@@ -105,16 +105,11 @@ class LinkerState(Pipe):
             than `kb_digest`, or does not fit the options. Then the linker uses the old
             version.
         """
-        from ..kb.folder.manifest import read_manifest
-        from ..kb.opening import open_kb
-
         old = self.kb
         self.checked = time.monotonic()
-        if read_manifest(old.folder).digest == old.manifest.digest:
+        new = old.newest(digest=self.kb_digest)
+        if new is old:
             return False
-        new = open_kb(
-            old.folder, encoder=self.encoder, digest=self.kb_digest, load=True
-        )
         new.check_options(self.options)
         with OPENING:
             self.opened = new
@@ -156,13 +151,13 @@ class LinkerState(Pipe):
         The knowledge base is copied, unless it is an installed one: then the component
         refers to it by name. `exclude` may have "kb".
         """
-        from ..kb.folder.copying import copy_kb
+        from ..kb.packages.copies import save_copy
 
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         saved = self.describe()
         if "kb" not in exclude and saved.installed is None:
-            copy_kb(self.kb, folder / "kb")
+            save_copy(self.kb, folder / "kb")
         with write_atomically(folder / FILE) as file:
             file.write(saved.model_dump_json(indent=2).encode())
 
@@ -183,7 +178,7 @@ class LinkerState(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component; see `to_disk`."""
-        from ..kb.folder.copying import kb_to_files
+        from ..kb.packages.copies import kb_to_files
 
         saved = self.describe()
         copied = "kb" not in exclude and saved.installed is None
@@ -195,7 +190,7 @@ class LinkerState(Pipe):
 
         RAISES (SapbertError): If the knowledge base in it is damaged.
         """
-        from ..kb.folder.copying import unpack_kb
+        from ..kb.packages.copies import unpack_kb
 
         content = srsly.msgpack_loads(data)
         files = content["kb"] if "kb" not in exclude else None

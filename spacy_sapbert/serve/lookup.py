@@ -77,16 +77,10 @@ def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
     return concept
 
 
-def read_names(kb: KnowledgeBase, cuis: Iterable[str]) -> dict[str, str]:
-    """Return the preferred names of concepts; those that do not exist are left out."""
-    sql = "SELECT cui, name FROM concepts WHERE cui IN ({})"
-    return dict(kb.store.query_many(sql, cuis, columns="tt"))
-
-
 def name_concepts(kb: KnowledgeBase, cuis: Iterable[str]) -> list[ConceptName]:
     """Return ids with their names, by name."""
     cuis = [*cuis]
-    names = read_names(kb, cuis)
+    names = kb.store.names_of_cuis(cuis)
     found: list[ConceptName] = [{"cui": cui, "name": names.get(cui)} for cui in cuis]
     return sorted(found, key=lambda one: ((one["name"] or "").casefold(), one["cui"]))
 
@@ -125,11 +119,7 @@ def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> ConceptAns
 
 def list_roots(kb: KnowledgeBase) -> list[ConceptName]:
     """Return concepts with children and without parents, by name."""
-    sql = (
-        "SELECT cui, name FROM concepts WHERE id NOT IN (SELECT concept FROM parents) "
-        "AND EXISTS (SELECT 1 FROM parents WHERE parent = cui) ORDER BY name LIMIT ?"
-    )
-    rows = kb.store.query(sql, [MOST_CHILDREN], columns="tt")
+    rows = kb.store.roots(MOST_CHILDREN)
     return [{"cui": cui, "name": name} for cui, name in rows]
 
 
@@ -141,13 +131,8 @@ def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     form = name_form(text)
     if not form or not is_encodable(form):
         return []
-    sql = (
-        "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
-        "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"
-    )
-    rows = kb.store.query(sql, [form, form + LAST, 10 * k], columns="tttt")
     first: dict[str, tuple[str, str]] = {}
-    for _, cui, name, alias in rows:
+    for _, cui, name, alias in kb.store.names_from(form, form + LAST, 10 * k):
         if cui not in first and len(first) < k:
             first[cui] = name, alias
     types = kb.store.types(first)

@@ -34,8 +34,7 @@ async def search_concepts(
 def count_types(kb: KnowledgeBase) -> dict[str, int]:
     """Return the number of concepts by semantic type, the most frequent first."""
     if kb not in TYPES:
-        sql = "SELECT type, count(*) FROM types GROUP BY type ORDER BY 2 DESC, 1"
-        TYPES[kb] = dict(kb.store.query(sql, columns="ti"))
+        TYPES[kb] = kb.store.count_types()
     return TYPES[kb]
 
 

@@ -146,7 +146,7 @@ class Service:
         if options.filter:  # also if no mention is found
             self.kb.resolve_filter(options.filter)
         if options.codes:
-            self.kb.check_codes(options.codes)
+            self.kb.searcher.check_codes(options.codes)
         self.metrics.linked.labels(kind).inc(len(items))
         if kind == MENTIONS:
             kb = self.kb

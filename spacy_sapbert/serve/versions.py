@@ -3,8 +3,7 @@
 import threading
 
 from ..errors import SapbertError
-from ..kb.folder.manifest import read_manifest
-from ..kb.opening import load_kb
+from ..kb.folder.versions import read_version
 from .logs import EventLog, describe_exception
 from .service import Service
 
@@ -49,17 +48,13 @@ class Watcher:
         old = self.service.kb
         digest = ""
         try:
-            digest = read_manifest(old.folder).digest
+            digest = read_version(old.folder).manifest.digest
             if digest == old.manifest.digest:
                 self.refused = None
                 return False
             if self.refused is not None and digest == self.refused[0]:
                 return False
-            new = load_kb(
-                old.folder,
-                encoder=old.given_encoder,
-                digest=self.service.linker.kb_digest,
-            )
+            new = old.newest(digest=self.service.linker.kb_digest)
             self.service.switch(new)
         except SapbertError as error:
             code = str(error)[1:5]

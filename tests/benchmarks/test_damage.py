@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.replacement import check_answers, make_concepts
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 LINUX = sys.platform == "linux" and hasattr(os, "fork")
 

@@ -20,7 +20,7 @@ from benchmarks.numbers import (
 from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.gold_mentions import read_pairs
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from training.experiments.evaluate_hierarchy import score_encoder
 from training.experiments.held_out_pairs import NamePair
 

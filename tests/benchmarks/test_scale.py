@@ -11,7 +11,7 @@ from benchmarks.large_vocabulary import (
 )
 from benchmarks.scale import app, make_rows, time_singles
 from spacy_sapbert.kb.indexes.row_file import RowFile
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 

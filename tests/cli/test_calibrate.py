@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.manifest import FILE, read_manifest
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import FILE, read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.reading import file_digest
 
 
@@ -109,7 +109,7 @@ def test_calibrate_draws_a_figure(
 def test_calibrate_reaches_a_precision(annotated_file: Path, own_kb: Path) -> None:
     options = ("--kb", own_kb, "--criterion", "precision=0.95")
     found = calibrate(annotated_file, *options)
-    assert read_manifest(own_kb).threshold == found["threshold"]
+    assert read_version(own_kb).manifest.threshold == found["threshold"]
     assert found["criterion"] == "precision=0.95"
     assert found["precision"] >= 0.95
 

@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
+from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 
 SENTINEL = "SENTINELTEXT"
 
@@ -22,7 +22,7 @@ DYING = """
 import os, signal, sys
 from spacy_sapbert.pipeline import running as pipelines
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
+from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 real, run_batch = os.replace, pipelines.run_batch
 def tick():
     global left
@@ -48,7 +48,7 @@ for moment in sys.argv[1].split(","):
 LIMITED = """
 import resource, signal, sys
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
+from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 app(sys.argv[2:])
@@ -194,7 +194,7 @@ def test_link_parts_of_other_settings_are_an_error(
 
 
 def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
-    changed = read_manifest(own_kb).model_copy(update={"threshold": 0.1})
+    changed = read_version(own_kb).manifest.model_copy(update={"threshold": 0.1})
     write_manifest(own_kb, changed)
     result = run(lines, own_kb, tmp_path / "whole")
     assert result.exit_code == 1

@@ -16,7 +16,7 @@ from spacy_sapbert import LinkBatches, SapbertError, __version__  # noqa: E402
 from spacy_sapbert.distributed import opened  # noqa: E402
 from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
 from spacy_sapbert.formats.entities import describe_entities  # noqa: E402
-from spacy_sapbert.kb.folder.manifest import read_manifest  # noqa: E402
+from spacy_sapbert.kb.folder.versions import read_version  # noqa: E402
 
 SENTINEL = "SENTINELTEXT"
 MakeLink = Callable[..., LinkBatches]
@@ -54,7 +54,7 @@ def test_link_batches_links_as_the_pipeline_does(sample_kb: Path) -> None:
         assert dict(row["codes"]) == entity["codes"]
         cuis = [candidate["cui"] for candidate in row["candidates"]]
         assert cuis == [candidate["cui"] for candidate in entity["candidates"]]
-    digest = read_manifest(sample_kb).digest
+    digest = read_version(sample_kb).manifest.digest
     run = {(row["kb_digest"], row["package_version"], row["error"]) for row in rows}
     assert run == {(digest, __version__, None)}
 

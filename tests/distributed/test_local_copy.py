@@ -13,8 +13,8 @@ import pytest
 
 from spacy_sapbert.distributed.local_copy import copy_kb
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.folder.manifest import read_manifest
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 # Copies in processes that start at the same time, and prints what each opened.
 COPY = """
@@ -55,7 +55,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_copy_kb_is_the_same_and_opens(sample_kb: Path, tmp_path: Path) -> None:
     copy = copy_kb(str(sample_kb), tmp_path, digest=None)
     assert contents(copy) == contents(sample_kb)
-    assert copy.name == f"kb-{read_manifest(sample_kb).digest[:16]}"
+    assert copy.name == f"kb-{read_version(sample_kb).manifest.digest[:16]}"
     assert load_kb(copy).link(["fever"])[0].cui == "C0000004"
     assert {path.name for path in tmp_path.iterdir()} == {
         copy.name,
@@ -64,7 +64,7 @@ def test_copy_kb_is_the_same_and_opens(sample_kb: Path, tmp_path: Path) -> None:
 
 
 def test_copy_kb_that_is_pinned_is_not_read_again(own_kb: Path, tmp_path: Path) -> None:
-    digest = read_manifest(own_kb).digest
+    digest = read_version(own_kb).manifest.digest
     copy = copy_kb(str(own_kb), tmp_path / "local", digest=digest)
     shutil.rmtree(own_kb)
     assert copy_kb(str(own_kb), tmp_path / "local", digest=digest) == copy
@@ -160,7 +160,7 @@ def test_copy_kb_by_many_processes_at_once_is_made_once(
         assert process.returncode == 0
         outputs.append(output.splitlines())
     assert len({lines[-1] for lines in outputs}) == 1
-    count = len(read_manifest(sample_kb).files)
+    count = len(read_version(sample_kb).manifest.files)
     assert sorted(len(lines) - 1 for lines in outputs) == [0, 0, count]
 
 

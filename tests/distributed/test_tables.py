@@ -65,7 +65,7 @@ def test_datasets_cache_is_used_until_the_kb_changes(
 ) -> None:
     import pyarrow.parquet as pq
 
-    from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
+    from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 
     documents_file = str(tmp_path / "documents.parquet")
     pq.write_table(documents, documents_file)
@@ -85,7 +85,7 @@ def test_datasets_cache_is_used_until_the_kb_changes(
     first = link()
     assert first > 0
     assert link() == first
-    changed = read_manifest(own_kb).model_copy(update={"threshold": 0.1})
+    changed = read_version(own_kb).manifest.model_copy(update={"threshold": 0.1})
     write_manifest(own_kb, changed)
     from spacy_sapbert.distributed.opened import open_settings
 

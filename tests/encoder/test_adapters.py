@@ -33,7 +33,7 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 NAMES = ["heart attack", "fever", "acute pain of the heart", "diabetes"]
 

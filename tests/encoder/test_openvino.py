@@ -31,9 +31,9 @@ from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.export import export_kb
-from spacy_sapbert.kb.folder.copying import copy_kb
-from spacy_sapbert.kb.folder.manifest import read_manifest
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -146,7 +146,7 @@ def test_openvino_links_the_same(exported_kb: Path) -> None:
 
 def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
-    before = read_manifest(folder)
+    before = read_version(folder).manifest
     # What an export leaves that was killed before meta.json was written.
     shutil.copytree(folder / "encoder", folder / "encoder" / "openvino")
     (folder / "encoder" / ".openvino.1.tmp").mkdir()
@@ -167,7 +167,7 @@ def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> N
 
 
 def test_copy_kb_copies_the_export(exported_kb: Path, tmp_path: Path) -> None:
-    copy_kb(load_kb(exported_kb), tmp_path / "copy")
+    save_copy(load_kb(exported_kb), tmp_path / "copy")
     assert load_kb(tmp_path / "copy").manifest.engines == ["torch", "openvino"]
 
 

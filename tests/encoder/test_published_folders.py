@@ -22,7 +22,7 @@ from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
 from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 NAMES = ["heart attack", "fever of the heart", "acute pain"]

@@ -18,7 +18,7 @@ from spacy_sapbert.encoder.huggingface import (
     save_encoder,
 )
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.encoders.embedding import embed_texts
 from training.encoders.new_encoder import make_encoder

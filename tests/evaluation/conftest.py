@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 
 
 @pytest.fixture(scope="session")

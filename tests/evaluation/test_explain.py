@@ -9,8 +9,7 @@ from spacy_sapbert.evaluation.expected_concept import STATES
 from spacy_sapbert.evaluation.explain import Explanation, explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
 from spacy_sapbert.vocabularies.concepts import Concept
 

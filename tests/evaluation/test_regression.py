@@ -12,7 +12,7 @@ from spacy_sapbert.evaluation.regression import (
     run_cases,
 )
 from spacy_sapbert.evaluation.regression_cases import Case
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.pipeline.running import complete_pipeline
 
 PATH = Path("cases.yaml")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_sapbert import __version__
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.formats.entities import COLUMNS, RUN_COLUMNS, describe_docs
-from spacy_sapbert.kb.folder.manifest import read_manifest
+from spacy_sapbert.kb.folder.versions import read_version
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 write_docs = pytest.importorskip("spacy_sapbert.formats.parquet").write_docs
@@ -110,7 +110,7 @@ def test_parquet_of_link_keeps_the_reason_of_a_tie(
         result = CliRunner().invoke(app, [*map(str, arguments)])
         assert result.exit_code == 0, result.output
     rows = pq.read_table(outputs[0]).to_pylist()
-    digest = read_manifest(cold_kb).digest
+    digest = read_version(cold_kb).manifest.digest
     assert {row["kb_digest"] for row in rows} == {digest}
     entities = json.loads(outputs[1].read_text("utf8"))["entities"]
     for key in ("cui", "score", "alias", "tie"):

@@ -9,8 +9,8 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.manifest import Calibration, lock_kb, write_calibration
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import lock_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 # One process that opens a knowledge base, and forks for each moment a child that
@@ -22,9 +22,9 @@ import numpy as np
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.folder.manifest import Calibration, write_calibration
+from spacy_sapbert.kb.folder.versions import Calibration, write_calibration
 
 source, work, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 # No thread of torch may be there when this process forks.

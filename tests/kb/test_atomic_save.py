@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import FolderKind, write_folder_atomically
 
 COPY = """
 import resource, signal, sys
 from pathlib import Path
 from spacy_sapbert import load_kb
-from spacy_sapbert.kb.folder.copying import copy_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 limit = int(sys.argv[3])
 kb = load_kb(sys.argv[1])
 if limit:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 while True:
-    copy_kb(kb, Path(sys.argv[2]))
+    save_copy(kb, Path(sys.argv[2]))
     if limit:
         break
     print("saved", flush=True)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.files import describe_files
-from spacy_sapbert.kb.folder.manifest import compute_digest
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import compute_digest, describe_files
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.schema import INDICES, RANK, SCHEMA
 from spacy_sapbert.vocabularies.concepts import Concept
 

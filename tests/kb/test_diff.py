@@ -16,7 +16,7 @@ from spacy_sapbert.kb.edits.diff import (
     count_differences,
     describe_difference,
 )
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 EXPECTED = [

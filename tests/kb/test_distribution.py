@@ -11,14 +11,14 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.distribution import (
+from spacy_sapbert.kb.folder.records import Vocabulary
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages.distribution import (
     check_distribution,
     current_vocabularies,
     describe_vocabulary,
 )
-from spacy_sapbert.kb.folder.packaging import package_kb
-from spacy_sapbert.kb.folder.records import Vocabulary
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.system.reading import file_digest
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.releases import releases_path

@@ -7,8 +7,7 @@ import spacy
 from spacy.tokens import Span
 
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.vocabularies.concepts import Concept
 

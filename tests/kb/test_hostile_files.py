@@ -12,13 +12,13 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.database import Database
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
-from spacy_sapbert.kb.folder.files import describe_files
-from spacy_sapbert.kb.folder.manifest import (
+from spacy_sapbert.kb.folder.versions import (
     compute_digest,
-    read_manifest,
+    describe_files,
+    read_version,
     write_manifest,
 )
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -86,7 +86,7 @@ def test_load_kb_other_tables_are_an_error(own_kb: Path, sql: str) -> None:
 def test_query_that_never_ends_is_an_error(own_kb: Path) -> None:
     database = Database(own_kb / "concepts.db", deadline=0.2)
     with pytest.raises(SapbertError, match="E349.*interrupted"):
-        database.query(f"SELECT max(x) FROM ({ENDLESS})", columns="i")
+        database.query(f"SELECT max(x) FROM ({ENDLESS})")
 
 
 @pytest.mark.parametrize(
@@ -166,24 +166,24 @@ def test_load_kb_meta_json_out_of_range_is_an_error(
 def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) -> None:
     path = own_kb / "meta.json"
     content = path.read_bytes()
-    expected = read_manifest(own_kb)
+    expected = read_version(own_kb).manifest
     accepted = 0
     for place in range(len(content)):
         damaged = bytearray(content)
         damaged[place] ^= 1 << (place % 8)
         path.write_bytes(damaged)
         with suppress(SapbertError):
-            assert read_manifest(own_kb) == expected, place
+            assert read_version(own_kb).manifest == expected, place
             accepted += 1
     assert accepted < len(content) / 10
 
 
 def test_read_manifest_without_a_digest_has_one(own_kb: Path) -> None:
-    path, expected = own_kb / "meta.json", read_manifest(own_kb)
+    path, expected = own_kb / "meta.json", read_version(own_kb).manifest
     meta = json.loads(path.read_text("utf8"))
     del meta["digest"]  # as versions before wrote it
     path.write_text(json.dumps(meta), "utf8")
-    assert read_manifest(own_kb) == expected
+    assert read_version(own_kb).manifest == expected
 
 
 def test_probe_kb_with_an_index_of_other_names_is_an_error(
@@ -232,8 +232,8 @@ def test_add_concepts_to_hostile_edits_is_an_error(own_kb: Path, content: str) -
 
 
 def test_write_manifest_and_read_manifest_agree_on_the_digest(own_kb: Path) -> None:
-    manifest = read_manifest(own_kb).model_copy(update={"sources": ["a\udc80b", "é"]})
-    assert write_manifest(own_kb, manifest).digest == read_manifest(own_kb).digest
+    manifest = read_version(own_kb).manifest.model_copy(update={"sources": ["a\udc80b", "é"]})
+    assert write_manifest(own_kb, manifest).digest == read_version(own_kb).manifest.digest
 
 
 @pytest.mark.parametrize("key", ["concepts", "removed", "rows"])

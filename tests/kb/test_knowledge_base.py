@@ -23,7 +23,7 @@ from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.row_vectors import write_shard
 from spacy_sapbert.kb.folder.installed import find_kb
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 FILES = ["meta.json", "concepts.db", "index.hnsw", "encoder/model.safetensors"]

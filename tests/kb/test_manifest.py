@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.folder.manifest import (
+from spacy_sapbert.kb.folder.versions import (
     Calibration,
-    read_manifest,
+    read_version,
     write_calibration,
 )
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 Contents = Callable[[Path], dict[Path, bytes]]
 
@@ -20,8 +20,8 @@ Contents = Callable[[Path], dict[Path, bytes]]
 def test_write_calibration_changes_only_meta_json(
     own_kb: Path, calibration: Calibration, contents: Contents
 ) -> None:
-    before, meta = contents(own_kb), read_manifest(own_kb)
-    assert write_calibration(own_kb, calibration) == read_manifest(own_kb)
+    before, meta = contents(own_kb), read_version(own_kb).manifest
+    assert write_calibration(own_kb, calibration) == read_version(own_kb).manifest
     after = contents(own_kb)
     assert before.keys() == after.keys()
     assert {p for p in after if after[p] != before[p]} == {Path("meta.json")}
@@ -51,7 +51,7 @@ def test_write_calibration_replaces_the_old_one(
     update = {"threshold": 0.5, "criterion": "accuracy"}
     again = calibration.model_copy(update=update)
     assert write_calibration(own_kb, again).calibration == again
-    assert read_manifest(own_kb).threshold == 0.5
+    assert read_version(own_kb).manifest.threshold == 0.5
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_write_calibration_replaces_the_old_one(
 def test_load_kb_damaged_calibration_is_an_error(
     own_kb: Path, calibration: Calibration, damage: dict[str, Any]
 ) -> None:
-    meta = read_manifest(own_kb).model_dump()
+    meta = read_version(own_kb).manifest.model_dump()
     meta["calibration"] = {**calibration.model_dump(), **damage}
     (own_kb / "meta.json").write_text(json.dumps(meta), "utf8")
     with pytest.raises(SapbertError, match=r"E304.*`calibration"):

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.features import FEATURES

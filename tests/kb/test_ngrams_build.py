@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import spacy_sapbert.kb.ngrams.build
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import FILES, fold_name, list_paths, load_ngrams
-from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 NAMES = ["Heart attack", "heart", "", "attack attack", "フィーバー", "Heart attack"] * 3

@@ -16,8 +16,8 @@ from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.serve.lookup import find_prefix
 from spacy_sapbert.system.reading import RECORD_BYTES
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -321,7 +321,7 @@ def test_add_concepts_name_without_a_finite_vector_is_an_error(
 ) -> None:
     kb = load_kb(own_kb)
     nothing = np.full((2, 32), np.nan, dtype=np.float32)
-    bad = Embeddings(nothing, np.zeros(2, dtype=bool), np.ones(2, dtype=bool))
+    bad = EmbeddedTexts(nothing, np.zeros(2, dtype=bool), np.ones(2, dtype=bool))
     monkeypatch.setattr(KnowledgeBase, "embed", lambda self, texts: bad)
     with pytest.raises(SapbertError, match="E315"):
         add_concepts(kb, [NEW])

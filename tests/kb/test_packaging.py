@@ -14,10 +14,10 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.copying import copy_kb
-from spacy_sapbert.kb.folder.files import describe_files
-from spacy_sapbert.kb.folder.packaging import package_kb
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import describe_files
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
+from spacy_sapbert.kb.packages.packaging import package_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -54,7 +54,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
-    copy_kb(kb, tmp_path / "copy")
+    save_copy(kb, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):
         assert {*describe_files(other)} == {*kb.manifest.files}
         found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates

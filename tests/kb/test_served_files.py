@@ -11,9 +11,8 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.copying import copy_kb
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept
 
 needs_descriptors = pytest.mark.skipif(
@@ -48,7 +47,7 @@ def in_new_thread(function: Callable[[], Any]) -> Any:
 
 def replace(folder: Path, other: Path) -> None:
     """Replace a knowledge base as `kb build --force` does."""
-    copy_kb(load_kb(other), folder)
+    save_copy(load_kb(other), folder)
 
 
 @needs_descriptors
@@ -131,7 +130,7 @@ def test_copy_kb_copies_only_listed_files_of_its_version(
     (own_kb / "notes.txt").write_text("about a patient", "utf8")
     kb = load_kb(own_kb)
     add_concepts(kb, [Concept("L1", ["ward 1"])])
-    copy_kb(kb, tmp_path / "copy")
+    save_copy(kb, tmp_path / "copy")
     names = {
         p.relative_to(tmp_path / "copy").as_posix() for p in files(tmp_path / "copy")
     }

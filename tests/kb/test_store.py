@@ -5,15 +5,15 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.store_writer import create_store
 from spacy_sapbert.kb.database import Database
-from spacy_sapbert.kb.folder.manifest import read_manifest
 from spacy_sapbert.kb.folder.records import STORE_FILE
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.store import Store
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture
 def store(sample_kb: Path) -> Store:
-    return Store(Database(sample_kb / STORE_FILE), read_manifest(sample_kb).counts)
+    return Store(Database(sample_kb / STORE_FILE), read_version(sample_kb).manifest.counts)
 
 
 def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) -> None:
@@ -61,4 +61,4 @@ def test_store_unreadable_file_is_an_error(tmp_path: Path) -> None:
 
 def test_store_is_read_only(store: Store) -> None:
     with pytest.raises(SapbertError, match="E349.*readonly"):
-        store.query("DELETE FROM concepts", columns="")
+        store.query("DELETE FROM concepts")

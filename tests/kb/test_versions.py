@@ -11,8 +11,7 @@ from spacy_sapbert.encoder.name_encoder import create_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import knowledge_base
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 LOCAL = [

@@ -20,8 +20,7 @@ from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.registry import load_writer, read_docs
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.broader import rank_parents
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.vocabularies.concepts import Concept

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy_sapbert.kb.fused_search import unite_searches
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.fused_search import unite_searches
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.ngrams.build import build_ngrams, iter_names
 from spacy_sapbert.kb.ngrams.index import NgramIndex, list_paths, load_ngrams
-from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.linking.fusion import FUSIONS, compute_ranks, fuse_scores
 
 PAIRS = st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32)))

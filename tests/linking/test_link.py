@@ -11,8 +11,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.options import LinkOptions, change_options
 from spacy_sapbert.linking.ranking import (

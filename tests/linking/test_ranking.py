@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.kb import mention_search
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import layered as search
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import expand_types, make_filter
 from spacy_sapbert.vocabularies.concepts import Concept
 

@@ -19,7 +19,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import BROADER, NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE

@@ -16,8 +16,8 @@ from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.folder.manifest import compute_digest, read_manifest
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import compute_digest, read_version
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
@@ -115,7 +115,7 @@ def test_linker_from_bytes_with_a_file_outside_is_an_error(
 
 
 def test_linker_with_another_digest_is_an_error(own_kb: Path) -> None:
-    digest = read_manifest(own_kb).digest
+    digest = read_version(own_kb).manifest.digest
     nlp = spacy.blank("en")
     pinned = {"kb": str(own_kb), "kb_digest": digest}
     linker = nlp.add_pipe("sapbert_linker", config=pinned)
@@ -388,7 +388,7 @@ def test_linker_settings_round_trip_in_config_and_pipeline(
 ) -> None:
     assert {*OTHER_SETTINGS, "factory", "kb", "kb_digest", "scorer"} == {*DEFAULTS}
     nlp = spacy.blank("en")
-    own = {"kb": str(own_kb), "kb_digest": read_manifest(own_kb).digest}
+    own = {"kb": str(own_kb), "kb_digest": read_version(own_kb).manifest.digest}
     linker = nlp.add_pipe("sapbert_linker", config={**OTHER_SETTINGS, **own})
     read = Config().from_str(nlp.config.to_str())
     again = spacy.util.load_model_from_config(read)

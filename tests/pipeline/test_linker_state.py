@@ -17,10 +17,13 @@ from spacy_sapbert.kb import database
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.copying import copy_kb
-from spacy_sapbert.kb.folder.files import describe_files
-from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.folder.versions import (
+    describe_files,
+    read_version,
+    write_manifest,
+)
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 NEW = Concept("L1", ["ward one"])
@@ -127,7 +130,7 @@ def test_linker_kb_of_the_config_that_does_not_exist_is_an_error(
 @pytest.fixture
 def pinned_and_edited(own_kb: Path) -> Language:
     """A pipeline with a pinned knowledge base, which then uses an edited version."""
-    nlp = make_nlp(own_kb, kb_digest=read_manifest(own_kb).digest)
+    nlp = make_nlp(own_kb, kb_digest=read_version(own_kb).manifest.digest)
     linker: Any = nlp.get_pipe("sapbert_linker")
     linker.kb = add_concepts(linker.kb, [NEW])
     return nlp
@@ -230,7 +233,7 @@ def test_linker_reload_opens_a_new_version(own_kb: Path) -> None:
 
 
 def test_linker_reload_of_a_pinned_kb_is_an_error(own_kb: Path) -> None:
-    nlp = make_nlp(own_kb, kb_digest=read_manifest(own_kb).digest)
+    nlp = make_nlp(own_kb, kb_digest=read_version(own_kb).manifest.digest)
     before = link(nlp, "ward one")
     add_concepts(load_kb(own_kb), [NEW])
     with pytest.raises(SapbertError, match="E351"):
@@ -256,7 +259,7 @@ def damage_index() -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         (folder / "index.hnsw").unlink()
         (folder / "index.hnsw").write_bytes(b"no index")
-        manifest = read_manifest(folder)
+        manifest = read_version(folder).manifest
         files = describe_files(folder)
         write_manifest(folder, manifest.model_copy(update={"files": files}))
 
@@ -295,7 +298,7 @@ def test_linker_reload_keeps_the_old_version_if_the_engine_cannot_run_the_new_on
     encoder = {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}
     nlp = make_nlp(folder, encoder=encoder)
     before = link(nlp, "feverish")
-    copy_kb(load_kb(sample_kb), folder)  # which has no export
+    save_copy(load_kb(sample_kb), folder)  # which has no export
     linker: Any = nlp.get_pipe("sapbert_linker")
     with pytest.raises(SapbertError, match="E222"):
         linker.reload()
@@ -309,7 +312,7 @@ def test_linker_reload_keeps_the_old_version_if_the_options_do_not_fit_the_new_o
     nlp = make_nlp(own_kb, filter={"types": ["T184"]})
     assert link(nlp, "MI") == ["C0000004"]
     other = make_kb(tmp_path, [Concept("C1", ["fever"], types=["T047"])])
-    copy_kb(load_kb(other), own_kb)
+    save_copy(load_kb(other), own_kb)
     with pytest.raises(SapbertError, match="E332"):
         nlp.get_pipe("sapbert_linker").reload()
     assert link(nlp, "MI") == ["C0000004"]
@@ -336,7 +339,7 @@ def test_linker_reload_while_the_folder_is_replaced_opens_the_new_version(
     def replace_in_between(*arguments: Any, **others: Any) -> Any:
         calls.append(1)
         if len(calls) == number:
-            copy_kb(newest, own_kb)  # without the overlay that is being opened
+            save_copy(newest, own_kb)  # without the overlay that is being opened
         return original(*arguments, **others)
 
     monkeypatch.setattr(module, function, replace_in_between)

@@ -12,7 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.serve.settings import check_remote, is_local, read_token
 from spacy_sapbert.vocabularies.concepts import Concept
 

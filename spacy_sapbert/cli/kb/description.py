@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...kb.folder.distribution import describe_vocabulary
 from ...kb.folder.records import Manifest, Teaching
+from ...kb.packages.distribution import describe_vocabulary
 from ...system.progress import format_count
 
 MOST_SHOWN = 20  # vocabularies

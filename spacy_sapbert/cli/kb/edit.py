@@ -88,10 +88,11 @@ def add(
 
     Example: spacy sapbert kb add models/kb local.jsonl
     """
-    from ...kb.edits.change import add_concepts, load_kb_to_edit
+    from ...kb.edits.change import add_concepts
+    from ...kb.knowledge_base import load_kb
 
     given = list_concepts(concepts, cui, alias, type)
-    opened = load_kb_to_edit(check_folder(kb))
+    opened = load_kb(check_folder(kb))
     if concepts is None and not new:
         check_concept(given[0])
         check_known(opened, given[0].cui)
@@ -133,9 +134,10 @@ def discard_taught(
 
     Example: spacy sapbert kb discard-teaching models/kb
     """
-    from ...kb.edits.change import discard_teaching, load_kb_to_edit
+    from ...kb.edits.change import discard_teaching
+    from ...kb.knowledge_base import load_kb
 
-    opened = discard_teaching(load_kb_to_edit(check_folder(kb)))
+    opened = discard_teaching(load_kb(check_folder(kb)))
     if not quiet:
         msg.good(f"Removed all that was taught from {opened.folder}")
 
@@ -155,9 +157,10 @@ def remove(
 
     Example: spacy sapbert kb remove models/kb C0027051 --alias "MI"
     """
-    from ...kb.edits.change import load_kb_to_edit, remove_concepts
+    from ...kb.edits.change import remove_concepts
+    from ...kb.knowledge_base import load_kb
 
-    opened = remove_concepts(load_kb_to_edit(check_folder(kb)), cuis, alias=alias)
+    opened = remove_concepts(load_kb(check_folder(kb)), cuis, alias=alias)
     if not quiet:
         what = "concept" if alias is None else "name"
         count = format_count(len(cuis), what)
@@ -180,7 +183,7 @@ def diff(
     changes.jsonl
     """
     from ...kb.edits.diff import MEANINGS, compare_kbs, count_differences
-    from ...kb.opening import load_kb
+    from ...kb.knowledge_base import load_kb
 
     check_outputs(output, force=force)
     examples: dict[str, list[str]] = {change: [] for change in MEANINGS}
@@ -238,7 +241,7 @@ def set_values(
 
     Example: spacy sapbert kb set models/kb threshold=0.5
     """
-    from ...kb.probe import change_kb
+    from ...kb.settings import change_kb
 
     threshold, index = None, []
     for value in settings:

@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 
 from ...kb.folder.installed import find_kb
-from ...kb.folder.manifest import read_manifest
-from ...kb.opening import check_digest, open_kb
+from ...kb.folder.versions import read_version
+from ...kb.knowledge_base import open_version
 from ...system.terminal import format_json, msg
 from ..concepts import split_values
 from .app import kb_app
@@ -23,11 +23,13 @@ def info(
     Example: spacy sapbert kb info models/kb
     """
     folder = find_kb(kb)
-    manifest = read_manifest(folder)
+    version = read_version(folder)
+    manifest = version.manifest
     if as_json:
         typer.echo(format_json(manifest.model_dump()))
     else:
-        msg.table([("Folder", str(folder)), *describe_manifest(manifest)])
+        place = [("Folder", str(folder)), ("Version", version.name)]
+        msg.table([*place, *describe_manifest(manifest)])
 
 
 @kb_app.command("verify")
@@ -44,8 +46,7 @@ def verify(
     """
     from ...kb.probe import probe_kb
 
-    opened = open_kb(find_kb(kb), whole=True)
-    check_digest(opened, digest)
+    opened = open_version(read_version(find_kb(kb)), digest=digest, whole=True)
     opened.store.check()
     found = probe_kb(opened)
     if not quiet:
@@ -74,9 +75,9 @@ def package(
 
     Example: spacy sapbert kb package models/kb packages --name umls_2024aa
     """
-    from ...kb.folder.distribution import list_unknown
-    from ...kb.folder.packaging import package_kb
-    from ...kb.opening import load_kb
+    from ...kb.knowledge_base import load_kb
+    from ...kb.packages.distribution import list_unknown
+    from ...kb.packages.packaging import package_kb
 
     wheel = package_kb(
         kb,

@@ -8,14 +8,14 @@ import typer
 from wasabi import table
 
 from ...errors import Errors, SapbertError
-from ...kb.opening import load_kb
+from ...kb.knowledge_base import load_kb
 from ...system.reading import read_lines
 from ...system.terminal import format_json
 from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .app import kb_app
 
 if TYPE_CHECKING:
-    from ...kb.related import RelatedConcept
+    from ...kb.search import RelatedConcept
     from ...linking.candidates import Candidate
     from ...linking.link import Linked
     from ...vocabularies.concepts import Concept

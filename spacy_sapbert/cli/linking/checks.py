@@ -76,8 +76,7 @@ def check_omop(kb: "KnowledgeBase", codes: Sequence[str]) -> None:
     codes (Sequence[str]): The vocabularies whose codes are written; empty = all.
     """
     from ...formats.omop import SOURCE
-    from ...kb.filtering import list_sources_of_codes
 
-    found = codes or list_sources_of_codes(kb.store)
+    found = codes or kb.store.sources_of_codes()
     if SOURCE not in found:
         raise SapbertError(Errors.E471.format(got=", ".join(found) or "none"))

@@ -65,7 +65,7 @@ def map_terms(
 
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
-    from ...kb.opening import load_kb
+    from ...kb.knowledge_base import load_kb
     from ...linking.options import DEFAULT_OPTIONS, change_options
     from ...pipeline.mapping.found import STATUSES
     from ...pipeline.mapping.lookup import has_threshold

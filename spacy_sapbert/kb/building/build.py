@@ -2,22 +2,22 @@
 
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ... import __version__
+from ...encoder.encoder import EncoderConfig
 from ...encoder.huggingface import EncoderSettings
-from ...encoder.name_encoder import NameModel, create_encoder
 from ...errors import Errors, SapbertError, check_range
 from ...system.progress import show_progress
 from ...system.terminal import msg
 from ...system.writing import link_file, sync_path, write_json
 from ...vocabularies.concepts import read_concepts
 from ..database import Database
-from ..folder.distribution import find_vocabularies
-from ..folder.files import describe_files
-from ..folder.manifest import replace_kb, write_manifest
 from ..folder.records import (
+    CURRENT,
     ENCODER,
     NGRAMS,
     STORE_FILE,
@@ -25,6 +25,14 @@ from ..folder.records import (
     EncoderRecord,
     IndexRecord,
     Manifest,
+)
+from ..folder.versions import (
+    LOCK_WAIT,
+    Draft,
+    describe_files,
+    draft_version,
+    lock_kb,
+    open_target,
 )
 from ..indexes.choice import (
     Choice,
@@ -35,8 +43,9 @@ from ..indexes.choice import (
 )
 from ..indexes.registry import build_index
 from ..indexes.row_file import RowFile
+from ..knowledge_base import open_version
 from ..ngrams.build import build_ngrams, iter_names
-from ..opening import open_kb
+from ..packages.distribution import find_vocabularies
 from ..probe import estimate_threshold, measure_recall, probe_kb
 from ..store import Store
 from .names import write_store
@@ -93,12 +102,12 @@ def build_kb(
     given = check_inputs(concepts_path, output, backend, backend_settings, force=force)
     if threshold is not None:
         check_range("threshold", threshold, -1, 1)
-    model = create_encoder(engine, names_per_pass, precision)
+    config = EncoderConfig(engine, names_per_pass, precision)
     with lock_work_folder(output) as work:
         prepared = prepare(
             work,
             work,
-            model,
+            config,
             concepts_path=concepts_path,
             encoder=encoder,
             settings=settings,
@@ -107,9 +116,10 @@ def build_kb(
             replace=force,
         )
         matrix, counts, index = embed_names(
-            work, concepts_path, model, prepared, given, threads, progress=progress
+            work, concepts_path, prepared, given, threads, progress=progress
         )
-        with replace_kb(output) as part:
+        with open_target(output) as root, draft_version(root) as draft:
+            part = draft.path
             shutil.copytree(work / ENCODER, part / ENCODER)
             link_file(work / STORE_FILE, part / STORE_FILE)
             used = build_index(
@@ -121,16 +131,16 @@ def build_kb(
                 progress=progress,
                 work=work,
             )
+            store = Store(Database(part / STORE_FILE), counts)
             if ngrams:
-                store = Store(Database(part / STORE_FILE), counts)
-                build_ngrams(iter_names(store, counts.rows), part / NGRAMS)
+                build_ngrams(iter_names(store, range(counts.rows)), part / NGRAMS)
             described_encoder = {
                 # Only the name of a folder: its path may be private.
                 "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
                 "fingerprint": prepared.fingerprint,
-                "width": model.get_dim("nO"),
-                "engine": engine,
-                "precision": precision,
+                "width": prepared.encoder.width,
+                "engine": config.engine,
+                "precision": config.precision,
                 **asdict(prepared.settings),
             }
             manifest = Manifest(
@@ -140,31 +150,44 @@ def build_kb(
                 counts=counts,
                 ngrams=ngrams,
                 sources=list(sources),
-                vocabularies=find_vocabularies(part / STORE_FILE, concepts_path),
+                vocabularies=find_vocabularies(store, concepts_path),
                 threshold=threshold,
                 files=describe_files(part),
             )
-            write_manifest(part, manifest)
-            try:
-                built = open_kb(part, encoder=model)
-                probe_kb(built)
-                manifest.recall = measure_recall(built)
-                estimated = None if threshold is not None else estimate_threshold(built)
-                if estimated is not None:
-                    manifest.threshold, manifest.estimate = estimated
-                manifest = write_manifest(part, manifest)
-            except SapbertError as error:
-                # hnswlib ignores write errors, so that a full disk cuts the index.
-                raise SapbertError(
-                    Errors.E355.format(path=output, reason=error)
-                ) from error
+            manifest = probe_draft(draft, manifest, config, output)
+            with ExitStack() as stack:
+                if (root / CURRENT).exists():
+                    stack.enter_context(lock_kb(root, wait=LOCK_WAIT))
+                draft.publish()
     return manifest
+
+
+def probe_draft(
+    draft: Draft, manifest: Manifest, config: EncoderConfig, output: Path
+) -> Manifest:
+    """Check that a new index finds its names, measure it, and write meta.json.
+
+    Args:
+        draft: Has all files but meta.json.
+        manifest: meta.json without what is measured.
+        config: How to run the encoder.
+        output: The knowledge base, for the error.
+    """
+    try:
+        built = open_version(draft.write(manifest), encoder=config)
+        probe_kb(built)
+        measured: dict[str, Any] = {"recall": measure_recall(built)}
+        if manifest.threshold is None and (found := estimate_threshold(built)):
+            measured |= {"threshold": found[0], "estimate": found[1]}
+        return draft.write(manifest.model_copy(update=measured)).manifest
+    except SapbertError as error:
+        # hnswlib ignores write errors, so that a full disk cuts the index.
+        raise SapbertError(Errors.E355.format(path=output, reason=error)) from error
 
 
 def embed_names(
     work: Path,
     concepts_path: Path,
-    model: NameModel,
     prepared: Preparation,
     given: Choice | None,
     threads: int,
@@ -180,7 +203,8 @@ def embed_names(
     RETURNS (tuple[RowFile, Counts, Choice]): The vectors, the counts for meta.json, and
         the index to build.
     """
-    width = model.get_dim("nO")
+    encoder = prepared.encoder
+    width = encoder.width
     finished = read_json(work / EMBEDDED)
     if finished:
         counts = Counts.model_validate(finished)
@@ -191,7 +215,7 @@ def embed_names(
             desc="Read",
             quiet=not progress,
         )
-        names, counts = write_store(concepts, work / STORE_FILE, model)
+        names, counts = write_store(concepts, work / STORE_FILE, encoder)
     index = given or choose_index(counts.rows, width, free=free_memory())
     index = agree_on_plan(work, prepared.plan, index, fixed=given is not None)
     compact = uses_compact_rows(index)
@@ -205,7 +229,7 @@ def embed_names(
             index,
         )
     reused = prepared.reused
-    embed_rows(names, work, model, compact=compact, reused=reused, progress=progress)
+    embed_rows(names, work, encoder, compact=compact, reused=reused, progress=progress)
     matrix = merge_shards(names.by_length(), work, width=width, compact=compact)
     sync_path(work / STORE_FILE)
     write_json(work / EMBEDDED, counts.model_dump())

@@ -2,46 +2,44 @@
 
 from pathlib import Path
 
-from ...encoder.huggingface import check_settings
+from ...encoder.huggingface import EncoderSettings
 from ...encoder.openvino_export import export_encoder
-from ...system.writing import write_folder_atomically
-from ..folder.files import describe_files, open_files
-from ..folder.manifest import (
-    check_writable,
+from ..folder.records import ENCODER, EXPORTED
+from ..folder.versions import (
+    draft_version,
+    link_files,
     lock_kb,
-    read_manifest,
-    write_manifest,
+    read_version,
+    verify_files,
 )
-from ..folder.records import EXPORTED
 
 
 def export_kb(folder: Path) -> float:
-    """Add the encoder as OpenVINO runs it; the index does not change.
+    """Publish a version whose encoder OpenVINO can run too; the index does not change.
 
-    folder (Path): Folder of the knowledge base, changed in place; it is complete at
-        each moment.
-    RETURNS (float): See `export_encoder`.
-    RAISES (SapbertError): If the knowledge base is damaged, read-only or locked, or as
-        `export_encoder` does.
+    Args:
+        folder: The knowledge base.
+
+    Returns:
+        See `export_encoder`.
+
+    Raises:
+        SapbertError: If the knowledge base is damaged, read-only or locked, or as
+            `export_encoder` does.
     """
-    check_writable(folder)
     with lock_kb(folder):
-        manifest = read_manifest(folder)
-        open_files(folder, manifest.files)
-        encoder = manifest.encoder
-        settings = check_settings(
-            encoder.model_dump(include={"pooling", "max_length", "lowercase"})
-        )
-        place, prefix = folder / EXPORTED, f"{EXPORTED}/"
-        files = manifest.files
-        kept = {name: r for name, r in files.items() if not name.startswith(prefix)}
-        if len(kept) < len(files):
-            # Files that meta.json does not list may be replaced.
-            manifest.files = kept
-            write_manifest(folder, manifest)
-        with write_folder_atomically(place, None) as part:
-            cosine = export_encoder(folder / "encoder", part, settings)
-        added = {prefix + name: r for name, r in describe_files(place).items()}
-        manifest.files = {**kept, **added}
-        write_manifest(folder, manifest)
+        version = read_version(folder)
+        verify_files(version)
+        record = version.manifest.encoder
+        settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
+        with draft_version(version.folder) as draft:
+            kept = version.keep(overlay=True)
+            names = [name for name in kept if name.startswith(f"{ENCODER}/")]
+            exported = {name for name in names if name.startswith(f"{EXPORTED}/")}
+            link_files(version, sorted({*names} - exported), draft.path)
+            target = draft.path / EXPORTED
+            cosine = export_encoder(draft.path / ENCODER, target, settings)
+            rest = {name: record for name, record in kept.items() if name not in names}
+            draft.describe(version.manifest, rest)
+            draft.publish()
     return cosine

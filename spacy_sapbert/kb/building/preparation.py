@@ -5,18 +5,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...encoder.encoder import Encoder, EncoderConfig
 from ...encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     read_settings,
     save_encoder,
 )
-from ...encoder.name_encoder import NameModel, open_encoder
 from ...encoder.openvino_export import export_encoder
 from ...system.reading import check_not_empty, file_digest
 from ...system.writing import check_folder_output
-from ..folder.files import describe_files
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint
+from ..folder.versions import describe_files
 from ..indexes.choice import Choice
 from ..indexes.registry import check_library, complete_settings
 from .plan import check_plan
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 class Preparation(NamedTuple):
     """What the vectors of a build depend on.
 
-    settings (EncoderSettings): How the encoder is run.
+    encoder (Encoder): The encoder.
+    settings (EncoderSettings): How it is run.
     fingerprint (str): Of its files.
     plan (dict[str, Any]): See `check_plan`.
     reused (KnowledgeBase | None): Has the vectors of some names.
     """
 
+    encoder: Encoder
     settings: EncoderSettings
     fingerprint: str
     plan: dict[str, Any]
@@ -83,7 +85,7 @@ def copy_encoder(
 def prepare(
     work: Path,
     folder: Path,
-    model: NameModel,
+    config: EncoderConfig,
     *,
     concepts_path: Path,
     encoder: str,
@@ -97,13 +99,12 @@ def prepare(
     work (Path): Folder of the build.
     folder (Path): Where to save the encoder: `encoder/`, and `openvino/` if it is run
         by OpenVINO.
-    model (Model[list[str], Floats2d]): Gets the encoder.
+    config (EncoderConfig): How to run the encoder.
     index (Choice | None): The index; None = any.
     replace (bool): Remove shards of another plan.
     RAISES (SapbertError): If the plan is another, or the encoder or the knowledge base
         to reuse is not usable.
     """
-    engine, names_per_pass, precision = model.attrs["run"]
     settings = copy_encoder(encoder, folder / ENCODER, settings)
     described = describe_files(folder / ENCODER).items()
     fingerprint = encoder_fingerprint({f"{ENCODER}/{k}": v for k, v in described})
@@ -111,14 +112,14 @@ def prepare(
         "concepts_sha256": file_digest(concepts_path),
         "fingerprint": fingerprint,
         "settings": asdict(settings),
-        "engine": engine,
-        "precision": precision,
-        "names_per_pass": names_per_pass,
+        "engine": config.engine,
+        "precision": config.precision,
+        "names_per_pass": config.names_per_pass,
         "shard_rows": SHARD_ROWS,
     }
     check_plan(work, plan, index, replace=replace)
     reused = open_reused(reuse, plan) if reuse else None
-    if engine == "openvino":
+    if config.engine == "openvino":
         export_encoder(folder / ENCODER, folder / EXPORTED, settings)
-    open_encoder(model, folder / ENCODER, settings=settings, sealed=True)
-    return Preparation(settings, fingerprint, plan, reused)
+    opened = Encoder.open(folder / ENCODER, config, settings=settings, trusted=False)
+    return Preparation(opened, settings, fingerprint, plan, reused)

@@ -1,22 +1,43 @@
 """Add and remove concepts and names after a knowledge base was built."""
 
-import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
-from ...encoder.name_encoder import tokenize_names
 from ...errors import Errors, SapbertError
 from ...vocabularies.concepts import Concept, check_concept
-from ...vocabularies.merge import unite_concepts
 from ..folder.installed import find_kb
-from ..folder.manifest import check_writable, lock_kb, read_manifest, write_manifest
-from ..folder.records import OVERLAY_FOLDER
-from ..knowledge_base import KnowledgeBase
-from ..loading import open_store
-from ..opening import open_kb
-from .edits import Edits, copy, find_concept, read_edits, remove_aliases
-from .overlay import built_files, write_overlay
+from ..folder.versions import draft_version, lock_kb, lock_version, read_version
+from ..knowledge_base import KnowledgeBase, open_version
+from .edits import Edits, find_concept, read_edits, remove_aliases
+from .overlay import CONCEPTS_AT_ONCE, write_overlay
+
+
+def change_edits(kb: KnowledgeBase, change: Callable[[Edits], None]) -> KnowledgeBase:
+    """Publish a version of a knowledge base with other edits, and open it.
+
+    Args:
+        kb: The knowledge base; the object itself does not change.
+        change: Gets the edits, which it changes.
+
+    Raises:
+        SapbertError: If the folder has changed, is locked or cannot be written.
+    """
+    with lock_version(kb.version), draft_version(kb.folder) as draft:
+        old = read_edits(kb)
+        edits = Edits(
+            {**old.added},
+            deepcopy(old.removed),
+            old.taught,
+            old.teaching,
+            old.ranker,
+        )
+        change(edits)
+        write_overlay(draft, kb, old, edits)
+        version = draft.publish()
+    return open_version(version, encoder=kb.encoder_config, old=kb)
 
 
 def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
@@ -24,71 +45,85 @@ def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
 
     Concepts and names that were added or removed stay so.
 
-    kb (KnowledgeBase): The knowledge base; the object itself does not change.
-    RETURNS (KnowledgeBase): The new version.
-    RAISES (SapbertError): If the folder has changed, is locked or cannot be written.
+    Args:
+        kb: The knowledge base; the object itself does not change.
+
+    Returns:
+        The new version.
+
+    Raises:
+        SapbertError: If the folder has changed, is locked or cannot be written.
     """
-    edits = read_edits(kb)
-    base = open_store(kb.files, kb.manifest, base=True)
-    return write_overlay(kb, base, Edits(edits.added, edits.removed))
 
+    def change(edits: Edits) -> None:
+        edits.taught, edits.teaching, edits.ranker = [], None, None
 
-def load_kb_to_edit(name: str | Path) -> KnowledgeBase:
-    """Open a knowledge base to edit it; its overlay may have an older format.
-
-    name (str | Path): Folder or name; see `find_kb`.
-    RAISES (SapbertError): If it is missing, damaged or of another format.
-    """
-    return open_kb(find_kb(name), old_overlay=True)
+    return change_edits(kb, change)
 
 
 def discard_edits(name: str | Path) -> KnowledgeBase:
-    """Remove all edits of a knowledge base, also if they are damaged.
+    """Remove all edits of a knowledge base, even if they are damaged.
 
-    name (str | Path): Folder or name; see `find_kb`.
-    RETURNS (KnowledgeBase): The knowledge base as it was built.
-    RAISES (SapbertError): If what was built is damaged, or the folder is locked or
-        cannot be written.
+    Args:
+        name: Folder or name; see `find_kb`.
+
+    Returns:
+        The knowledge base as it was built.
+
+    Raises:
+        SapbertError: If what was built is damaged, or the folder is locked or cannot be
+            written.
     """
     folder = find_kb(name)
-    check_writable(folder)
     with lock_kb(folder):
-        manifest = read_manifest(folder, old_overlay=True)
-        update = {"overlay": None, "files": built_files(manifest)}
-        write_manifest(folder, manifest.model_copy(update=update))
-        for path in folder.iterdir():
-            if OVERLAY_FOLDER.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True)
-    return open_kb(folder)
+        version = read_version(folder)
+        if version.manifest.overlay is not None:
+            with draft_version(version.folder) as draft:
+                manifest = version.manifest.model_copy(update={"overlay": None})
+                draft.describe(manifest, version.keep(overlay=False))
+                version = draft.publish()
+    return open_version(version)
 
 
 def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBase:
     """Add concepts, or names to concepts, to the folder of a knowledge base.
 
-    kb (KnowledgeBase): The knowledge base; the object itself does not change.
-    concepts (Iterable[Concept]): A concept with a known id adds its names, types, codes
-        and parents to that concept, which keeps its preferred name.
-    RETURNS (KnowledgeBase): The new version.
-    RAISES (SapbertError): If the encoder can read none of the names of a concept, or
-        the folder has changed, is locked or cannot be written.
+    Args:
+        kb: The knowledge base; the object itself does not change.
+        concepts: A concept with a known id adds its names, types, codes and parents to
+            that concept, which keeps its preferred name.
+
+    Returns:
+        The new version.
+
+    Raises:
+        SapbertError: If the encoder can read none of the names of a concept, or the
+            folder has changed, is locked or cannot be written.
     """
-    base, edits = open_store(kb.files, kb.manifest, base=True), read_edits(kb)
+
+    def change(edits: Edits) -> None:
+        base, stream = kb.base_store(), iter(concepts)
+        while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
+            for concept in batch:
+                check_concept(concept)
+            check_readable(kb, batch)
+            for concept in batch:
+                # The id may be retired.
+                known = find_concept(base, edits, concept.cui)
+                cui = known.cui if known else concept.cui
+                edits.add(replace(concept, cui=cui))
+                check_concept(edits.added[cui])
+
+    return change_edits(kb, change)
+
+
+def check_readable(kb: KnowledgeBase, concepts: list[Concept]) -> None:
+    """Raise an error if the encoder can read none of the names of a concept."""
+    aliases = [alias for concept in concepts for alias in concept.aliases]
+    token_ids = iter(kb.encoder.tokenize(aliases)[0])
     for concept in concepts:
-        check_concept(concept)
-        # The id may be retired.
-        known = find_concept(base, edits, concept.cui)
-        cui = known.cui if known else concept.cui
-        if not any(tokenize_names(kb.encoder, concept.aliases)[0]):
-            raise SapbertError(Errors.E339.format(cui=cui))
-        parts = [*filter(None, [edits.added.get(cui)]), replace(concept, cui=cui)]
-        edits.added[cui] = unite_concepts([copy(part) for part in parts])
-        check_concept(edits.added[cui])
-        # A removed name that is added again is no longer removed.
-        if names := edits.removed.get(cui):
-            edits.removed[cui] = names - {*concept.aliases}
-            if not edits.removed[cui]:
-                del edits.removed[cui]
-    return write_overlay(kb, base, edits)
+        if not any([*islice(token_ids, len(concept.aliases))]):
+            raise SapbertError(Errors.E339.format(cui=concept.cui))
 
 
 def remove_concepts(
@@ -96,27 +131,35 @@ def remove_concepts(
 ) -> KnowledgeBase:
     """Remove concepts, or one name of each, from the folder of a knowledge base.
 
-    kb (KnowledgeBase): The knowledge base; the object itself does not change.
-    cuis (Iterable[str]): Ids of the concepts.
-    alias (str | None): The name to remove; None = the whole concept.
-    RETURNS (KnowledgeBase): The new version.
-    RAISES (SapbertError): If there is no such concept or name, it is the only name, or
-        the folder has changed, is locked or cannot be written.
+    Args:
+        kb: The knowledge base; the object itself does not change.
+        cuis: Ids of the concepts.
+        alias: The name to remove; None = the whole concept.
+
+    Returns:
+        The new version.
+
+    Raises:
+        SapbertError: If there is no such concept or name, it is the only name, or the
+            folder has changed, is locked or cannot be written.
     """
-    base, edits = open_store(kb.files, kb.manifest, base=True), read_edits(kb)
-    for cui in cuis:
-        concept = find_concept(base, edits, cui)
-        if concept is None:
-            raise SapbertError(Errors.E336.format(cui=repr(cui)))
-        if alias is None:
-            edits.removed[concept.cui] = set()
-            edits.added.pop(concept.cui, None)
-            continue
-        if alias not in concept.aliases or len(concept.aliases) == 1:
-            raise SapbertError(Errors.E337.format(cui=cui))
-        if concept.cui not in edits.removed or edits.removed[concept.cui]:
-            edits.removed.setdefault(concept.cui, set()).add(alias)
-        added = edits.added.pop(concept.cui, None)
-        if added and (left := remove_aliases(added, {alias})):
-            edits.added[concept.cui] = left
-    return write_overlay(kb, base, edits)
+
+    def change(edits: Edits) -> None:
+        base = kb.base_store()
+        for cui in cuis:
+            concept = find_concept(base, edits, cui)
+            if concept is None:
+                raise SapbertError(Errors.E336.format(cui=repr(cui)))
+            if alias is None:
+                edits.removed[concept.cui] = set()
+                edits.added.pop(concept.cui, None)
+                continue
+            if alias not in concept.aliases or len(concept.aliases) == 1:
+                raise SapbertError(Errors.E337.format(cui=cui))
+            if concept.cui not in edits.removed or edits.removed[concept.cui]:
+                edits.removed.setdefault(concept.cui, set()).add(alias)
+            added = edits.added.pop(concept.cui, None)
+            if added and (left := remove_aliases(added, {alias})):
+                edits.added[concept.cui] = left
+
+    return change_edits(kb, change)

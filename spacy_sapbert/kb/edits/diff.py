@@ -62,7 +62,7 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
         gone = [pair.cui for pair in page if pair.new is None]
         current = new.store.current_cuis(gone)
         parents = [store.parents(kept) for store in (old.store, new.store)]
-        aliases = [read_aliases(store, kept) for store in (old.store, new.store)]
+        aliases = [store.aliases(kept) for store in (old.store, new.store)]
         codes = [read_codes(store, kept) for store in (old.store, new.store)]
         for cui, before, after in page:
             if before is None:
@@ -86,21 +86,6 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
                         yield Difference(change, cui, lost, gained, after)
 
 
-def iter_names(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield id and preferred name of every concept, sorted by id."""
-    sql = "SELECT cui, name FROM concepts WHERE cui > ? ORDER BY cui LIMIT ?"
-    last = ""
-    while page := store.query(sql, [last, PAGE], columns="tt"):
-        yield from page
-        last = page[-1][0]
-
-
-def read_aliases(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of concepts by id."""
-    sql = "SELECT cui, alias FROM aliases JOIN concepts ON id = concept "
-    return store.lists(f"{sql} WHERE cui IN ({{}})", cuis)
-
-
 def read_codes(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
     """Return the codes of concepts by id, each as "ICD10CM:R50.9"."""
     return {
@@ -112,7 +97,7 @@ def read_codes(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
 def join_concepts(old: Store, new: Store) -> Iterator[Pair]:
     """Yield every concept of two stores, sorted by id."""
     end = ("", "")
-    olds, news = iter_names(old), iter_names(new)
+    olds, news = old.preferred_names(PAGE), new.preferred_names(PAGE)
     one, two = next(olds, end), next(news, end)
     while one != end or two != end:
         cui = min(filter(None, (one[0], two[0])))

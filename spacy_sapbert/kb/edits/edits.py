@@ -9,7 +9,7 @@ from ...errors import Errors, SapbertError
 from ...linking.ranker import Ranker
 from ...vocabularies.concepts import Concept, change_names, read_concepts
 from ...vocabularies.merge import unite_concepts
-from ..folder.records import TAUGHT_FILE, Teaching
+from ..folder.records import OVERLAY, TAUGHT_FILE, Teaching
 from ..knowledge_base import KnowledgeBase
 from ..store import Store
 from .taught import TaughtDocument, read_taught, taught_concepts
@@ -37,6 +37,34 @@ class Edits:
     taught: list[TaughtDocument] = field(default_factory=list)
     teaching: Teaching | None = None
     ranker: Ranker | None = None
+
+    @cached_property
+    def retired(self) -> dict[str, str]:
+        """The present id of each retired id of what was added."""
+        return {old: one.cui for one in self.added.values() for old in one.retired}
+
+    def add(self, concept: Concept) -> None:
+        """Add a concept, or names to one that was added."""
+        cui = concept.cui
+        parts = [*filter(None, [self.added.get(cui)]), concept]
+        self.added[cui] = unite_concepts([copy(part) for part in parts])
+        self.retired.update(dict.fromkeys(concept.retired, cui))
+        # A removed name that is added again is no longer removed.
+        if names := self.removed.get(cui):
+            self.removed[cui] = names - {*concept.aliases}
+            if not self.removed[cui]:
+                del self.removed[cui]
+
+    def extends(self, old: "Edits") -> bool:
+        """Return whether nothing but concepts and names was added to older edits."""
+        return (
+            self.removed == old.removed
+            and self.taught == old.taught
+            and all(
+                cui in self.added and {*one.aliases} <= {*self.added[cui].aliases}
+                for cui, one in old.added.items()
+            )
+        )
 
     @cached_property
     def taught_concepts(self) -> dict[str, Concept]:
@@ -72,10 +100,11 @@ def add_taught_names(known: Concept, taught: Concept) -> Concept:
     `VOCABULARY`, so that it differs from names that are annotated mentions only.
     """
     sourced = {place for places in known.sources.values() for place in places}
+    names = {*taught.aliases}
     unnamed = [
         alias
         for place, alias in enumerate(known.aliases)
-        if place not in sourced and alias in {*taught.aliases}
+        if place not in sourced and alias in names
     ]
     parts = [known, taught]
     if unnamed:
@@ -96,12 +125,11 @@ def find_concept(base: Store, edits: Edits, cui: str) -> Concept | None:
     """Return the concept with an id, or with a retired id, after the edits."""
     known = base.concept(cui)
     if known is not None and known.cui != cui:
-        retired_for, known = known.cui, None
+        now, known = known.cui, None
     else:
-        added = edits.added.values()
-        retired_for = next((one.cui for one in added if cui in one.retired), cui)
+        now = edits.retired.get(cui, cui)
     if known is None and cui not in edits.added:
-        return None if retired_for == cui else find_concept(base, edits, retired_for)
+        return None if now == cui else find_concept(base, edits, now)
     return edits.apply(known, cui)
 
 
@@ -110,21 +138,14 @@ def read_edits(kb: KnowledgeBase) -> Edits:
     overlay = kb.manifest.overlay
     if overlay is None:
         return Edits()
-    folder = overlay.folder
-    names = [f"{folder}/{CONCEPTS_FILE}", f"{folder}/{REMOVED_FILE}"]
-    if overlay.taught is not None:
-        names.append(f"{folder}/{TAUGHT_FILE}")
-    kb.files.check(names)
+    path = kb.version.path(f"{OVERLAY}/{REMOVED_FILE}")
     try:
-        with kb.files.open(names[1]) as file:
-            removed = REMOVED.validate_json(file.read())
+        removed = REMOVED.validate_json(path.read_bytes())
     except ValidationError:
-        path = kb.folder / names[1]
         raise SapbertError(Errors.E354.format(path=path, kb=kb.folder)) from None
-    added = read_concepts(kb.folder / names[0])
+    added = read_concepts(kb.version.path(f"{OVERLAY}/{CONCEPTS_FILE}"))
     edits = Edits({concept.cui: concept for concept in added}, removed)
     if overlay.taught is not None:
-        edits.taught = list(read_taught(kb.folder / names[2]))
-        edits.teaching, edits.ranker = overlay.taught, kb.ranker
-    kb.files.check(names)
+        edits.taught = list(read_taught(kb.version.path(f"{OVERLAY}/{TAUGHT_FILE}")))
+        edits.teaching, edits.ranker = overlay.taught, kb.parts.ranker
     return edits

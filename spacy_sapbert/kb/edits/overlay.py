@@ -1,6 +1,6 @@
 """The overlay: concepts and names added or removed after the knowledge base was built.
 
-An edit writes a new version of the overlay folder and names it in meta.json:
+A version with edits has, beside the files of the build, the folder `overlay`:
 
     concepts.jsonl  what was added, as it was given
     removed.json    names removed, by concept; an empty list = the whole concept
@@ -11,165 +11,183 @@ An edit writes a new version of the overlay folder and names it in meta.json:
 """
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from ...encoder.name_encoder import TokenIds, tokenize_names
 from ...errors import Errors, SapbertError
-from ...system.writing import write_folder_atomically, write_json
-from ...vocabularies.concepts import write_concepts
-from ..building.store_writer import create_store
-from ..folder.files import describe_files
-from ..folder.manifest import check_writable, lock_kb, read_manifest, write_manifest
+from ...system.writing import write_json
+from ...vocabularies.concepts import Concept, write_concepts
+from ..building.store_writer import StoreWriter, create_store, extend_store
+from ..database import Database
 from ..folder.records import (
     NGRAMS,
-    OVERLAY_FOLDER,
-    OVERLAY_FORMAT,
+    OVERLAY,
     RANKER_FILE,
     STORE_FILE,
     TAUGHT_FILE,
-    FileRecord,
-    Manifest,
     OverlayRecord,
 )
+from ..folder.versions import Draft, Version
 from ..indexes.registry import build_index
 from ..knowledge_base import KnowledgeBase
-from ..ngrams.build import build_ngrams
+from ..ngrams.build import build_ngrams, iter_names
 from ..store import Store, name_key
 from .edits import CONCEPTS_FILE, REMOVED_FILE, Edits
 from .taught import count_mentions, write_taught
 
-
-def built_files(manifest: Manifest) -> dict[str, FileRecord]:
-    """Return the files that are not of the overlay, by name."""
-    return {
-        name: record
-        for name, record in manifest.files.items()
-        if not OVERLAY_FOLDER.match(name)
-    }
+CONCEPTS_AT_ONCE = 2_000  # tokenised together
 
 
-@contextmanager
-def lock_version(kb: KnowledgeBase) -> Iterator[None]:
-    """Lock the folder of a knowledge base, which must have the opened version.
+class Row(NamedTuple):
+    """A new row, and the name on it."""
 
-    RAISES (SapbertError): If another process has changed or locked it, or it is
-        read-only.
+    number: int
+    name: str
+
+
+def write_overlay(draft: Draft, kb: KnowledgeBase, old: Edits, edits: Edits) -> Version:
+    """Write the overlay of a draft, which uses the built files of a knowledge base.
+
+    If only something was added, what the overlay of `kb` has is not computed again.
+
+    Args:
+        draft: The draft, of the folder of `kb`.
+        kb: The knowledge base, with the edits `old`.
+        old: From `read_edits`.
+        edits: All edits of the draft.
     """
-    check_writable(kb.folder)
-    with lock_kb(kb.folder):
-        if read_manifest(kb.folder, old_overlay=True) != kb.manifest:
-            raise SapbertError(Errors.E338.format(path=kb.folder))
-        yield
-
-
-def write_overlay(kb: KnowledgeBase, base: Store, edits: Edits) -> KnowledgeBase:
-    """Write a new version of the overlay, then name it in meta.json."""
-    with lock_version(kb):
-        return publish_overlay(kb, write_version(kb, base, edits))
-
-
-def write_version(kb: KnowledgeBase, base: Store, edits: Edits) -> Manifest:
-    """Write a new overlay folder; the knowledge base does not use it yet.
-
-    RETURNS (Manifest): The manifest with the new overlay, for `publish_overlay`.
-    """
-    record = kb.manifest.overlay
-    number = int(record.folder.partition("-")[2]) + 1 if record else 1
-    new = kb.folder / f"overlay-{number}"
-    with write_folder_atomically(new, None) as part:
-        added = [edits.added[cui] for cui in sorted(edits.added)]
-        write_concepts(part / CONCEPTS_FILE, added)
-        removed = {cui: sorted(edits.removed[cui]) for cui in sorted(edits.removed)}
-        write_json(part / REMOVED_FILE, removed)
-        if edits.teaching is not None:
-            write_taught(part / TAUGHT_FILE, edits.taught)
-        if edits.ranker is not None:
-            write_json(part / RANKER_FILE, edits.ranker.model_dump())
-        rows = write_changes(kb, base, edits, part)
+    folder = draft.path / OVERLAY
+    folder.mkdir()
+    write_concepts(
+        folder / CONCEPTS_FILE, [edits.added[c] for c in sorted(edits.added)]
+    )
+    removed = {cui: sorted(edits.removed[cui]) for cui in sorted(edits.removed)}
+    write_json(folder / REMOVED_FILE, removed)
+    if edits.teaching is not None:
+        write_taught(folder / TAUGHT_FILE, edits.taught)
+    if edits.ranker is not None:
+        write_json(folder / RANKER_FILE, edits.ranker.model_dump())
+    extends = kb.manifest.overlay is not None and edits.extends(old)
+    rows = write_changes(kb, edits, old if extends else None, folder)
     overlay = OverlayRecord(
-        folder=new.name,
-        format=OVERLAY_FORMAT,
         concepts=len(edits.added),
         rows=rows,
         removed=len(edits.removed),
         taught=edits.teaching,
     )
-    return kb.manifest.model_copy(
-        update={"overlay": overlay, "files": overlay_files(kb.manifest, new)}
-    )
+    manifest = kb.manifest.model_copy(update={"overlay": overlay})
+    return draft.describe(manifest, kb.version.keep(overlay=False))
 
 
-def overlay_files(manifest: Manifest, folder: Path) -> dict[str, FileRecord]:
-    """Return the files of a knowledge base with another overlay folder, by name."""
-    described = describe_files(folder).items()
-    own = {f"{folder.name}/{name}": record for name, record in described}
-    return built_files(manifest) | own
+def write_changes(
+    kb: KnowledgeBase, edits: Edits, old: Edits | None, folder: Path
+) -> int:
+    """Write the concepts.db and the index of an overlay; return its number of rows.
 
-
-def publish_overlay(kb: KnowledgeBase, manifest: Manifest) -> KnowledgeBase:
-    """Name a new overlay in meta.json, and remove old ones that nobody uses.
-
-    RETURNS (KnowledgeBase): The new version.
+    Args:
+        kb: The knowledge base.
+        edits: All edits.
+        old: The edits of the overlay of `kb`, which is continued; None = a new one.
+        folder: The folder of the overlay.
     """
-    manifest = write_manifest(kb.folder, manifest)
-    versions = (kb.manifest.overlay, manifest.overlay)
-    # Knowledge bases that are open may still read the version before.
-    used = {record.folder for record in versions if record}
-    for path in kb.folder.iterdir():
-        if OVERLAY_FOLDER.fullmatch(path.name) and path.name not in used:
-            shutil.rmtree(path, ignore_errors=True)
-    return kb.open_version(manifest)
-
-
-def write_changes(kb: KnowledgeBase, base: Store, edits: Edits, folder: Path) -> int:
-    """Write the concepts.db and the index of an overlay.
-
-    RETURNS (int): Number of new rows.
-    """
-    sql = "SELECT coalesce(max(origin), -1) + 1 FROM aliases"
-    ((origins,),) = base.query(sql, columns="i")
-    first_row = kb.manifest.counts.rows
-    names: dict[bytes, str] = {}  # key of each new row → its name
-    replaced: list[int] = []
-    with create_store(
-        folder / STORE_FILE,
-        first_concept=base.total_concepts,
-        first_row=first_row,
-        first_origin=origins,
+    base, path = kb.base_store(), folder / STORE_FILE
+    known = base if old is None else kb.store
+    if old is None:
+        changed = edits.changed()
+    else:
+        changed = sorted(c for c, one in edits.added.items() if old.added.get(c) != one)
+        shutil.copyfile(kb.version.path(f"{OVERLAY}/{STORE_FILE}"), path)
+    write = create_store if old is None else extend_store
+    names: dict[bytes, Row] = {}  # by key
+    with write(
+        path,
+        first_concept=known.total_concepts,
+        first_row=known.total_rows,
+        first_origin=known.next_origin(),
     ) as store:
-        for cui in edits.changed():
-            sql = "SELECT id FROM concepts WHERE cui = ?"
-            number = next(iter(base.column(sql, cui, columns="i")), None)
-            known = None if number is None else base.read_concept(number)
-            if number is not None:
-                replaced.append(number)
-            concept = edits.apply(known, cui)
-            if concept is None:
-                continue
-            token_ids, _ = tokenize_names(kb.encoder, concept.aliases)
-            rows = find_rows(base, token_ids)
-            for alias, ids in zip(concept.aliases, token_ids, strict=True):
-                if ids and name_key(ids) not in rows:
-                    names.setdefault(name_key(ids), alias)
-            new = {key: first_row + place for place, key in enumerate(names)}
-            rows = new | rows
-            store.add(concept, [rows[name_key(i)] if i else None for i in token_ids])
-        store.add_overlay_tables(replaced, count_mentions(edits.taught))
+        if old is None:
+            store.create_overlay_tables()
+        present: set[str] = set()
+        for batch in split_batches(changed):
+            present |= write_batch(kb, base, known, edits, batch, store, names)
+        if old is None:
+            # Annotations with a concept that was removed since do not count.
+            counts = count_mentions(edits.taught).items()
+            kept = {pair: n for pair, n in counts if not pair[1] or pair[1] in present}
+            store.add_annotated(kept)
         store.finish(names)
-    if names:
-        vectors = np.ascontiguousarray(kb.embed([*names.values()]).vectors, dtype="<f4")
-        if not np.isfinite(vectors).all():
-            raise SapbertError(Errors.E315)
-        build_index(vectors, folder, backend="exact", settings={})
-        if kb.manifest.ngrams:
-            build_ngrams(names.values(), folder / NGRAMS)
-    return len(names)
+    first = known.total_rows
+    vectors = kb.embed([row.name for row in names.values()]).vectors
+    if not np.isfinite(vectors).all():
+        raise SapbertError(Errors.E315)
+    total = first + len(names)
+    if total == base.base_rows:
+        return 0
+    if old is not None:
+        earlier = kb.vectors(np.arange(base.base_rows, first))
+        vectors = np.concatenate([earlier, vectors])
+    vectors = np.ascontiguousarray(vectors, dtype="<f4")
+    build_index(vectors, folder, backend="exact", settings={})
+    if kb.manifest.ngrams:
+        merged = Database(kb.version.path(STORE_FILE), path)
+        counts_of_kb = kb.manifest.counts
+        rows = range(base.base_rows, total)
+        build_ngrams(iter_names(Store(merged, counts_of_kb), rows), folder / NGRAMS)
+    return total - base.base_rows
 
 
-def find_rows(base: Store, token_ids: list[TokenIds]) -> dict[bytes, int]:
-    """Return the rows of the base by key."""
-    return base.rows_of_keys(name_key(ids) for ids in token_ids if ids)
+def split_batches(cuis: Sequence[str]) -> Iterator[list[str]]:
+    """Yield batches of ids."""
+    stream = iter(cuis)
+    while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
+        yield batch
+
+
+def write_batch(
+    kb: KnowledgeBase,
+    base: Store,
+    known: Store,
+    edits: Edits,
+    cuis: Iterable[str],
+    store: StoreWriter,
+    names: dict[bytes, Row],
+) -> set[str]:
+    """Write changed concepts; return the ids of those that are not removed.
+
+    Args:
+        kb: The knowledge base.
+        base: The concepts as they were built.
+        known: The store whose rows are used.
+        edits: All edits.
+        cuis: Ids of the concepts.
+        store: The concepts.db of the overlay.
+        names: Gets the names of new rows, by key.
+    """
+    numbers = base.numbers_of_cuis(cuis)
+    concepts: list[Concept] = []
+    for cui in cuis:
+        number = numbers.get(cui)
+        if number is not None:
+            store.replace(number)
+        built = None if number is None else base.read_concept(number)
+        concept = edits.apply(built, cui)
+        if concept is not None:
+            concepts.append(concept)
+    aliases = [alias for concept in concepts for alias in concept.aliases]
+    token_ids, _ = kb.encoder.tokenize(aliases)
+    keys = [name_key(ids) if ids else None for ids in token_ids]
+    rows: dict[bytes | None, int | None] = {None: None}
+    rows.update(known.rows_of_keys(filter(None, keys)).items())
+    for key, alias in zip(keys, aliases, strict=True):
+        if key is not None and key not in rows:
+            if key not in names:
+                names[key] = Row(known.total_rows + len(names), alias)
+            rows[key] = names[key].number
+    rest = iter(keys)
+    for concept in concepts:
+        store.add(concept, [rows[key] for key in islice(rest, len(concept.aliases))])
+    return {concept.cui for concept in concepts}

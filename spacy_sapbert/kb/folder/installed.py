@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SapbertError
-from .records import STORE_FILE
+from .records import CURRENT
 
 PIPELINE_FILE = "config.cfg"
 ENTRY_POINTS = "spacy_sapbert_kbs"
@@ -18,8 +18,8 @@ def installed_kbs() -> dict[str, Any]:
 
 def check_no_pipeline(folder: Path) -> None:
     """Raise an error if a folder is a pipeline, with the knowledge base inside."""
-    if (folder / PIPELINE_FILE).is_file() and not (folder / STORE_FILE).exists():
-        places = sorted(path.parent for path in folder.glob(f"*/*/{STORE_FILE}"))
+    if (folder / PIPELINE_FILE).is_file() and not (folder / CURRENT).exists():
+        places = sorted(path.parent for path in folder.glob(f"*/*/{CURRENT}"))
         inside = f"in {places[0]}" if places else "the `kb` of a linker in config.cfg"
         raise SapbertError(Errors.E596.format(path=folder, inside=inside))
 

@@ -19,17 +19,19 @@ from ...system.writing import FolderKind
 from ..indexes.registry import check_settings, index_files
 
 FILE = "meta.json"
-FORMAT = 3
-FORMATS = (2, FORMAT)  # that can be read; codes of format 2 have no order
-OVERLAY_FORMAT = 3
+CURRENT = "CURRENT"  # has the name of the version that is used
+LOCK = ".lock"
+FORMAT: Literal[4] = 4
 STORE_FILE = "concepts.db"
+OVERLAY = "overlay"  # folder of what was changed since the build
 TAUGHT_FILE = "taught.jsonl"  # of an overlay
 RANKER_FILE = "ranker.json"
 ENCODER = "encoder"
 EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
-OVERLAY_FOLDER = re.compile(r"overlay-\d{1,9}")
+VERSION = re.compile(r"v[1-9]\d{0,8}")
+DRAFT = re.compile(r"\.version\..+\.tmp")  # a version that is not published
 MAX_WIDTH = 1 << 16
 
 
@@ -38,15 +40,20 @@ def may_be_in_kb(name: str) -> bool:
 
     name (str): Its path in the folder, with "/".
     """
-    folder, _, rest = name.partition("/")
+    version, _, rest = name.partition("/")
+    if not rest:
+        return name in (CURRENT, LOCK)
+    if not (VERSION.fullmatch(version) or DRAFT.fullmatch(version)):
+        return False
+    folder, _, inner = rest.partition("/")
     if folder == ENCODER:
-        return is_encoder_file(rest)
-    if rest:
-        return folder == NGRAMS or OVERLAY_FOLDER.fullmatch(folder) is not None
-    return name in (FILE, STORE_FILE) or name.startswith("index.")
+        return is_encoder_file(inner)
+    if inner:
+        return folder in (NGRAMS, OVERLAY)
+    return rest in (FILE, STORE_FILE) or rest.startswith("index.")
 
 
-KB_FOLDER = FolderKind("a knowledge base", FILE, may_be_in_kb)
+KB_FOLDER = FolderKind("a knowledge base", CURRENT, may_be_in_kb)
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 40)]
@@ -76,10 +83,14 @@ class Record(BaseModel):
 
 
 class FileRecord(Record):
-    """Size in bytes and sha256 of a file."""
+    """Size in bytes and sha256 of a file.
+
+    version (str | None): The version whose folder has it; None = this one.
+    """
 
     size: Count
     sha256: Sha256
+    version: Annotated[str, Field(pattern=rf"^{VERSION.pattern}$")] | None = None
 
 
 class EncoderRecord(Record):
@@ -145,10 +156,8 @@ class Teaching(Record):
 
 
 class OverlayRecord(Record):
-    """The folder of the overlay, and its number of concepts, rows and removals."""
+    """The number of concepts, rows and removals of the overlay."""
 
-    folder: Annotated[str, Field(pattern=rf"^{OVERLAY_FOLDER.pattern}$")]
-    format: int = 1
     concepts: Count
     rows: Count
     removed: Count
@@ -245,10 +254,10 @@ class Manifest(Record):
     """Everything that meta.json holds.
 
     digest (str): sha256 of the rest of meta.json, which has the sha256 of every file:
-        it is equal for equal knowledge bases only.
+        it is equal for equal knowledge bases only, wherever their files are.
     """
 
-    format: int = FORMAT
+    format: Literal[4] = 4
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
@@ -288,8 +297,16 @@ class Manifest(Record):
         if missing := sorted(needed - self.files.keys()):
             raise ValueError(f"`files` lacks {missing[0]}")
         for name in sorted(self.files.keys() - needed):
-            if not self.may_have(name):
+            folder, _, rest = name.partition("/")
+            if folder != ENCODER or not is_encoder_file(rest):
                 raise ValueError(f"`files` has {name}, which no knowledge base has")
+        places = {
+            record.version
+            for name, record in self.files.items()
+            if name.startswith(f"{ENCODER}/")
+        }
+        if len(places) > 1:  # it is opened as one folder
+            raise ValueError("the files of the encoder are in several versions")
         if self.encoder.fingerprint != encoder_fingerprint(self.files):
             raise ValueError("`encoder.fingerprint` is of other files")
         return self
@@ -298,20 +315,11 @@ class Manifest(Record):
         """Return the names of the files without which nothing works."""
         ngrams = [f"{NGRAMS}/{name}.npy" for name in NGRAM_FILES] * self.ngrams
         index = index_files(self.index.backend, self.index.settings)
-        needed = {STORE_FILE, *index, *ngrams}
-        if self.overlay is not None and self.overlay.format == OVERLAY_FORMAT:
+        needed = {STORE_FILE, f"{ENCODER}/config.json", *index, *ngrams}
+        if self.overlay is not None:
             own = [STORE_FILE, "concepts.jsonl", "removed.json"]
             own += [*index_files("exact", {}), *ngrams] * bool(self.overlay.rows)
             if self.taught is not None:
                 own += [TAUGHT_FILE, *[RANKER_FILE] * self.has_ranker]
-            needed |= {f"{self.overlay.folder}/{name}" for name in own}
+            needed |= {f"{OVERLAY}/{name}" for name in own}
         return needed
-
-    def may_have(self, name: str) -> bool:
-        """Return whether a knowledge base may have a file besides the needed ones."""
-        folder, _, rest = name.partition("/")
-        if folder == ENCODER:
-            return is_encoder_file(rest)
-        # An overlay of an older format is only read to write it again.
-        old = self.overlay
-        return old is not None and old.format != OVERLAY_FORMAT and folder == old.folder

@@ -19,7 +19,7 @@ from . import projection, reranked
 from .faiss_file import check_graph, count_rows
 from .projection import project, sample_rows
 from .registry import Size, check_queries, graph_seconds, import_library
-from .reranked import RerankedIndex, rerank, write_full_rows
+from .reranked import RerankedIndex, open_reranked, write_full_rows
 from .row_file import Vectors
 
 LIBRARY, PACKAGE = "faiss", "faiss-cpu"
@@ -182,7 +182,7 @@ def load_index(
         reason = first_line(error)
         raise SapbertError(Errors.E343.format(path=path, reason=reason)) from None
     graph.hnsw.efSearch = settings["ef"]
-    return rerank(
+    return open_reranked(
         FaissGraph(graph), paths, rows=rows, width=width, depth=settings["rerank"]
     )
 

@@ -20,7 +20,7 @@ from .registry import (
     graph_seconds,
     import_library,
 )
-from .reranked import rerank, write_full_rows
+from .reranked import open_reranked, write_full_rows
 from .row_file import Vectors
 
 LIBRARY = PACKAGE = "hnswlib"
@@ -122,7 +122,7 @@ def load_index(
     index = HnswIndex(graph, mapped)
     if not settings["pca"]:
         return index
-    return rerank(index, paths, rows=rows, width=width, depth=settings["rerank"])
+    return open_reranked(index, paths, rows=rows, width=width, depth=settings["rerank"])
 
 
 class HnswIndex:
@@ -139,17 +139,35 @@ class HnswIndex:
         k = min(k, self.graph.element_count)
         if not len(queries):
             return np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32)
-        while True:
-            try:
-                rows, distances = self.graph.knn_query(queries, k=k)
-                break
-            except RuntimeError:
-                # Some node has no way to so many others: it raises rather than
-                # returning what it found.
-                if k == 1:
-                    raise
-                k //= 2
+        try:
+            rows, distances = self.graph.knn_query(queries, k=k)
+        except RuntimeError:
+            # Some node has no way to so many others: it raises rather than returning
+            # what it found. The other queries find what they would find alone.
+            parts = [self.search_one(query, k) for query in queries]
+            found, scores = map(np.concatenate, zip(*parts, strict=True))
+            return found, scores
         return best_first(rows.astype(np.int64), 1 - distances)
+
+    def search_one(self, query: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find as many rows as the graph reaches; the rest is row −1.
+
+        Shape: (width,) → (1, k) each.
+        """
+        rows = np.full((1, k), -1, dtype=np.int64)
+        scores = np.full((1, k), -np.inf, dtype=np.float32)
+        count = k
+        while count:
+            try:
+                found, distances = self.graph.knn_query(query[None], k=count)
+            except RuntimeError:
+                count //= 2
+                continue
+            rows[:, :count], scores[:, :count] = best_first(
+                found.astype(np.int64), 1 - distances
+            )
+            break
+        return rows, scores
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """See `Index.vectors`."""

@@ -26,7 +26,10 @@ class LayeredIndex:
         """See `Index.search`."""
         found = [(first, *index.search(queries, k)) for first, index in self.layers]
         rows, scores = best_first(
-            np.concatenate([rows + first for first, rows, _ in found], axis=1),
+            np.concatenate(
+                [np.where(rows < 0, -1, rows + first) for first, rows, _ in found],
+                axis=1,
+            ),
             np.concatenate([scores for _, _, scores in found], axis=1),
         )
         return rows[:, :k], scores[:, :k]
@@ -68,7 +71,7 @@ def search_among(
     allowed = np.zeros(total, dtype=bool)
     allowed[rows] = True
     found, scores = index.search(vectors, depth)
-    kept = allowed[found]
+    kept = (found >= 0) & allowed[found]
     order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
     found = np.where(kept, found, -1)
     return np.take_along_axis(found, order, 1), np.take_along_axis(scores, order, 1)

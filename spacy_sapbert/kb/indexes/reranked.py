@@ -33,7 +33,7 @@ def write_full_rows(
     return matrix
 
 
-def rerank(
+def open_reranked(
     graph: Index, paths: Mapping[str, Path], *, rows: int, width: int, depth: int
 ) -> "RerankedIndex":
     """Open the full vectors and the directions beside a graph.
@@ -53,7 +53,7 @@ def rerank(
 
 
 class RerankedIndex:
-    """See the module."""
+    """A graph of shorter vectors, and the full ones."""
 
     def __init__(
         self, graph: Index, matrix: np.ndarray | None, stored: RowFile, depth: int
@@ -72,8 +72,10 @@ class RerankedIndex:
         scores = np.empty(rows.shape, dtype=np.float32)
         for start in range(0, len(queries), QUERIES_AT_ONCE):
             part = slice(start, start + QUERIES_AT_ONCE)
-            found = self.stored[rows[part].ravel()].reshape(*rows[part].shape, -1)
+            places = np.maximum(rows[part], 0)
+            found = self.stored[places.ravel()].reshape(*places.shape, -1)
             scores[part] = np.einsum("nkd,nd->nk", found, queries[part])
+        scores[rows < 0] = -np.inf
         rows, scores = best_first(rows, scores)
         return rows[:, :k], scores[:, :k]
 

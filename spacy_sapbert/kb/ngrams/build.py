@@ -29,14 +29,10 @@ class Run(NamedTuple):
     distinct: np.ndarray
 
 
-def iter_names(store: Store, rows: int) -> Iterator[str]:
-    """Yield one alias of each row: the first in the order of CUI and alias.
-
-    store (Store): The concepts.db.
-    rows (int): Number of rows of the index.
-    """
-    for start in range(0, rows, NAMES_AT_ONCE):
-        block = range(start, min(start + NAMES_AT_ONCE, rows))
+def iter_names(store: Store, rows: range) -> Iterator[str]:
+    """Yield one alias of each row: the first in the order of CUI and alias."""
+    for start in range(0, len(rows), NAMES_AT_ONCE):
+        block = rows[start : start + NAMES_AT_ONCE]
         entries = store.entries(block)
         yield from (entries[row][0].alias if row in entries else "" for row in block)
 

@@ -13,8 +13,7 @@ from ...linking.surface_forms import name_form
 from ...system.progress import show_progress
 from ..edits.taught import TaughtDocument
 from ..knowledge_base import KnowledgeBase
-from ..mention_search import MENTIONS_AT_ONCE
-from ..reranking import VOCABULARY_NAME
+from ..search import MENTIONS_AT_ONCE
 
 FOLDS = 5
 SEARCHED_ROWS = 2 * POOL_ROWS  # some of them are names of folds that do not count
@@ -181,7 +180,7 @@ def list_examples(
 
     def find_provenance(entry: Entry) -> Provenance:
         if entry not in known:
-            found = kb.provenance.get(entry.origin, VOCABULARY_NAME)
+            found = kb.searcher.find_provenance(entry)
             if found.annotated:
                 others = fold_counts.counts(name_form(entry.alias), learned)
                 found = found._replace(annotated=others[entry.cui] > 0)

@@ -1,28 +1,38 @@
 """Annotated documents → a new version of a knowledge base, which learned from them."""
 
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import __version__
 from ...errors import Errors, SapbertError
 from ...linking.ranker import Ranker
-from ...system.writing import check_folder_output, write_json
+from ...system.writing import check_folder_output, remove_path, write_json
 from ..edits.edits import Edits, read_edits
-from ..edits.overlay import lock_version, overlay_files, publish_overlay, write_version
+from ..edits.overlay import write_overlay
 from ..edits.taught import TaughtDocument, taught_concepts
-from ..folder.copying import copy_files
-from ..folder.manifest import replace_kb
-from ..folder.records import KB_FOLDER, RANKER_FILE, TaughtFile, Teaching
-from ..knowledge_base import KnowledgeBase
-from ..loading import open_store
-from ..opening import open_kb
-from ..store import Store
+from ..folder.records import (
+    CURRENT,
+    KB_FOLDER,
+    OVERLAY,
+    RANKER_FILE,
+    TaughtFile,
+    Teaching,
+)
+from ..folder.versions import (
+    Version,
+    copy_version,
+    draft_version,
+    lock_kb,
+    lock_version,
+    open_target,
+    read_current,
+)
+from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from .curve import CurvePoint, measure_curve
 from .documents import (
     AnnotatedDocument,
@@ -116,6 +126,7 @@ def teach_documents(
     *,
     output: Path | None = None,
     instead_of: str | None = None,
+    curve: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> tuple[KnowledgeBase, TeachingReport]:
@@ -123,19 +134,23 @@ def teach_documents(
 
     The result does not depend on how often or in which parts documents are taught.
 
-    kb (KnowledgeBase): The knowledge base; the object itself does not change.
-    documents (Iterable[AnnotatedDocument]): They replace what it has learned from the
-        same documents before; see `resolve_documents`.
-    output (Path | None): A folder for the new version; None = the folder of `kb`. Both
-        are complete at each moment: the old version or the new one.
-    instead_of (str | None): A source of which no earlier document counts any more.
-    force (bool): Replace `output`, and change the knowledge base also if nothing gets
-        better.
-    progress (bool): Show progress bars.
-    RETURNS (tuple[KnowledgeBase, TeachingReport]): The new version, or `kb` if it was
-        not changed; and the report.
-    RAISES (SapbertError): If the documents have no mention or ids of another
-        vocabulary, or the folder has changed, is locked or cannot be written.
+    Args:
+        kb: The knowledge base; the object itself does not change.
+        documents: They replace what it has learned from the same documents before; see
+            `resolve_documents`.
+        output: A folder for the new version; None = the folder of `kb`.
+        instead_of: A source of which no earlier document counts any more.
+        curve: Measure a learning curve too, which takes as long again.
+        force: Replace `output`, and change the knowledge base even if nothing gets
+            better.
+        progress: Show progress bars.
+
+    Returns:
+        The new version, or `kb` if it was not changed; and the report.
+
+    Raises:
+        SapbertError: If the documents have no mention or ids of another vocabulary, or
+            the folder has changed, is locked or cannot be written.
     """
     if output is not None:
         check_folder_output(output, KB_FOLDER, force=force)
@@ -150,110 +165,119 @@ def teach_documents(
 
     kept = [one for one in edits.taught if one.source != instead_of]
     taught, counts = resolve_documents(documents, find, kept)
+    lesson = Lesson(edits, taught, counts, curve=curve, force=force, progress=progress)
     if output is None:
-        with lock_version(kb):
-            return learn(kb, edits, taught, counts, force=force, progress=progress)
+        with lock_version(kb.version):
+            version, report = learn(kb, lesson)
+        if version is None:
+            return kb, report
+        return open_version(version, encoder=kb.encoder_config, old=kb), report
     try:
-        with replace_kb(output) as part:
-            copy_files(kb, part)
-            copy = open_kb(part, encoder=kb.given_encoder)
-            _, report = learn(
-                copy, edits, taught, counts, force=force, progress=progress
-            )
-            if not report.changed:
-                raise NothingBetterError
-            if kb.manifest.overlay is not None:  # nobody has it open here
-                shutil.rmtree(part / kb.manifest.overlay.folder)
+        with open_target(output) as root, lock_kb(root):
+            copy = copy_version(kb.version, root, current=False)
+            try:
+                opened = open_version(copy, encoder=kb.encoder_config)
+                version, report = learn(opened, lesson)
+                if version is None:
+                    raise NothingBetterError
+            except BaseException:
+                discard_copy(copy)
+                raise
     except NothingBetterError:
         return kb, report
-    return open_kb(output, encoder=kb.given_encoder), report
+    return load_kb(output, encoder=kb.encoder_config), report
 
 
-def learn(
-    kb: KnowledgeBase,
-    edits: Edits,
-    taught: Sequence[TaughtDocument],
-    counts: AnnotationCounts,
-    *,
-    force: bool,
-    progress: bool,
-) -> tuple[KnowledgeBase, TeachingReport]:
-    """Write a new overlay, learn an order with it, and publish it if it helps."""
-    sources = describe_sources(taught)
-    concepts = len(taught_concepts(taught))
+def discard_copy(copy: Version) -> None:
+    """Remove a version unless it is the one that is used."""
+    if not (copy.folder / CURRENT).exists() or read_current(copy.folder) != copy.name:
+        remove_path(copy.folder / copy.name)
+
+
+class Lesson(NamedTuple):
+    """What is taught.
+
+    Attributes:
+        edits: The edits of the knowledge base before.
+        taught: All documents that count now.
+        counts: Of the documents that were read.
+        curve: See `teach_documents`.
+        force: See `teach_documents`.
+        progress: See `teach_documents`.
+    """
+
+    edits: Edits
+    taught: Sequence[TaughtDocument]
+    counts: AnnotationCounts
+    curve: bool
+    force: bool
+    progress: bool
+
+
+def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version | None, TeachingReport]:
+    """Write a new overlay, learn an order with it, and publish it if it helps.
+
+    Returns:
+        The version that was published, None if nothing gets better; and the report.
+    """
+    sources = describe_sources(lesson.taught)
     teaching = Teaching(
         files=sources,
-        concepts=concepts,
+        concepts=len(taught_concepts(lesson.taught)),
         before=0.0,
         names=0.0,
         after=None,
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
-    base = open_store(kb.files, kb.manifest, base=True)
-    folders: list[Path] = []
-    try:
+    old = lesson.edits
+    with draft_version(kb.folder) as first, draft_version(kb.folder) as draft:
         untaught = kb
-        if kb.manifest.taught is not None:
-            untaught = stage(kb, base, Edits(edits.added, edits.removed), folders)
-        edits = replace(edits, taught=[*taught], teaching=teaching, ranker=None)
-        # Its names are searched for before the knowledge base uses it.
-        opened = stage(untaught, base, edits, folders)
+        if old.teaching is not None:
+            plain = Edits(old.added, old.removed)
+            untaught = open_draft(kb, write_overlay(first, kb, old, plain))
+        edits = Edits(old.added, old.removed, [*lesson.taught], teaching)
+        # Its names are searched for before it is published.
+        version = write_overlay(draft, kb, old, edits)
+        opened = open_draft(kb, version)
         mentions = AnnotatedMentions(
-            opened, taught, before=untaught, most=MOST_EXAMPLES, progress=progress
+            opened,
+            lesson.taught,
+            before=untaught,
+            most=MOST_EXAMPLES,
+            progress=lesson.progress,
         )
-        ranker, report = evaluate(mentions.examples(), counts, sources)
-        report.curve = measure_curve(
-            mentions,
-            before=report.before.all,
-            names=report.names.all,
-            after=report.after.all if report.after else None,
-        )
+        ranker, report = evaluate(mentions.examples(), lesson.counts, sources)
+        if lesson.curve:
+            report.curve = measure_curve(
+                mentions,
+                before=report.before.all,
+                names=report.names.all,
+                after=report.after.all if report.after else None,
+            )
         ours = report.after or report.names
-        better = (ours.all or 0) > (report.before.all or 0)
-        if not better and not force:
-            remove_staged(folders)
-            return kb, report
-        folder = folders[-1]
+        if (ours.all or 0) <= (report.before.all or 0) and not lesson.force:
+            return None, report
         if ranker is not None:
-            write_json(folder / RANKER_FILE, ranker.model_dump())
-        described = teaching.model_copy(
+            write_json(draft.path / OVERLAY / RANKER_FILE, ranker.model_dump())
+        teaching = teaching.model_copy(
             update={
                 "before": report.before.all or 0.0,
                 "names": report.names.all or 0.0,
                 "after": report.after.all if report.after else None,
             }
         )
-        assert opened.manifest.overlay is not None
-        overlay = opened.manifest.overlay.model_copy(update={"taught": described})
-        manifest = opened.manifest.model_copy(
-            update={"overlay": overlay, "files": overlay_files(kb.manifest, folder)}
-        )
-        published = publish_overlay(kb, manifest)
-    except BaseException:
-        remove_staged(folders)
-        raise
-    report.changed = True
-    return published, report
+        assert version.manifest.overlay is not None
+        overlay = version.manifest.overlay.model_copy(update={"taught": teaching})
+        manifest = version.manifest.model_copy(update={"overlay": overlay})
+        draft.describe(manifest, kb.version.keep(overlay=False))
+        report.changed = True
+        return draft.publish(), report
 
 
-def stage(
-    kb: KnowledgeBase, base: Store, edits: Edits, folders: list[Path]
-) -> KnowledgeBase:
-    """Write a version that is not published, and open it.
-
-    folders (list[Path]): The folder of its overlay is added.
-    """
-    manifest = write_version(kb, base, edits)
-    assert manifest.overlay is not None
-    folders.append(kb.folder / manifest.overlay.folder)
-    return kb.open_version(manifest)
-
-
-def remove_staged(folders: Iterable[Path]) -> None:
-    """Remove the overlays of versions that are not published."""
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+def open_draft(kb: KnowledgeBase, version: Version) -> KnowledgeBase:
+    """Open a draft in the folder of a knowledge base, whose parts it shares."""
+    return KnowledgeBase(version, encoder=kb.encoder_config, old=kb)
 
 
 def evaluate(

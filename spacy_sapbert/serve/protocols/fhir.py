@@ -17,7 +17,6 @@ from starlette.concurrency import run_in_threadpool
 from ... import __version__
 from ...errors import Errors
 from ...kb.database import is_encodable
-from ...kb.filtering import list_sources_of_codes
 from ...kb.knowledge_base import KnowledgeBase
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE
@@ -202,7 +201,7 @@ def now() -> str:
 async def metadata(request: Request) -> Response:
     """What of FHIR the service has."""
     service: Service = request.app.state.service
-    sources = await run_in_threadpool(list_sources_of_codes, service.kb.store)
+    sources = await run_in_threadpool(service.kb.store.sources_of_codes)
     operations = {
         "CodeSystem": ("lookup", "validate-code"),
         "ValueSet": ("expand", "validate-code"),

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Errors
-from ...kb.filtering import list_sources_of_codes
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.surface_forms import name_form
 from ...vocabularies.concepts import Concept
@@ -54,7 +53,7 @@ def find_source(kb: KnowledgeBase, system: str | None) -> str | None:
     name = (system or "").partition("|")[0].removesuffix(ALL)
     if name in ("", OWN):
         return None
-    for source in list_sources_of_codes(kb.store):
+    for source in kb.store.sources_of_codes():
         same = normalize_prefix(source) == normalize_prefix(name)
         if name == address_of(source) or same:
             return source

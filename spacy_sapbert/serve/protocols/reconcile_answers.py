@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ... import __version__
 from ...errors import SapbertError
 from ...kb.database import is_encodable
-from ...kb.filtering import list_sources_of_codes
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.link import Linked
 from ...vocabularies.concepts import Concept
@@ -186,7 +185,7 @@ def list_values(kb: KnowledgeBase, concept: Concept, property: str) -> list[Any]
 
 def list_properties(kb: KnowledgeBase) -> dict[str, str]:
     """Return the names of all properties by their ids."""
-    codes = {f"{CODE}{s}": f"Code: {s}" for s in list_sources_of_codes(kb.store)}
+    codes = {f"{CODE}{s}": f"Code: {s}" for s in kb.store.sources_of_codes()}
     return {**PROPERTIES, NAMES: "All names", PARENTS: "Parents", **codes}
 
 

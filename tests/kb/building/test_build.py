@@ -16,9 +16,9 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
-from spacy_sapbert.kb.folder.manifest import lock_kb, read_manifest
+from spacy_sapbert.kb.folder.versions import lock_kb, read_version
 from spacy_sapbert.kb.indexes.choice import choose_index
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import change_kb, estimate_threshold
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
@@ -85,7 +85,7 @@ def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
 def test_build_kb_waits_for_an_edit_of_the_old_one(
     own_kb: Path, concepts_file: Path, tiny_encoder: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("spacy_sapbert.kb.folder.manifest.LOCK_WAIT", 0.2)
+    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.LOCK_WAIT", 0.2)
     before = (own_kb / "meta.json").read_bytes()
     with lock_kb(own_kb), pytest.raises(SapbertError, match="E550"):
         build_kb(concepts_file, own_kb, str(tiny_encoder), force=True, ngrams=True)
@@ -178,7 +178,7 @@ def test_build_kb_estimates_a_threshold_that_zero_switches_off(
     assert estimate is not None
     assert estimate.probability == pytest.approx(1 / 3)
     assert 20 <= estimate.right <= estimate.names - 20
-    assert read_manifest(tmp_path / "kb") == manifest
+    assert read_version(tmp_path / "kb").manifest == manifest
     again = build(output=tmp_path / "again", threshold=0)
     assert (again.threshold, again.estimate) == (0, None)
     few = write_variants(tmp_path / "few.jsonl", 3)
@@ -221,7 +221,7 @@ def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) 
     built = build_kb(
         concepts, kb, str(tiny_encoder), backend_settings=settings, threads=1
     )
-    digest = read_manifest(kb).digest
+    digest = read_version(kb).manifest.digest
     manifest = change_kb(kb, index={"ef": 400})
     assert manifest.index.settings["ef"] == 400
     assert manifest.digest != digest
@@ -237,7 +237,7 @@ def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) 
     ):
         with pytest.raises(SapbertError, match=code):
             change_kb(kb, index=changes)
-    assert read_manifest(kb) == manifest
+    assert read_version(kb).manifest == manifest
 
 
 def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
@@ -245,8 +245,8 @@ def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
         return CliRunner().invoke(app, ["kb", "set", str(own_kb), *words])
 
     assert run("threshold=0.5", "ef=50").exit_code == 0
-    manifest = read_manifest(own_kb)
+    manifest = read_version(own_kb).manifest
     assert (manifest.threshold, manifest.index.settings["ef"]) == (0.5, 50)
     for words, code in (("threshold=2", "E313"), ("threshold=x", "E320")):
         assert code in run(words).output
-    assert read_manifest(own_kb) == manifest
+    assert read_version(own_kb).manifest == manifest

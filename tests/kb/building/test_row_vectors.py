@@ -23,7 +23,7 @@ from spacy_sapbert.kb.building.row_vectors import (
 )
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.indexes.row_file import RowFile, encode_rows
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.progress import show_progress
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 

@@ -23,10 +23,10 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import discard_teaching
 from spacy_sapbert.kb.edits.edits import read_edits
-from spacy_sapbert.kb.folder.manifest import read_manifest, write_manifest
 from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
+from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.reranking import read_counts
+from spacy_sapbert.kb.search import read_counts
 from spacy_sapbert.kb.teaching.curve import measure_point
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.examples import AnnotatedMentions
@@ -583,7 +583,7 @@ def test_load_kb_with_a_crafted_order_is_an_error(
     taught_kb: Path, change: dict[str, Any], tmp_path: Path
 ) -> None:
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
-    manifest = read_manifest(kb)
+    manifest = read_version(kb).manifest
     assert manifest.overlay is not None
     name = f"{manifest.overlay.folder}/{RANKER_FILE}"
     data = json.loads((kb / name).read_text())

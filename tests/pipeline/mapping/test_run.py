@@ -13,7 +13,7 @@ from spacy_sapbert.cli.main import app
 from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.pipeline.mapping import lookup
 from spacy_sapbert.pipeline.mapping.run import TermColumns, map_table

@@ -8,7 +8,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.evaluate import evaluate_kb
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
-from spacy_sapbert.kb.opening import load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.writing import write_json
 from training.experiments.language_table import (
     LanguageTable,

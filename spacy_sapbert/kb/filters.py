@@ -35,6 +35,12 @@ class FilterResult(NamedTuple):
     origins: frozenset[int] | None
     foreign: frozenset[int]
 
+    def mask(self, total: int) -> np.ndarray:
+        """Return the mask of the rows, of `total` rows. Shape: (total,)."""
+        mask = np.zeros(total, dtype=bool)
+        mask[self.rows] = True
+        return mask
+
     def matches(self, entry: Entry) -> bool:
         """Return whether a name is left."""
         if self.origins is not None and entry.origin not in self.origins:
@@ -67,7 +73,7 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     chosen = f"SELECT id FROM concepts WHERE {' AND '.join(conditions)}"
     concepts = np.full(store.total_concepts, not conditions)
     if conditions:
-        concepts[read_numbers(store, chosen, values, store.total_concepts)] = True
+        concepts[store.numbers(chosen, values)] = True
     origins = filter_origins(store, filter)
     of_names = ["row IS NOT NULL"]
     if conditions:
@@ -79,21 +85,8 @@ def resolve_filter(store: Store, filter: Filter) -> FilterResult:
     if foreign:
         of_names.append(f"origin NOT IN ({VALUES})")
         values.append(json.dumps(sorted(foreign)))
-    sql = f"SELECT row FROM aliases WHERE {' AND '.join(of_names)}"
-    rows = read_numbers(store, sql, values, store.total_rows)
-    return FilterResult(np.unique(rows), concepts, origins, foreign)
-
-
-def read_numbers(store: Store, sql: str, values: list[str], end: int) -> np.ndarray:
-    """Return a column of numbers, int64. Shape: (n,).
-
-    RAISES (SapbertError): If a number is not in 0 … `end` − 1.
-    """
-    found = store.query(sql, values, columns="i")
-    numbers = np.fromiter((number for (number,) in found), dtype=np.int64)
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < end:
-        raise store.database.damaged("it has numbers that are out of range")
-    return numbers
+    sql = f"SELECT DISTINCT row FROM aliases WHERE {' AND '.join(of_names)}"
+    return FilterResult(store.numbers(sql, values), concepts, origins, foreign)
 
 
 def concept_conditions(filter: Filter) -> tuple[list[str], list[str]]:
@@ -154,22 +147,12 @@ def check_options(store: Store, manifest: Manifest, options: LinkOptions) -> Non
         raise SapbertError(Errors.E340)
 
 
-def list_sources_of_codes(store: Store) -> list[str]:
-    """Return the vocabularies of which there are codes, sorted."""
-    # from one to the next in the index, without reading all codes
-    sql = "SELECT min(source) FROM codes WHERE source > ?"
-    found: list[str] = []
-    while source := store.query(sql, [found[-1] if found else ""], columns="T")[0][0]:
-        found.append(source)
-    return found
-
-
 def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
     """Check that a store has codes of vocabularies.
 
     RAISES (SapbertError): If not; with the vocabularies that it has codes of.
     """
-    known = list_sources_of_codes(store)
+    known = store.sources_of_codes()
     normal = {*map(normalize_prefix, known)}
     for source in sources:
         if normalize_prefix(source) not in normal:
@@ -188,8 +171,7 @@ def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
     RAISES (SapbertError): If not; with similar values. A group is known if one of its
         types is.
     """
-    sql = "SELECT DISTINCT type FROM types"
-    types = {kind for (kind,) in store.query(sql, columns="t")}
+    types = store.distinct_types()
     groups = {name for name, kinds in GROUPS.items() if types & {*kinds.split(" ")}}
     named = types | groups | {UNTYPED}
     known = {"types": named, "label_types": named}

@@ -7,28 +7,23 @@ from pathlib import Path
 from ...errors import Errors, SapbertError
 from ...vocabularies.licences import UMLS, Licence, find_licence
 from ...vocabularies.releases import SourceRelease, read_releases
-from ..database import Database
+from ..folder.records import Vocabulary
 from ..knowledge_base import KnowledgeBase
-from .records import Vocabulary
+from ..store import Store
 
 # as MRSAB has it; 0 = no additional restriction
 CATEGORY = re.compile(r"UMLS restriction category [1-9]")
 
 
 def list_vocabularies(
-    database: Database, releases: Mapping[str, SourceRelease]
+    store: Store, releases: Mapping[str, SourceRelease]
 ) -> list[Vocabulary]:
     """Return the sources of the names, the largest first, with what is known of them.
 
     releases (Mapping[str, SourceRelease]): By source; see `read_releases`. "UMLS" is
         listed though it is the source of no name.
     """
-    sql = (
-        "SELECT value, count(*) FROM aliases "
-        "JOIN origins ON origins.origin = aliases.origin "
-        "WHERE kind = 'source' GROUP BY value ORDER BY count(*) DESC, value"
-    )
-    counts = dict(database.query(sql, columns="ti"))
+    counts = store.count_sources()
     counts |= {source: 0 for source in ("UMLS",) if source in releases}
     found = []
     for source, names in counts.items():
@@ -42,12 +37,13 @@ def list_vocabularies(
     return found
 
 
-def find_vocabularies(path: Path, concepts: Path) -> list[Vocabulary]:
+def find_vocabularies(store: Store, concepts: Path) -> list[Vocabulary]:
     """Return the sources of names of a concepts.db that is built.
 
-    concepts (Path): The concepts.jsonl that it is built of.
+    Args:
+        concepts: The concepts.jsonl that it is built of.
     """
-    return list_vocabularies(Database(path), read_releases(concepts))
+    return list_vocabularies(store, read_releases(concepts))
 
 
 def current_vocabularies(kb: KnowledgeBase) -> list[Vocabulary]:
@@ -57,7 +53,7 @@ def current_vocabularies(kb: KnowledgeBase) -> list[Vocabulary]:
         each.source: SourceRelease(release=each.release, licence=each.licence)
         for each in known
     }
-    return list_vocabularies(kb.store.database, releases)
+    return list_vocabularies(kb.store, releases)
 
 
 def describe_vocabulary(vocabulary: Vocabulary) -> str:

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from ... import __version__
 from ...errors import Errors, SapbertError
 from ...system.writing import check_outputs
-from ..opening import load_kb
-from .copying import copy_files
+from ..folder.installed import ENTRY_POINTS
+from ..knowledge_base import load_kb
+from .copies import save_copy
 from .distribution import check_distribution, current_vocabularies
-from .installed import ENTRY_POINTS
 
 INIT = '''"""A knowledge base for spacy-sapbert in the path `folder`, and its digest."""
 
@@ -86,7 +86,7 @@ def package_kb(
     counts = opened.manifest.counts
     with TemporaryDirectory(prefix="sapbert-package-") as temporary:
         root = Path(temporary)
-        copy_files(opened, root / module / "kb")
+        save_copy(opened, root / module / "kb")
         init = INIT.format(digest=opened.manifest.digest)
         (root / module / "__init__.py").write_text(init, "utf8")
         (root / "setup.py").write_text(

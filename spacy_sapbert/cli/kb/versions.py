@@ -1,0 +1,82 @@
+"""`spacy sapbert kb versions`, `use` and `gc`."""
+
+from pathlib import Path
+
+import typer
+
+from ...kb.folder.installed import find_kb
+from ...kb.folder.versions import remove_versions
+from ...kb.history import go_back, list_history
+from ...system.terminal import format_json, msg
+from .app import kb_app
+
+
+@kb_app.command("versions")
+def versions(
+    kb: str | None = typer.Argument(None, help="Folder or name. [the installed]"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """kb/ -> table of its versions, with dates and what each changed
+
+    Each build, edit and teaching publishes a version, and never changes an older one.
+    `*` marks the version that is used.
+
+    Example: spacy sapbert kb versions models/kb
+    """
+    entries = list_history(find_kb(kb))
+    if as_json:
+        typer.echo(
+            format_json([{**e._asdict(), "date": e.date.isoformat()} for e in entries])
+        )
+        return
+    rows = [
+        (
+            f"{entry.name} *" if entry.used else entry.name,
+            entry.date.strftime("%Y-%m-%d %H:%M"),
+            f"{entry.size / 1e6:,.1f} MB",
+            "; ".join(entry.changes),
+        )
+        for entry in entries
+    ]
+    msg.table(
+        rows,
+        header=("Version", "Written", "Own files", "Changed"),
+        divider=True,
+        aligns=("l", "l", "r", "l"),
+    )
+
+
+@kb_app.command("use")
+def use(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    version: str = typer.Argument(..., help="A version of `kb versions`, e.g. v2."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ that uses another of its versions
+
+    It takes back an edit, a teaching or a build. All versions stay, so that the newest
+    can be used again.
+
+    Example: spacy sapbert kb use models/kb v2
+    """
+    found = go_back(kb, version)
+    if not quiet:
+        msg.good(f"{kb} uses {found.name}, digest {found.manifest.digest}")
+
+
+@kb_app.command("gc")
+def collect(
+    kb: Path = typer.Argument(..., help="Folder of the knowledge base."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
+) -> None:
+    """kb/ -> kb/ without old versions
+
+    The version that is used and the one before it stay, with the files of older ones
+    that they use. Processes that use a version that is removed may fail: let them
+    reload first.
+
+    Example: spacy sapbert kb gc models/kb
+    """
+    removed = remove_versions(kb)
+    if not quiet:
+        msg.good(f"Removed {', '.join(removed) or 'nothing'} from {kb}")

@@ -1,0 +1,75 @@
+"""Copies of a knowledge base: in another folder, or as bytes."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...system.forks import TemporaryFolder
+from ..folder.records import CURRENT, FILE
+from ..folder.versions import (
+    LOCK_WAIT,
+    copy_version,
+    format_manifest,
+    lock_kb,
+    open_target,
+    parse_manifest,
+    use_version,
+)
+
+if TYPE_CHECKING:
+    from ..knowledge_base import KnowledgeBase
+
+ONLY = "v1"  # the version of a copy
+
+
+def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
+    """Copy the opened version of a knowledge base to a folder.
+
+    If the folder is a knowledge base, it gets a new version.
+
+    Raises:
+        SapbertError: If the system refuses, e.g. because the disk is full, or something
+            else is in the folder.
+    """
+    if kb.folder.resolve() == folder.resolve():
+        return
+    with ExitStack() as stack:
+        root = stack.enter_context(open_target(folder))
+        if (root / CURRENT).exists():
+            stack.enter_context(lock_kb(root, wait=LOCK_WAIT))
+        copy_version(kb.version, root)
+
+
+def kb_to_files(kb: "KnowledgeBase") -> dict[str, bytes]:
+    """Read all files of a version into memory, by relative path."""
+    names = kb.manifest.files
+    return {
+        FILE: format_manifest(kb.manifest)[0],
+        **{name: kb.version.path(name).read_bytes() for name in names},
+    }
+
+
+def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
+    """Write the files of a knowledge base into a temporary folder.
+
+    Args:
+        contents: From `kb_to_files`; files that are not in meta.json are left out.
+
+    Returns:
+        The folder, which is removed when the object is deleted.
+
+    Raises:
+        SapbertError: If meta.json is missing, damaged or has a file that no knowledge
+            base has.
+    """
+    temporary = TemporaryFolder(prefix="sapbert-kb-")
+    folder = temporary.path.resolve() / ONLY
+    manifest = parse_manifest(contents.get(FILE, b""), FILE)
+    for name, record in manifest.files.items():
+        record.version = None
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents.get(name, b""))
+    (folder / FILE).write_bytes(format_manifest(manifest)[0])
+    use_version(folder.parent, ONLY)
+    return temporary
