@@ -1,28 +1,64 @@
-"""An opened knowledge base does not change; an edit returns a new version."""
+"""Versions of a knowledge base never change: each process goes on with its own."""
 
+import fcntl
+import json
+import os
+import pickle
+import shutil
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from spacy_sapbert.encoder.name_encoder import create_encoder
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb import knowledge_base
-from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb import search
+from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_concepts
+from spacy_sapbert.kb.folder.versions import (
+    draft_version,
+    list_versions,
+    lock_kb,
+    read_version,
+    remove_versions,
+)
+from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.packages.copies import save_copy
+from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 LOCAL = [
     Concept("L1", ["zyq"], types=["T184"]),
     Concept("L2", ["wxv"], types=["T184"]),
 ]
+OTHER = [Concept("C9", ["Antihypertensive agents", "diabetis", "fever"])]
+MENTIONS = ["fever", "diabetis", "heart atack", "ward 1"]
 
 
 @pytest.fixture
 def kb(own_kb: Path) -> KnowledgeBase:
     return add_concepts(load_kb(own_kb), LOCAL)
+
+
+@pytest.fixture
+def other_kb(make_kb: Callable[..., Path], tmp_path: Path) -> Path:
+    (tmp_path / "other").mkdir()
+    return make_kb(tmp_path / "other", OTHER)
+
+
+def add(kb: KnowledgeBase, *names: str) -> KnowledgeBase:
+    return add_concepts(kb, [Concept(f"A{name}", [name]) for name in names])
+
+
+def in_new_thread(function: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(function).result()
 
 
 def test_knowledge_base_finds_the_same_after_an_edit(kb: KnowledgeBase) -> None:
@@ -40,18 +76,144 @@ def test_knowledge_base_finds_the_same_after_an_edit(kb: KnowledgeBase) -> None:
     assert after[0].candidates[0]["cui"] == "L2"
 
 
-def test_reopen_shares_encoder_and_index_of_the_base(kb: KnowledgeBase) -> None:
+def test_edit_shares_encoder_and_index_of_the_base(kb: KnowledgeBase) -> None:
     kb.link(["fever"])
-    changed = add_concepts(kb, [Concept("L3", ["qqq"])])
+    changed = add(kb, "qqq")
     assert changed.encoder is kb.encoder
-    assert changed.loaded_base is kb.loaded_base
+    assert changed.parts.loaded_base is kb.parts.loaded_base
     assert changed.rows == kb.rows + 1
+
+
+def test_edits_publish_versions_and_change_no_older_one(
+    own_kb: Path, contents: Callable[[Path], dict[Path, bytes]]
+) -> None:
+    kb = load_kb(own_kb)
+    seen: dict[Path, bytes] = {}
+    for number in (2, 3, 4):
+        before = contents(own_kb)
+        kb = add(kb, f"ward {number}")
+        after = contents(own_kb)
+        kept = {path for path in before if path.parts[0] != "CURRENT"}
+        assert {path: after[path] for path in kept} == {p: before[p] for p in kept}
+        assert kb.version.name == f"v{number}"
+        assert (own_kb / "CURRENT").read_text("utf8") == f"v{number}\n"
+        seen = after
+    # An edit has its overlay alone; the built files are those of the first version.
+    own = {path for path in seen if path.parts[0] == "v4"}
+    assert {path.parts[1] for path in own} == {"meta.json", "overlay"}
+
+
+def test_link_while_versions_are_published_uses_the_opened_one(
+    own_kb: Path, other_kb: Path
+) -> None:
+    kb = add(load_kb(own_kb), "ward 0")
+    before = kb.link(MENTIONS)
+    unused = load_kb(own_kb)  # which loads encoder and index later
+    for number in (1, 2, 3):
+        add(load_kb(own_kb), f"ward {number}")
+    save_copy(load_kb(other_kb), own_kb)
+    kb.clear_cache()
+    assert in_new_thread(lambda: kb.link(MENTIONS)) == before
+    assert in_new_thread(lambda: unused.link(MENTIONS)) == before
+    assert in_new_thread(lambda: unused["C0000005"].name) == "Diabetes mellitus"
+    assert kb.concept("Award 1") is None
+    assert load_kb(own_kb).link(["fever"])[0].cui == "C9"
+
+
+def test_newest_returns_the_version_that_is_used(
+    own_kb: Path, other_kb: Path
+) -> None:
+    kb = load_kb(own_kb)
+    kb.link(["fever"])
+    assert kb.newest() is kb
+    edited = add(load_kb(own_kb), "ward 1")
+    newest = kb.newest()
+    assert newest.manifest.digest == edited.manifest.digest
+    assert newest.encoder is kb.encoder
+    assert newest.parts.loaded_base is kb.parts.loaded_base
+    save_copy(load_kb(other_kb), own_kb)
+    assert kb.newest().link(["fever"])[0].cui == "C9"
+    with pytest.raises(SapbertError, match="E351"):
+        kb.newest(digest=kb.manifest.digest)
+
+
+def test_newest_that_cannot_be_loaded_is_an_error(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    version = add(load_kb(own_kb), "ward 1").version
+    path = version.path("overlay/index.f32")
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(SapbertError, match="E306"):
+        kb.newest()
+    assert kb.link(["fever"])[0].cui == "C0000004"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_query_in_a_forked_child_uses_the_opened_version(
+    own_kb: Path, other_kb: Path, run_python: Callable[..., Any]
+) -> None:
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from spacy_sapbert import load_kb\n"
+        "from spacy_sapbert.kb.packages.copies import save_copy\n"
+        "def ask(kb):\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        try:\n"
+        "            os._exit(0 if kb.concept('C0000005') else 1)\n"
+        "        finally:\n"
+        "            os._exit(3)\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "own, other = map(Path, sys.argv[1:])\n"
+        "kb = load_kb(own)\n"
+        "before = ask(kb)\n"
+        "save_copy(load_kb(other), own)\n"
+        "print(before, ask(kb), ask(load_kb(own)))\n"
+    )
+    done = run_python(code, own_kb, other_kb)
+    assert done.stdout == "0 0 1\n", done.stderr
+
+
+def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
+    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(own_kb, tmp_path / "models" / "kb")
+    monkeypatch.chdir(tmp_path / "models")
+    config = EncoderConfig("torch", 8, "bf16")
+    kb = load_kb("kb", encoder=config)
+    pickled = pickle.dumps(kb)
+    add(kb, "ward 1")
+    monkeypatch.chdir(tmp_path)
+    opened = pickle.loads(pickled)
+    assert opened.manifest == kb.manifest
+    assert opened.encoder_config == config
+    assert opened.encoder.config == config
+    assert opened.concept("Award 1") is None
+    # A relative path is that of the folder when it was opened.
+    assert kb.link(["fever"])[0].cui == "C0000004"
+    assert kb.newest().concept("Award 1") is not None
+
+
+def test_knowledge_bases_opened_with_one_config_keep_their_encoders(
+    sample_kb: Path, other_encoder_kb: Path
+) -> None:
+    mentions = ["a heart atack", "feverish"]
+    folders = [sample_kb, other_encoder_kb]
+    expected = [load_kb(folder).link(mentions) for folder in folders]
+    assert expected[0] != expected[1]
+    config = EncoderConfig(names_per_pass=8)
+    first, second = (load_kb(folder, encoder=config) for folder in folders)
+    for kb in (first, second):
+        kb.link(["fever"])
+        kb.clear_cache()
+    assert [first.link(mentions), second.link(mentions)] == expected
+    assert first.encoder.config == config
 
 
 def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
     kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kb.filter_cache.size = 1
+    monkeypatch.setattr(search, "FILTER_CACHE", 1)
     ids = [f"C000000{number}" for number in range(1, 9)]
 
     def work(first: int) -> None:
@@ -66,7 +228,39 @@ def test_resolve_filter_in_threads_with_more_filters_than_the_cache_holds(
             list(threads.map(work, range(6)))  # which raises what they raise
     finally:
         sys.setswitchinterval(interval)
-    assert len(kb.filter_cache.values) == 1
+    assert len(kb.searcher.filters.values) == 1
+
+
+def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> None:
+    for _ in range(2):
+        with pytest.raises(SapbertError, match="E332"):
+            kb.link(["fever"], filter={"types": ["T999"]})
+    assert not kb.searcher.filters.values
+
+
+def test_resolve_filter_is_called_once_a_label(
+    sample_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = load_kb(sample_kb)
+    labels = [f"L{number}" for number in range(20)]
+    types = ["T047", "T184", "T121", "T061", "untyped"]
+    label_types = {
+        label: [types[number % 5], types[number // 5]]
+        for number, label in enumerate(labels)
+    }
+    distinct = len({frozenset(of_label) for of_label in label_types.values()})
+    resolved: list[object] = []
+    resolve = search.resolve_filter
+
+    def count(*arguments: Any) -> Any:
+        resolved.append(arguments)
+        return resolve(*arguments)
+
+    monkeypatch.setattr(search, "resolve_filter", count)
+    monkeypatch.setattr(search, "FILTER_CACHE", 2)
+    for mention in ("fever", "heart", "pain"):
+        kb.link([mention] * 20, labels=labels, label_types=label_types)
+    assert distinct <= len(resolved) <= 20
 
 
 def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> None:
@@ -94,25 +288,193 @@ def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> No
         list(working)
 
 
-def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> None:
-    for _ in range(2):
-        with pytest.raises(SapbertError, match="E332"):
-            kb.link(["fever"], filter={"types": ["T999"]})
-    assert not kb.filter_cache.values
-    assert knowledge_base.FILTER_CACHE > 0
-
-
-def test_link_of_two_knowledge_bases_with_one_encoder_object(
-    sample_kb: Path, other_encoder_kb: Path
+def test_edit_of_a_version_that_is_not_used_any_more_is_an_error(
+    own_kb: Path,
 ) -> None:
-    mentions = ["a heart atack", "feverish"]
-    folders = [sample_kb, other_encoder_kb]
-    expected = [load_kb(folder).link(mentions) for folder in folders]
-    assert expected[0] != expected[1]
-    model = create_encoder(names_per_pass=8)
-    first, second = (load_kb(folder, encoder=model) for folder in folders)
-    for kb in (first, second):
-        kb.link(["fever"])
-        kb.clear_cache()
-    assert [first.link(mentions), second.link(mentions)] == expected
-    assert first.encoder.attrs["run"] == ("torch", 8, "float32")
+    kb = load_kb(own_kb)
+    add(load_kb(own_kb), "ward 1")
+    with pytest.raises(SapbertError, match="E338"):
+        add(kb, "ward 2")
+    assert list_versions(own_kb) == ["v1", "v2"]
+    assert not [*own_kb.glob(".version*")]
+
+
+def test_edit_in_an_unlockable_folder_warns_and_works(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    kb = load_kb(own_kb)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.warns(UserWarning, match="W557"):
+        add(kb, "ward 1")
+    assert "Award 1" in load_kb(own_kb)
+
+
+def test_lock_kb_waits_for_another_writer(own_kb: Path) -> None:
+    with lock_kb(own_kb):
+        with (
+            pytest.raises(SapbertError, match="E550"),
+            ThreadPoolExecutor(1) as threads,
+        ):
+            threads.submit(add, load_kb(own_kb), "ward 1").result()
+        load_kb(own_kb)  # which only reads
+    add(load_kb(own_kb), "ward 1")
+
+
+def test_draft_that_is_not_published_is_removed(own_kb: Path) -> None:
+    before = sorted(own_kb.iterdir())
+    with draft_version(own_kb) as draft:
+        (draft.path / "x").touch()
+    assert sorted(own_kb.iterdir()) == before
+    (own_kb / ".version.killed.tmp").mkdir()
+    load_kb(own_kb)
+    add(load_kb(own_kb), "ward 1")
+    assert not (own_kb / ".version.killed.tmp").exists()
+
+
+def test_kb_use_goes_back_and_forth(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    edited = add(kb, "ward 1")
+    for name, digest in (("v1", kb.manifest.digest), ("v2", edited.manifest.digest)):
+        found = CliRunner().invoke(app, ["kb", "use", str(own_kb), name])
+        assert found.exit_code == 0, found.output
+        assert load_kb(own_kb).manifest.digest == digest
+    go_back(own_kb, "v1")
+    again = add(load_kb(own_kb), "ward 2")
+    assert again.version.name == "v3"
+    assert "Award 1" not in again
+    with pytest.raises(SapbertError, match="E348.*v1, v2, v3"):
+        go_back(own_kb, "v7")
+
+
+def test_kb_gc_keeps_the_version_in_use_and_the_one_before(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    for number in range(3):
+        kb = add(kb, f"ward {number}")
+    assert remove_versions(own_kb) == ["v2"]
+    assert list_versions(own_kb) == ["v1", "v3", "v4"]  # v1 has the built files
+    assert load_kb(own_kb).link(["ward 2"])[0].cui == "Award 2"
+    go_back(own_kb, "v3")
+    found = CliRunner().invoke(app, ["kb", "gc", str(own_kb)])
+    assert found.exit_code == 0, found.output
+    assert "Removed v4" in found.output
+    assert load_kb(own_kb).link(["ward 1"])[0].cui == "Award 1"
+
+
+def test_kb_versions_lists_what_each_changed(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    remove_concepts(add(kb, "ward 1"), ["C0000005"])
+    change_kb(own_kb, index={"ef": 77}, threshold=0.5)
+    discard_edits(own_kb)
+    history = list_history(own_kb)
+    assert [entry.changes for entry in history] == [
+        ["built or copied: 8 concepts, 21 distinct names"],
+        ["concepts changed or added: 0 → 1"],
+        ["concepts removed, or names of them: 0 → 1"],
+        ["index: hnsw ef 77", f"threshold: {kb.manifest.threshold} → 0.5"],
+        ["all edits discarded"],
+    ]
+    assert [entry.used for entry in history] == [False] * 4 + [True]
+    found = CliRunner().invoke(app, ["kb", "versions", str(own_kb)])
+    assert found.exit_code == 0, found.output
+    assert "v5 *" in found.output
+    found = CliRunner().invoke(app, ["kb", "versions", str(own_kb), "--json"])
+    assert [one["name"] for one in json.loads(found.output)][-1] == "v5"
+
+
+def test_save_copy_copies_only_listed_files_of_its_version(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    (own_kb / "notes.txt").write_text("about a patient", "utf8")
+    kb = add(load_kb(own_kb), "ward 1")
+    add(kb, "ward 2")
+    save_copy(kb, tmp_path / "copy")
+    names = {
+        path.relative_to(tmp_path / "copy").as_posix()
+        for path in (tmp_path / "copy").rglob("*")
+        if path.is_file()
+    }
+    expected = {f"v1/{name}" for name in kb.manifest.files}
+    assert names == {"CURRENT", "v1/meta.json", *expected}
+    # It is equal, wherever its files are.
+    copy = load_kb(tmp_path / "copy")
+    assert copy.manifest.digest == kb.manifest.digest
+    assert copy.link(MENTIONS) == kb.link(MENTIONS)
+
+
+def test_save_copy_into_a_knowledge_base_copies_what_it_lacks(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    kb = load_kb(own_kb)
+    save_copy(kb, tmp_path / "copy")
+    edited = add(kb, "ward 1")
+    save_copy(edited, tmp_path / "copy")
+    save_copy(edited, tmp_path / "copy")
+    assert list_versions(tmp_path / "copy") == ["v1", "v2"]
+    own = [p.name for p in (tmp_path / "copy" / "v2").iterdir()]
+    assert sorted(own) == ["meta.json", "overlay"]
+    assert load_kb(tmp_path / "copy").manifest.digest == edited.manifest.digest
+
+
+def test_load_kb_follows_symbolic_links(own_kb: Path, tmp_path: Path) -> None:
+    """A folder in the cache of a hub has links to its files."""
+    snapshot = tmp_path / "snapshot"
+    for number, path in enumerate(sorted(own_kb.rglob("*"))):
+        place = snapshot / path.relative_to(own_kb)
+        if path.is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(shutil.copy(path, tmp_path / f"blob{number}"))
+    (tmp_path / "current").symlink_to(snapshot)
+    for folder in (snapshot, tmp_path / "current"):
+        kb = load_kb(folder)
+        assert kb.link(["fever"])[0].cui == "C0000004"
+        kb.load()
+    save_copy(kb, tmp_path / "copy")
+    assert not [p for p in (tmp_path / "copy").rglob("*") if p.is_symlink()]
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file"
+)
+def test_load_kb_unreadable_file_is_an_error(own_kb: Path) -> None:
+    (own_kb / "v1" / "index.hnsw").chmod(0)
+    with pytest.raises(SapbertError, match="E306.*cannot be read"):
+        load_kb(own_kb)
+
+
+def test_load_kb_fifo_in_place_of_a_file_is_an_error(own_kb: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("this system has no FIFOs")
+    (own_kb / "v1" / "concepts.db").unlink()
+    os.mkfifo(own_kb / "v1" / "concepts.db")
+    with pytest.raises(SapbertError, match="E306.*not a plain file"):
+        load_kb(own_kb)
+
+
+def test_load_kb_with_another_digest_is_an_error(own_kb: Path) -> None:
+    kb = load_kb(own_kb)
+    digest = kb.manifest.digest
+    assert load_kb(own_kb, digest=digest).manifest.digest == digest
+    changed = add(kb, "ward 1")
+    with pytest.raises(SapbertError, match=f"E351.*{digest}"):
+        load_kb(own_kb, digest=digest)
+    assert load_kb(own_kb, digest=changed.manifest.digest)
+
+
+@pytest.mark.parametrize("content", [b"", b"v0\n", b"../v1", b"\xff\xfe", b"latest"])
+def test_load_kb_damaged_current_is_an_error(own_kb: Path, content: bytes) -> None:
+    (own_kb / "CURRENT").write_bytes(content)
+    with pytest.raises(SapbertError, match="E304.*CURRENT.*names no version"):
+        load_kb(own_kb)
+
+
+def test_load_kb_of_an_older_format_names_the_command(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    shutil.move(own_kb / "v1", tmp_path / "old")
+    with pytest.raises(SapbertError, match="E305.*kb build"):
+        load_kb(tmp_path / "old")
+    with pytest.raises(SapbertError, match="E304.*v1.*cannot be read"):
+        read_version(own_kb)
