@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..encoder.name_encoder import Embeddings
+from ..encoder.encoder import Embeddings
 from ..linking.name_variants import choose_variant, list_variants
 from ..linking.surface_forms import name_form
 from .store import name_key
@@ -19,9 +19,7 @@ def embed_texts(
     kb: "KnowledgeBase", texts: Sequence[str], *, variants: bool = False
 ) -> Embeddings:
     """Embed texts; see `KnowledgeBase.embed`."""
-    from ..encoder.name_encoder import encode_token_ids, tokenize_names
-
-    token_ids, truncated = tokenize_names(kb.encoder, texts)
+    token_ids, truncated = kb.encoder.tokenize(texts)
     keys = [name_key(ids) for ids in token_ids]
     names = kb.store.rows_of_keys(keys)
     # Texts with the same token ids can have different variants.
@@ -34,7 +32,7 @@ def embed_texts(
     new = {key: ids for key, ids in zip(own, token_ids, strict=True) if key not in rows}
     place = {key: number for number, key in enumerate([*rows, *new])}
     known = kb.vectors(np.fromiter(rows.values(), dtype=np.int64))
-    computed = encode_token_ids(kb.encoder, [*new.values()])
+    computed = kb.encoder.encode([*new.values()])
     vectors = np.concatenate([known.reshape(-1, computed.shape[1]), computed])
     return Embeddings(
         vectors[[place[key] for key in own]],

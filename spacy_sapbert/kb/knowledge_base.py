@@ -3,11 +3,11 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..encoder.name_encoder import Embeddings
+from ..encoder.encoder import Embeddings, Encoder, EncoderConfig
 from ..errors import Errors, SapbertError, UnknownConceptError, Warnings
 from ..linking.candidates import Entry
 from ..linking.filters import Filter
@@ -41,9 +41,6 @@ from .ngrams.index import NgramIndex, NgramLayers
 from .related import RelatedConcept, find_related
 from .reranking import read_provenance
 
-if TYPE_CHECKING:
-    from ..encoder.name_encoder import NameModel
-
 FILTER_CACHE = 16  # filters
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
@@ -60,16 +57,20 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     files (KbFiles): Its verified files.
     manifest (Manifest): Its meta.json.
-    encoder (Model[list[str], Floats2d] | None): See `load_kb`.
+    encoder_config (EncoderConfig | None): See `load_kb`.
     """
 
     def __init__(
-        self, files: KbFiles, manifest: Manifest, *, encoder: "NameModel | None" = None
+        self,
+        files: KbFiles,
+        manifest: Manifest,
+        *,
+        encoder_config: EncoderConfig | None = None,
     ) -> None:
         self.files = files
         self.folder = files.folder
         self.manifest = manifest
-        self.given_encoder = encoder
+        self.encoder_config = encoder_config
         self.store = open_store(files, manifest)
         self.filter_cache: LruCache[Filter, FilterResult] = LruCache(FILTER_CACHE)
         self.search_cache: LruCache[Any, Any] = LruCache(SEARCH_CACHE)
@@ -79,7 +80,7 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.ranker = load_ranker(files, manifest)
         self.provenance = read_provenance(self.store)
         self.lock = ProcessLock()  # while index or encoder are loaded
-        self.loaded_encoder: NameModel | None = None
+        self.loaded_encoder: Encoder | None = None
         self.loaded_base: Index | None = None
         self.loaded_index: Index | None = None
         self.loaded_ngrams: NgramIndex | NgramLayers | None = None
@@ -87,7 +88,7 @@ class KnowledgeBase(Mapping[str, Concept]):
     def open_version(self, manifest: Manifest) -> "KnowledgeBase":
         """Open a new version of the folder; what did not change is shared."""
         files = open_files(self.folder, manifest.files, known=self.files)
-        other = KnowledgeBase(files, manifest, encoder=self.given_encoder)
+        other = KnowledgeBase(files, manifest, encoder_config=self.encoder_config)
         other.loaded_encoder = self.loaded_encoder
         other.loaded_base = self.loaded_base
         return other
@@ -96,7 +97,10 @@ class KnowledgeBase(Mapping[str, Concept]):
         from .opening import load_kb
 
         # The other process opens the same version; nothing native is copied.
-        return partial(load_kb, digest=self.manifest.digest), (self.folder,)
+        opened = partial(
+            load_kb, encoder=self.encoder_config, digest=self.manifest.digest
+        )
+        return opened, (self.folder,)
 
     @property
     def rows(self) -> int:
@@ -105,12 +109,12 @@ class KnowledgeBase(Mapping[str, Concept]):
         return self.manifest.counts.rows + (overlay.rows if overlay else 0)
 
     @property
-    def encoder(self) -> "NameModel":
+    def encoder(self) -> Encoder:
         """The encoder, loaded when first used."""
         with self.lock:
             if self.loaded_encoder is None:
                 self.loaded_encoder = load_encoder(
-                    self.files, self.manifest, self.given_encoder
+                    self.files, self.manifest, self.encoder_config
                 )
         return self.loaded_encoder
 

@@ -2,10 +2,10 @@
 
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from ..encoder.encoder import Encoder, EncoderConfig
 from ..encoder.huggingface import EncoderSettings
 from ..errors import Errors, SapbertError
 from ..linking.ranker import Ranker
@@ -27,9 +27,6 @@ from .store import Store
 
 OVERLAY_SETTINGS = {"compact": 0}
 
-if TYPE_CHECKING:
-    from ..encoder.name_encoder import NameModel
-
 
 def open_store(files: KbFiles, manifest: Manifest, *, base: bool = False) -> Store:
     """Open the concepts, with the overlay if it has the present format.
@@ -48,40 +45,32 @@ def open_store(files: KbFiles, manifest: Manifest, *, base: bool = False) -> Sto
 
 
 def load_encoder(
-    files: KbFiles, manifest: Manifest, model: "NameModel | None"
-) -> "NameModel":
+    files: KbFiles, manifest: Manifest, config: EncoderConfig | None
+) -> Encoder:
     """Load the encoder of a knowledge base.
 
     files (KbFiles): The files of the knowledge base.
     manifest (Manifest): Its manifest.
-    model (Model[list[str], Floats2d] | None): Its settings say how to run the encoder;
-        None = as `create_encoder` does by default. It does not change, so that several
-        knowledge bases can be opened with it.
-    RETURNS (Model[list[str], Floats2d]): The encoder of this knowledge base alone.
+    config (EncoderConfig | None): How to run it; None = by default.
     RAISES (SapbertError): If its vectors are not as wide as those of the index, the
         engine cannot run it, or its files were replaced.
     """
-    from ..encoder.name_encoder import create_encoder, open_encoder
-
-    model = create_encoder(*model.attrs["run"]) if model else create_encoder()
+    config = config or EncoderConfig()
     record = manifest.encoder
     settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
-    engine, _, _ = model.attrs["run"]
     folder, names = files.folder / ENCODER, files.names_in(ENCODER)
-    if engine not in manifest.engines:
+    if config.engine not in manifest.engines:
         raise SapbertError(Errors.E222.format(path=folder))
     # Its libraries open the files by their paths. Whatever they raise for files that
     # were replaced, that is the cause.
     files.check(names)
     try:
-        open_encoder(model, folder, settings=settings, sealed=True)
+        encoder = Encoder.open(folder, config, settings=settings, trusted=False)
     finally:
         files.check(names)
-    if model.get_dim("nO") != record.width:
-        raise SapbertError(
-            Errors.E307.format(got=model.get_dim("nO"), width=record.width)
-        )
-    return model
+    if encoder.width != record.width:
+        raise SapbertError(Errors.E307.format(got=encoder.width, width=record.width))
+    return encoder
 
 
 def load_ranker(files: KbFiles, manifest: Manifest) -> Ranker | None:

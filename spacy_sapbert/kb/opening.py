@@ -1,16 +1,13 @@
 """Opens a knowledge base, from a folder or an installed package."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ..encoder.encoder import EncoderConfig
 from ..errors import Errors, SapbertError
 from .folder.files import open_files
 from .folder.installed import find_kb
 from .folder.manifest import read_manifest
 from .knowledge_base import KnowledgeBase
-
-if TYPE_CHECKING:
-    from ..encoder.name_encoder import NameModel
 
 ATTEMPTS = 20  # to open a folder that other processes replace
 
@@ -18,16 +15,14 @@ ATTEMPTS = 20  # to open a folder that other processes replace
 def load_kb(
     name: str | Path | None = None,
     *,
-    encoder: "NameModel | None" = None,
+    encoder: EncoderConfig | None = None,
     digest: str | None = None,
 ) -> KnowledgeBase:
     """Open a knowledge base after every file in it has been checked.
 
     name (str | Path | None): A folder, or the name of an installed knowledge base; None
         = the only one that is installed.
-    encoder (Model[list[str], Floats2d] | None): How to run its encoder: the model does
-        not change and can be given to several knowledge bases; None = as
-        `create_encoder` does by default.
+    encoder (EncoderConfig | None): How to run its encoder; None = by default.
     digest (str | None): The digest that it must have (`kb info` prints it); None = any.
     RETURNS (KnowledgeBase): Index and encoder are loaded when first used.
     RAISES (SapbertError): If there is none, or it is damaged, of another version or
@@ -50,7 +45,7 @@ def check_digest(kb: KnowledgeBase, digest: str | None) -> None:
 def open_kb(
     folder: Path,
     *,
-    encoder: "NameModel | None" = None,
+    encoder: EncoderConfig | None = None,
     digest: str | None = None,
     old_overlay: bool = False,
     whole: bool = False,
@@ -69,7 +64,7 @@ def open_kb(
         manifest = read_manifest(folder, old_overlay=old_overlay)
         try:
             files = open_files(folder, manifest.files, whole=whole)
-            kb = KnowledgeBase(files, manifest, encoder=encoder)
+            kb = KnowledgeBase(files, manifest, encoder_config=encoder)
             check_digest(kb, digest)
             if load:
                 kb.load()

@@ -53,8 +53,6 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     RAISES (SapbertError): If fewer than `SHARE` of the rows find themselves, or of the
         names find their concept: then the index is damaged, or is of other names.
     """
-    from ..encoder.name_encoder import encode_token_ids, tokenize_names
-
     rows = choose_rows(kb, PROBED_ROWS)
     _, scores = kb.search(kb.vectors(rows), 1)
     found = int((scores[:, 0] > 1 - PRECISION).sum())
@@ -62,8 +60,8 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
         raise SapbertError(Errors.E319.format(found=found, total=len(rows)))
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
-    token_ids, _ = tokenize_names(kb.encoder, [entry.alias for entry in probed])
-    nearest, scores = kb.search(encode_token_ids(kb.encoder, token_ids), NEAREST)
+    token_ids, _ = kb.encoder.tokenize([entry.alias for entry in probed])
+    nearest, scores = kb.search(kb.encoder.encode(token_ids), NEAREST)
     nearest = np.where(scores > 1 - SAME_NAME, nearest, -1)
     near = kb.entries(np.unique(nearest[nearest >= 0]))
     having = [
@@ -93,17 +91,15 @@ def measure_recall(kb: KnowledgeBase) -> Recall | None:
 
     RETURNS (Recall | None): None if the search is exact.
     """
-    from ..encoder.name_encoder import encode_token_ids, tokenize_names
-
     if kb.manifest.index.backend == "exact" or kb.rows <= NEAREST:
         return None
     most = min(RECALL_NAMES, max(FEWEST_RECALL_NAMES, COMPARED // kb.rows))
     entries = kb.entries(choose_rows(kb, most)).values()
     names = [drop_letter(of_row[0].alias) for of_row in entries]
-    token_ids = [ids for ids in tokenize_names(kb.encoder, names)[0] if ids]
+    token_ids = [ids for ids in kb.encoder.tokenize(names)[0] if ids]
     if not token_ids:
         return None
-    queries = encode_token_ids(kb.encoder, token_ids)
+    queries = kb.encoder.encode(token_ids)
     found = kb.search(queries, NEAREST)[1]
     everything = np.arange(kb.rows)
     nearest = search_rows(kb.index.vectors, everything, queries, NEAREST)[1]

@@ -57,7 +57,7 @@ class Watcher:
                 return False
             new = load_kb(
                 old.folder,
-                encoder=old.given_encoder,
+                encoder=old.encoder_config,
                 digest=self.service.linker.kb_digest,
             )
             self.service.switch(new)

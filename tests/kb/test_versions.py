@@ -1,5 +1,6 @@
 """An opened knowledge base does not change; an edit returns a new version."""
 
+import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.encoder.name_encoder import create_encoder
+from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import knowledge_base
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -103,17 +104,26 @@ def test_resolve_filter_does_not_cache_an_unknown_type(kb: KnowledgeBase) -> Non
     assert knowledge_base.FILTER_CACHE > 0
 
 
-def test_link_of_two_knowledge_bases_with_one_encoder_object(
+def test_link_of_two_knowledge_bases_with_one_encoder_config(
     sample_kb: Path, other_encoder_kb: Path
 ) -> None:
     mentions = ["a heart atack", "feverish"]
     folders = [sample_kb, other_encoder_kb]
     expected = [load_kb(folder).link(mentions) for folder in folders]
     assert expected[0] != expected[1]
-    model = create_encoder(names_per_pass=8)
-    first, second = (load_kb(folder, encoder=model) for folder in folders)
+    config = EncoderConfig(names_per_pass=8)
+    first, second = (load_kb(folder, encoder=config) for folder in folders)
     for kb in (first, second):
         kb.link(["fever"])
         kb.clear_cache()
     assert [first.link(mentions), second.link(mentions)] == expected
-    assert first.encoder.attrs["run"] == ("torch", 8, "float32")
+    assert first.encoder.config == second.encoder.config == config
+
+
+def test_pickle_of_a_knowledge_base_keeps_how_its_encoder_is_run(
+    exported_kb: Path,
+) -> None:
+    config = EncoderConfig("openvino", 8, "bf16")
+    kb = load_kb(exported_kb, encoder=config)
+    again = pickle.loads(pickle.dumps(kb))
+    assert again.encoder_config == again.encoder.config == config

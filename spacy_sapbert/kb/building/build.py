@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ... import __version__
+from ...encoder.encoder import EncoderConfig
 from ...encoder.huggingface import EncoderSettings
-from ...encoder.name_encoder import NameModel, create_encoder
 from ...errors import Errors, SapbertError, check_range
 from ...system.progress import show_progress
 from ...system.terminal import msg
@@ -76,7 +76,7 @@ def build_kb(
     threshold (float | None): Cosine below which a mention has no concept; None = see
         `estimate_threshold`; 0 or −1 = link everything.
     sources (Sequence[str]): The vocabularies and their releases, for `kb info`.
-    engine (str): See `create_encoder`. With "openvino" the encoder is exported, and the
+    engine (str): See `EncoderConfig`. With "openvino" the encoder is exported, and the
         linker may use the engine too.
     names_per_pass (int): Names in one forward pass.
     precision (str): "float32" or "bf16".
@@ -93,12 +93,12 @@ def build_kb(
     given = check_inputs(concepts_path, output, backend, backend_settings, force=force)
     if threshold is not None:
         check_range("threshold", threshold, -1, 1)
-    model = create_encoder(engine, names_per_pass, precision)
+    config = EncoderConfig(engine, names_per_pass, precision)
     with lock_work_folder(output) as work:
         prepared = prepare(
             work,
             work,
-            model,
+            config,
             concepts_path=concepts_path,
             encoder=encoder,
             settings=settings,
@@ -107,7 +107,7 @@ def build_kb(
             replace=force,
         )
         matrix, counts, index = embed_names(
-            work, concepts_path, model, prepared, given, threads, progress=progress
+            work, concepts_path, prepared, given, threads, progress=progress
         )
         with replace_kb(output) as part:
             shutil.copytree(work / ENCODER, part / ENCODER)
@@ -128,10 +128,10 @@ def build_kb(
                 # Only the name of a folder: its path may be private.
                 "base": Path(encoder).name if Path(encoder).is_dir() else encoder,
                 "fingerprint": prepared.fingerprint,
-                "width": model.get_dim("nO"),
+                "width": prepared.encoder.width,
                 "engine": engine,
                 "precision": precision,
-                **asdict(prepared.settings),
+                **asdict(prepared.encoder.settings),
             }
             manifest = Manifest(
                 package_version=__version__,
@@ -146,7 +146,7 @@ def build_kb(
             )
             write_manifest(part, manifest)
             try:
-                built = open_kb(part, encoder=model)
+                built = open_kb(part, encoder=config)
                 probe_kb(built)
                 manifest.recall = measure_recall(built)
                 estimated = None if threshold is not None else estimate_threshold(built)
@@ -164,7 +164,6 @@ def build_kb(
 def embed_names(
     work: Path,
     concepts_path: Path,
-    model: NameModel,
     prepared: Preparation,
     given: Choice | None,
     threads: int,
@@ -180,7 +179,8 @@ def embed_names(
     RETURNS (tuple[RowFile, Counts, Choice]): The vectors, the counts for meta.json, and
         the index to build.
     """
-    width = model.get_dim("nO")
+    encoder = prepared.encoder
+    width = encoder.width
     finished = read_json(work / EMBEDDED)
     if finished:
         counts = Counts.model_validate(finished)
@@ -191,7 +191,7 @@ def embed_names(
             desc="Read",
             quiet=not progress,
         )
-        names, counts = write_store(concepts, work / STORE_FILE, model)
+        names, counts = write_store(concepts, work / STORE_FILE, encoder)
     index = given or choose_index(counts.rows, width, free=free_memory())
     index = agree_on_plan(work, prepared.plan, index, fixed=given is not None)
     compact = uses_compact_rows(index)
@@ -205,7 +205,7 @@ def embed_names(
             index,
         )
     reused = prepared.reused
-    embed_rows(names, work, model, compact=compact, reused=reused, progress=progress)
+    embed_rows(names, work, encoder, compact=compact, reused=reused, progress=progress)
     matrix = merge_shards(names.by_length(), work, width=width, compact=compact)
     sync_path(work / STORE_FILE)
     write_json(work / EMBEDDED, counts.model_dump())

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from ...encoder.export import export_encoder
 from ...encoder.huggingface import check_settings
-from ...encoder.openvino_export import export_encoder
 from ...system.writing import write_folder_atomically
 from ..folder.files import describe_files, open_files
 from ..folder.manifest import (

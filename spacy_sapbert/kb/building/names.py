@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...encoder.name_encoder import NameModel, TokenIds, tokenize_names
+from ...encoder.encoder import Encoder, TokenIds
 from ...errors import Errors, SapbertError
 from ...vocabularies.concepts import Concept
 from ..folder.records import Counts
@@ -52,12 +52,11 @@ class Names:
 
 
 def read_names(
-    concepts: Iterable[Concept], model: NameModel, store: StoreWriter | None = None
+    concepts: Iterable[Concept], encoder: Encoder, store: StoreWriter | None = None
 ) -> tuple[Names, Counts]:
     """Number the names to embed.
 
     concepts (Iterable[Concept]): Each concept once.
-    model (Model[list[str], Floats2d]): The encoder.
     store (StoreWriter | None): Where to write the concepts.
     RETURNS (tuple[Names, Counts]): The names, and the counts for meta.json.
     RAISES (SapbertError): If a concept comes twice and is written, or the encoder can
@@ -68,7 +67,7 @@ def read_names(
     stream = iter(concepts)
     while batch := list(islice(stream, CONCEPTS_AT_ONCE)):
         aliases = [alias for concept in batch for alias in concept.aliases]
-        token_ids, _ = tokenize_names(model, aliases)
+        token_ids, _ = encoder.tokenize(aliases)
         rows = [names.add(ids) for ids in token_ids]
         concept_count += len(batch)
         alias_count += len(rows)
@@ -88,7 +87,7 @@ def read_names(
 
 
 def write_store(
-    concepts: Iterable[Concept], path: Path, model: NameModel
+    concepts: Iterable[Concept], path: Path, encoder: Encoder
 ) -> tuple[Names, Counts]:
     """Write concepts.db, and number the names to embed; see `read_names`.
 
@@ -96,6 +95,6 @@ def write_store(
     """
     path.unlink(missing_ok=True)
     with create_store(path) as store:
-        names, counts = read_names(concepts, model, store)
+        names, counts = read_names(concepts, encoder, store)
         store.finish(names.rows)
     return names, counts

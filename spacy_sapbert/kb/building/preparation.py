@@ -5,14 +5,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...encoder.encoder import Encoder, EncoderConfig
+from ...encoder.export import export_encoder
 from ...encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     read_settings,
     save_encoder,
 )
-from ...encoder.name_encoder import NameModel, open_encoder
-from ...encoder.openvino_export import export_encoder
 from ...system.reading import check_not_empty, file_digest
 from ...system.writing import check_folder_output
 from ..folder.files import describe_files
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 class Preparation(NamedTuple):
     """What the vectors of a build depend on.
 
-    settings (EncoderSettings): How the encoder is run.
+    encoder (Encoder): Opened from the copy in the work folder.
     fingerprint (str): Of its files.
     plan (dict[str, Any]): See `check_plan`.
     reused (KnowledgeBase | None): Has the vectors of some names.
     """
 
-    settings: EncoderSettings
+    encoder: Encoder
     fingerprint: str
     plan: dict[str, Any]
     reused: "KnowledgeBase | None"
@@ -83,7 +83,7 @@ def copy_encoder(
 def prepare(
     work: Path,
     folder: Path,
-    model: NameModel,
+    config: EncoderConfig,
     *,
     concepts_path: Path,
     encoder: str,
@@ -97,13 +97,11 @@ def prepare(
     work (Path): Folder of the build.
     folder (Path): Where to save the encoder: `encoder/`, and `openvino/` if it is run
         by OpenVINO.
-    model (Model[list[str], Floats2d]): Gets the encoder.
     index (Choice | None): The index; None = any.
     replace (bool): Remove shards of another plan.
     RAISES (SapbertError): If the plan is another, or the encoder or the knowledge base
         to reuse is not usable.
     """
-    engine, names_per_pass, precision = model.attrs["run"]
     settings = copy_encoder(encoder, folder / ENCODER, settings)
     described = describe_files(folder / ENCODER).items()
     fingerprint = encoder_fingerprint({f"{ENCODER}/{k}": v for k, v in described})
@@ -111,14 +109,14 @@ def prepare(
         "concepts_sha256": file_digest(concepts_path),
         "fingerprint": fingerprint,
         "settings": asdict(settings),
-        "engine": engine,
-        "precision": precision,
-        "names_per_pass": names_per_pass,
+        "engine": config.engine,
+        "precision": config.precision,
+        "names_per_pass": config.names_per_pass,
         "shard_rows": SHARD_ROWS,
     }
     check_plan(work, plan, index, replace=replace)
     reused = open_reused(reuse, plan) if reuse else None
-    if engine == "openvino":
+    if config.engine == "openvino":
         export_encoder(folder / ENCODER, folder / EXPORTED, settings)
-    open_encoder(model, folder / ENCODER, settings=settings, sealed=True)
-    return Preparation(settings, fingerprint, plan, reused)
+    opened = Encoder.open(folder / ENCODER, config, settings=settings, trusted=False)
+    return Preparation(opened, fingerprint, plan, reused)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...encoder.name_encoder import NameModel, encode_token_ids
+from ...encoder.encoder import Encoder
 from ...errors import Errors, SapbertError
 from ...system.progress import format_time, show_progress
 from ...system.terminal import msg
@@ -65,7 +65,7 @@ def check_values(reused: "KnowledgeBase") -> None:
 def embed_rows(
     names: Names,
     folder: Path,
-    model: NameModel,
+    encoder: Encoder,
     *,
     compact: bool,
     worker: tuple[int, int] = (0, 1),
@@ -76,7 +76,6 @@ def embed_rows(
 
     names (Names): The rows.
     folder (Path): Folder of the shards.
-    model (Model[list[str], Floats2d]): The encoder.
     compact (bool): Store 16 bits a value.
     worker (tuple[int, int]): Number of this worker, from 0, and of all: it embeds the
         shards whose number has this remainder.
@@ -98,7 +97,7 @@ def embed_rows(
     left = sum(len(rows) for _, rows in missing)
     if progress and left and reused is None:
         speed = measure_speed(
-            names, np.concatenate([rows for _, rows in missing]), model
+            names, np.concatenate([rows for _, rows in missing]), encoder
         )
         msg.info(
             f"{left:,} names to embed, about {format_time(left / speed)}: in a trial, "
@@ -114,24 +113,24 @@ def embed_rows(
         for path, rows in missing:
             # Another worker may have been started with the same number.
             if not is_embedded(path):
-                vectors = embed_shard(names, rows, model, reused, bar)
+                vectors = embed_shard(names, rows, encoder, reused, bar)
                 write_shard(path, encode_rows(vectors, compact=compact))
 
 
-def measure_speed(names: Names, rows: np.ndarray, model: NameModel) -> float:
+def measure_speed(names: Names, rows: np.ndarray, encoder: Encoder) -> float:
     """Return how many names are embedded in a second, from a trial.
 
     rows (np.ndarray): Those to embed, in order of their length. Shape: (n,).
     """
-    _, size, _ = model.attrs["run"]
+    size = encoder.config.names_per_pass
     starts = np.linspace(0, max(0, len(rows) - size), TRIAL_PASSES).astype(np.int64)
     passes = [
         [names.token_ids(row) for row in rows[start : start + size]] for start in starts
     ]
-    encode_token_ids(model, passes[0])  # the first one is slower
+    encoder.encode(passes[0])  # the first one is slower
     before = time.perf_counter()
     for token_ids in passes:
-        encode_token_ids(model, token_ids)
+        encoder.encode(token_ids)
     return sum(map(len, passes)) / (time.perf_counter() - before)
 
 
@@ -182,7 +181,7 @@ def merge_shards(
 def embed_shard(
     names: Names,
     rows: np.ndarray,
-    model: NameModel,
+    encoder: Encoder,
     reused: "KnowledgeBase | None",
     bar: Any,
 ) -> np.ndarray:
@@ -197,9 +196,9 @@ def embed_shard(
     RETURNS (np.ndarray): Shape: (n, width).
     RAISES (SapbertError): If a vector is not finite.
     """
-    _, size, _ = model.attrs["run"]
+    size = encoder.config.names_per_pass
     token_ids = [names.token_ids(row) for row in rows]
-    vectors = np.empty((len(rows), model.get_dim("nO")), dtype=np.float32)
+    vectors = np.empty((len(rows), encoder.width), dtype=np.float32)
     known = np.zeros(len(rows), dtype=bool)
     if reused is not None:
         keys = [name_key(ids) for ids in token_ids]
@@ -214,7 +213,7 @@ def embed_shard(
         while places := list(islice(same, size)):
             batch = [token_ids[place] for place in places]
             filled = batch + batch[:1] * (size - len(batch))
-            vectors[places] = encode_token_ids(model, filled)[: len(batch)]
+            vectors[places] = encoder.encode(filled)[: len(batch)]
             bar.update(len(batch))
     if not np.isfinite(vectors).all():
         raise SapbertError(Errors.E315)

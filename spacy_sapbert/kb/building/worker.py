@@ -3,8 +3,8 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ...encoder.encoder import EncoderConfig
 from ...encoder.huggingface import EncoderSettings
-from ...encoder.name_encoder import create_encoder
 from ...errors import Errors, SapbertError
 from ...system.progress import show_progress
 from ...vocabularies.concepts import read_concepts
@@ -45,7 +45,7 @@ def embed_shards(
     if not 0 <= number < workers:
         raise SapbertError(Errors.E395.format(worker=f"{number}/{workers}"))
     given = check_inputs(concepts_path, output, backend, backend_settings, force=force)
-    model = create_encoder(engine, names_per_pass, precision)
+    config = EncoderConfig(engine, names_per_pass, precision)
     with (
         lock_work_folder(output, shared=True) as work,
         TemporaryDirectory(
@@ -55,7 +55,7 @@ def embed_shards(
         prepared = prepare(
             work,
             Path(folder),
-            model,
+            config,
             concepts_path=concepts_path,
             encoder=encoder,
             settings=settings,
@@ -69,15 +69,15 @@ def embed_shards(
             desc="Read",
             quiet=not progress,
         )
-        names, counts = read_names(concepts, model)
+        names, counts = read_names(concepts, prepared.encoder)
         index = given or choose_index(
-            counts.rows, model.get_dim("nO"), free=free_memory()
+            counts.rows, prepared.encoder.width, free=free_memory()
         )
         index = agree_on_plan(work, prepared.plan, index, fixed=given is not None)
         embed_rows(
             names,
             work,
-            model,
+            prepared.encoder,
             compact=uses_compact_rows(index),
             worker=worker,
             reused=prepared.reused,

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ...encoder.name_encoder import tokenize_names
 from ...errors import Errors, SapbertError
 from ...vocabularies.concepts import Concept, check_concept
 from ...vocabularies.merge import unite_concepts
@@ -78,7 +77,7 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
         # The id may be retired.
         known = find_concept(base, edits, concept.cui)
         cui = known.cui if known else concept.cui
-        if not any(tokenize_names(kb.encoder, concept.aliases)[0]):
+        if not any(kb.encoder.tokenize(concept.aliases)[0]):
             raise SapbertError(Errors.E339.format(cui=cui))
         parts = [*filter(None, [edits.added.get(cui)]), replace(concept, cui=cui)]
         edits.added[cui] = unite_concepts([copy(part) for part in parts])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...encoder.name_encoder import TokenIds, tokenize_names
+from ...encoder.encoder import TokenIds
 from ...errors import Errors, SapbertError
 from ...system.writing import write_folder_atomically, write_json
 from ...vocabularies.concepts import write_concepts
@@ -150,7 +150,7 @@ def write_changes(kb: KnowledgeBase, base: Store, edits: Edits, folder: Path) ->
             concept = edits.apply(known, cui)
             if concept is None:
                 continue
-            token_ids, _ = tokenize_names(kb.encoder, concept.aliases)
+            token_ids, _ = kb.encoder.tokenize(concept.aliases)
             rows = find_rows(base, token_ids)
             for alias, ids in zip(concept.aliases, token_ids, strict=True):
                 if ids and name_key(ids) not in rows:

@@ -156,7 +156,7 @@ def teach_documents(
     try:
         with replace_kb(output) as part:
             copy_files(kb, part)
-            copy = open_kb(part, encoder=kb.given_encoder)
+            copy = open_kb(part, encoder=kb.encoder_config)
             _, report = learn(
                 copy, edits, taught, counts, force=force, progress=progress
             )
@@ -166,7 +166,7 @@ def teach_documents(
                 shutil.rmtree(part / kb.manifest.overlay.folder)
     except NothingBetterError:
         return kb, report
-    return open_kb(output, encoder=kb.given_encoder), report
+    return open_kb(output, encoder=kb.encoder_config), report
 
 
 def learn(
