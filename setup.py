@@ -130,9 +130,9 @@ setup(
         ],
         "spacy_architectures": [
             "spacy-sapbert.OpenVinoEncoder.v1 = "
-            "spacy_sapbert.encoder.name_encoder:create_openvino_encoder",
+            "spacy_sapbert.encoder.encoder:make_openvino_encoder",
             "spacy-sapbert.TransformerEncoder.v1 = "
-            "spacy_sapbert.encoder.name_encoder:create_transformer_encoder",
+            "spacy_sapbert.encoder.encoder:make_transformer_encoder",
         ],
     },
 )

@@ -21,22 +21,15 @@ from torch.nn.functional import normalize
 
 from benchmarks.harness import machine_line, print_table
 from benchmarks.linking_side import peak_megabytes
-from spacy_sapbert.encoder.engines.openvino_engine import FOLDER
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.encoder.name_encoder import (
-    NameModel,
-    create_encoder,
-    encode_token_ids,
-    open_encoder,
-    tokenize_names,
-    use_engine,
-)
-from spacy_sapbert.encoder.openvino_export import export_encoder
+from spacy_sapbert.encoder.openvino_engine import FOLDER
 from spacy_sapbert.evaluation.rankers import read_dictionary
 from spacy_sapbert.system.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
@@ -68,34 +61,33 @@ class PlainEngine:
 
 def open_engines(
     encoder: str, settings: EncoderSettings, folder: Path
-) -> dict[str, NameModel]:
+) -> dict[str, Encoder]:
     """Open an encoder in every engine; `folder` is for its exports."""
     (folder / FOLDER).mkdir()
     save_encoder(folder, *load_encoder(encoder), settings)
     export_encoder(folder, folder / FOLDER, settings)
-    models: dict[str, NameModel] = {}
+    encoders: dict[str, Encoder] = {}
     for name in OURS:
         engine, precision = name.split()
-        models[name] = create_encoder(engine, precision=precision)
-        open_encoder(models[name], folder, settings=settings)
-    models[PLAIN] = create_encoder()
-    plain = PlainEngine(folder, models[OURS[0]].attrs["engine"])
-    use_engine(models[PLAIN], plain, settings)
-    return models
+        config = EncoderConfig(engine, precision=precision)
+        encoders[name] = Encoder.open(folder, config, settings=settings)
+    plain = PlainEngine(folder, encoders[OURS[0]].engine)
+    encoders[PLAIN] = Encoder(EncoderConfig(), settings, plain)
+    return encoders
 
 
-def time_names(model: NameModel, names: Sequence[str]) -> dict[str, Any]:
+def time_names(encoder: Encoder, names: Sequence[str]) -> dict[str, Any]:
     """Return the seconds of `all` names and of `one` name, and all `vectors`."""
-    token_ids, _ = tokenize_names(model, names)
+    token_ids, _ = encoder.tokenize(names)
     time.sleep(PAUSE)
-    encode_token_ids(model, token_ids[:WARM_UP])
+    encoder.encode(token_ids[:WARM_UP])
     start = time.perf_counter()
-    vectors = encode_token_ids(model, token_ids)
+    vectors = encoder.encode(token_ids)
     seconds = time.perf_counter() - start
     alone = []
     for one in token_ids[:SINGLES]:
         start = time.perf_counter()
-        encode_token_ids(model, [one])
+        encoder.encode([one])
         alone.append(time.perf_counter() - start)
     return {"all": seconds, "one": statistics.median(alone), "vectors": vectors}
 
@@ -118,11 +110,11 @@ def measure_engines(
     every = sorted(read_dictionary(read_concepts(concepts)).names)
     names = random.Random(0).sample(every, min(NAMES, len(every)))
     with TemporaryDirectory() as folder:
-        models = open_engines(encoder, settings, Path(folder))
-        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in models}
+        encoders = open_engines(encoder, settings, Path(folder))
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in encoders}
         for _ in range(REPEATS + 1):
-            for name, model in models.items():
-                runs[name].append(time_names(model, names))
+            for name, opened in encoders.items():
+                runs[name].append(time_names(opened, names))
     rows: list[tuple[str, ...]] = []
     first = runs[OURS[0]]
     for name, measured in runs.items():

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
@@ -20,12 +19,7 @@ import typer
 from benchmarks.harness import machine_line, print_table, run_cli
 from benchmarks.large_vocabulary import MixedVectors, frequent_words, write_vocabulary
 from spacy_sapbert.cli.app import make_app
-from spacy_sapbert.encoder.name_encoder import (
-    NameModel,
-    TokenIds,
-    encode_token_ids,
-    tokenize_names,
-)
+from spacy_sapbert.encoder.encoder import Encoder, TokenIds
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -126,8 +120,8 @@ def make_rows(path: Path, kb: KnowledgeBase, rows: int, seed: int) -> None:
 
 def embed_words(kb: KnowledgeBase) -> np.ndarray:
     """Return the vectors of frequent words of the names. Shape: (n, width)."""
-    token_ids, _ = tokenize_names(kb.encoder, frequent_words([*kb.concepts()]))
-    return encode_token_ids(kb.encoder, [ids for ids in token_ids if ids])
+    token_ids, _ = kb.encoder.tokenize(frequent_words([*kb.concepts()]))
+    return kb.encoder.encode([ids for ids in token_ids if ids])
 
 
 def embed_mentions(kb: KnowledgeBase, paths: list[Path]) -> np.ndarray:
@@ -448,17 +442,17 @@ def mixed_vectors(kbs: list[KnowledgeBase]) -> MixedVectors:
             range(0, len(texts), BLOCK_ROWS), unit="blocks", desc="Names"
         ):
             some = texts[first : first + BLOCK_ROWS]
-            token_ids, _ = tokenize_names(kb.encoder, some)
+            token_ids, _ = kb.encoder.tokenize(some)
             vectors, _, readable = kb.embed(some)
             for place in np.flatnonzero(readable).tolist():
                 key = np.array(token_ids[place], dtype="<i4").tobytes()
                 known.setdefault(key, many + place)
             parts.append(vectors)
             many += len(vectors)
-    token_ids, _ = tokenize_names(kbs[0].encoder, frequent_words(concepts))
+    token_ids, _ = kbs[0].encoder.tokenize(frequent_words(concepts))
     for place, ids in enumerate(token_ids):
         known.setdefault(np.array(ids, dtype="<i4").tobytes(), many + place)
-    parts.append(encode_token_ids(kbs[0].encoder, token_ids))
+    parts.append(kbs[0].encoder.encode(token_ids))
     return MixedVectors(known, np.concatenate(parts))
 
 
@@ -480,19 +474,20 @@ def build_large(
     Example: python -m benchmarks.scale build c.jsonl kb-10m --real kb --encoder minilm
     """
     counts = {"encoded": 0}
-    load_mixed = cache(lambda: mixed_vectors([load_kb(kb) for kb in real]))
+    encode = Encoder.encode
+    mixed = mixed_vectors([load_kb(kb) for kb in real])
 
-    def mix(model: NameModel, names: list[TokenIds]) -> np.ndarray:
-        vectors, missing = load_mixed().mix(names)
+    def mix(encoder: Encoder, names: list[TokenIds]) -> np.ndarray:
+        vectors, missing = mixed.mix(names)
         if missing.any():
             places = np.flatnonzero(missing)
-            vectors[places] = encode_token_ids(model, [names[i] for i in places])
+            vectors[places] = encode(encoder, [names[i] for i in places])
             counts["encoded"] += len(places)
         return vectors
 
     start = time.perf_counter()
     with (
-        patch("spacy_sapbert.kb.building.row_vectors.encode_token_ids", mix),
+        patch.object(Encoder, "encode", mix),
         patch("spacy_sapbert.kb.building.build.probe_kb"),
     ):
         manifest = build_kb(concepts, out, encoder, backend=backend, progress=True)

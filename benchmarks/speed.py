@@ -40,11 +40,11 @@ from spacy_sapbert.system.terminal import msg
 
 KB = "spacy_sapbert.kb.knowledge_base.KnowledgeBase"
 STORE = "spacy_sapbert.kb.store.Store"
-ENCODER = "spacy_sapbert.encoder.name_encoder"
+ENCODER = "spacy_sapbert.encoder.encoder.Encoder"
 # The functions of each step, by the place where they are looked up at each call.
 STEPS: dict[str, tuple[str, ...]] = {
-    "tokenise": (f"{ENCODER}.tokenize_names",),
-    "forward": (f"{ENCODER}.encode_token_ids",),
+    "tokenise": (f"{ENCODER}.tokenize",),
+    "forward": (f"{ENCODER}.encode",),
     "search": (f"{KB}.search", f"{KB}.vectors"),
     "SQLite": tuple(
         f"{STORE}.{name}"

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 PUBLIC = {
     "Candidate": "linking.candidates",
     "Concept": "vocabularies.concepts",
+    "EncoderConfig": "encoder.encoder",
     "Filter": "linking.filters",
     "KnowledgeBase": "kb.knowledge_base",
     "LinkBatches": "distributed.link_batches",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from .corpora.registry import read_corpus as read_corpus
     from .distributed.link_batches import LinkBatches as LinkBatches
     from .distributed.local_copy import copy_kb as copy_kb
+    from .encoder.encoder import EncoderConfig as EncoderConfig
     from .errors import SapbertError as SapbertError
     from .formats.registry import read_docs as read_docs
     from .formats.registry import write_linked as write_linked

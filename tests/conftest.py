@@ -115,16 +115,16 @@ def tiny_encoder(make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many names each pass through the encoder has had, from here on."""
-    from spacy_sapbert.encoder import name_encoder as encoder
+    from spacy_sapbert.encoder.encoder import Encoder
 
     passes: list[int] = []
-    encode = encoder.encode_token_ids
+    encode = Encoder.encode
 
-    def count(model: Any, pieces: Any) -> Any:
+    def count(encoder: Encoder, pieces: Any) -> Any:
         passes.append(len(pieces))
-        return encode(model, pieces)
+        return encode(encoder, pieces)
 
-    monkeypatch.setattr(encoder, "encode_token_ids", count)
+    monkeypatch.setattr(Encoder, "encode", count)
     return passes
 
 

@@ -178,11 +178,12 @@ def has_weights(folder: Path) -> bool:
     return has_safetensors(folder) or bool(list_pickled(folder))
 
 
-def check_encoder_folder(folder: Path, *, sealed: bool = False) -> None:
+def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
     """Check that loading an encoder folder runs no code.
 
     folder (Path): The encoder folder; it may have only an adapter.
-    sealed (bool): Check also that it is self-contained, as in a knowledge base.
+    trusted (bool): False = check also that it is self-contained, as in a knowledge
+        base.
     RAISES (SapbertError): If it has no weights, its configuration names code, its
         weights are outside, or its adapter is incomplete.
     """
@@ -197,7 +198,7 @@ def check_encoder_folder(folder: Path, *, sealed: bool = False) -> None:
     for name in (CONFIG_FILE, TOKENIZER_FILE):
         if "auto_map" in read_json(folder / name):
             raise SapbertError(Errors.E207.format(path=folder / name))
-    if sealed:
+    if not trusted:
         check_sealed_folder(folder)
 
 
@@ -283,14 +284,13 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     return tokenizer, load_model(str(folder))
 
 
-def load_model(name: str, *, sealed: bool = False) -> Any:
+def load_model(name: str, *, trusted: bool = True) -> Any:
     """Load an encoder without its tokenizer.
 
     Pickled weights are read as weights alone, with a warning, so that no code runs.
 
     name (str): See `load_encoder`.
-    sealed (bool): Nothing outside the folder is opened, nothing is unpickled, and its
-        author is not trusted; for the encoder of a knowledge base.
+    trusted (bool): See `Encoder.open`.
     RETURNS (PreTrainedModel): The encoder, on the CPU, in float32 and evaluation mode.
         With an adapter, only the adapter is trainable.
     RAISES (SapbertError): See `load_encoder`.
@@ -301,19 +301,19 @@ def load_model(name: str, *, sealed: bool = False) -> Any:
 
     folder = base = Path(name)
     pickled: list[Path] = []
-    if sealed:
-        check_encoder_folder(folder, sealed=True)
-    else:
+    if trusted:
         folder = locate_encoder(name)
         base = find_base(folder)
         pickled = list_pickled(base)
+    else:
+        check_encoder_folder(folder, trusted=False)
     for path in pickled:
         check_pickled(path)
     if pickled:  # one warning, even if there are shards
         warn(Warnings.W600.format(path=pickled[0]), stacklevel=2)
     # transformers changes torch for all threads while it creates a model.
     with LOADING, name_damage(name):
-        if sealed:
+        if not trusted:
             check_shapes(folder)
         model, found = AutoModel.from_pretrained(
             base,

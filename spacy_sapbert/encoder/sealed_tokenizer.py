@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
-from .engines.registry import NameTokenizer
+from .engine import NameTokenizer
 from .sealed import read_json
 
 if TYPE_CHECKING:

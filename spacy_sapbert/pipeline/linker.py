@@ -9,8 +9,8 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from thinc.api import Model
 
+from ..encoder.encoder import EncoderConfig
 from ..errors import Warnings, check_range
 from ..linking.options import (
     DEFAULT_OPTIONS,
@@ -73,7 +73,7 @@ def make_sapbert_linker(
     long_form_attr: str | None,
     filter: dict[str, list[str] | bool],
     label_types: dict[str, list[str]],
-    encoder: Model,
+    encoder: EncoderConfig,
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> "SapbertLinker":
     """Make the component; see `default_config` for its settings."""
@@ -144,7 +144,7 @@ class SapbertLinker(LinkerState):
         codes_attr: str | None,
         kb_ents_attr: str | None,
         long_form_attr: str | None,
-        encoder: Model,
+        encoder: EncoderConfig,
         scorer: Callable[..., dict[str, Any]] | None,
     ) -> None:
         check_range("batch_size", batch_size, 1, MAX_BATCH)

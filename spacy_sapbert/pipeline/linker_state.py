@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import srsly
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc
-from thinc.api import Model
 
+from ..encoder.encoder import EncoderConfig
 from ..errors import Warnings, check_range
 from ..linking.options import OPTION_NAMES, LinkOptions, change_options
 from ..system.forks import ProcessLock, TemporaryFolder
@@ -49,7 +49,7 @@ class LinkerState(Pipe):
         *,
         digest: str | None,
         options: LinkOptions,
-        encoder: Model,
+        encoder: EncoderConfig,
         reload_seconds: float | None,
     ) -> None:
         """Set the state that the config describes; see `default_config`.
@@ -242,10 +242,10 @@ class LinkerState(Pipe):
     def __reduce__(self) -> tuple[Any, ...]:
         # The other process opens the same version of the same folder, and finds later
         # ones as this process does.
-        state = {**self.__dict__, "opened": None, "unpacked": None, "encoder": None}
+        state = {**self.__dict__, "opened": None, "unpacked": None}
         if self.opened is not None and self.reload_seconds is None:
             state["first_digest"] = self.opened.manifest.digest
-        return restore_linker, (self.name, state, self.encoder.attrs["run"])
+        return restore_linker, (self.name, state)
 
 
 def option_property(name: str) -> property:
@@ -261,18 +261,15 @@ for option_name in OPTION_NAMES:
     setattr(LinkerState, option_name, option_property(option_name))
 
 
-def restore_linker(name: str, state: dict[str, Any], run: tuple[str, int, str]) -> Any:
+def restore_linker(name: str, state: dict[str, Any]) -> Any:
     """Return a component from a pickle.
 
     state (dict[str, Any]): Its attributes.
-    run (tuple[str, int, str]): Arguments of `create_encoder`.
     """
-    from ..encoder.name_encoder import create_encoder
     from .linker import SapbertLinker
 
     linker = SapbertLinker.__new__(SapbertLinker)
     linker.__dict__.update(state)
     linker.name = name
-    linker.encoder = create_encoder(*run)
     set_extensions(linker.attrs, linker.kb_ents_attr, linker.codes_attr)
     return linker

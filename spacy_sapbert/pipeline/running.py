@@ -1,6 +1,7 @@
 """Load a pipeline, add what it needs to link, and run it over documents."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,7 @@ def complete_pipeline(
     threshold (float | None): Cosine below which a mention has no concept.
     filter (dict[str, list[str]] | None): Limits the concepts.
     codes (list[str] | None): Vocabularies whose codes are written.
-    engine (str | None): Engine of the encoder; see `create_encoder`.
+    engine (str | None): Engine of the encoder; see `EncoderConfig`.
     precision (str | None): Precision of the encoder.
     detection (bool): Require a detector; False = all documents have entities.
     RETURNS (SapbertLinker): The linker.
@@ -129,11 +130,10 @@ def complete_pipeline(
     changes = {name: value for name, value in given.items() if value is not None}
     linker.options = change_options(linker.options, changes)
     if engine is not None or precision is not None:
-        from ..encoder.name_encoder import create_encoder
-
-        its_engine, names_per_pass, its_precision = linker.encoder.attrs["run"]
-        linker.encoder = create_encoder(
-            engine or its_engine, names_per_pass, precision or its_precision
+        linker.encoder = replace(
+            linker.encoder,
+            engine=engine or linker.encoder.engine,
+            precision=precision or linker.encoder.precision,
         )
     if mentions == NAMES:
         config = {"spans_key": linker.spans_key}

@@ -24,13 +24,13 @@ from spacy_sapbert.encoder.adapters import (
     save_adapter,
     trainable_parameters,
 )
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     read_settings,
     save_encoder,
 )
-from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -52,9 +52,7 @@ def vectors_of(name: Path) -> np.ndarray:
 
 
 def linker_vectors_of(name: Path) -> np.ndarray:
-    model = create_transformer_encoder()
-    open_encoder(model, name)
-    return model.predict(NAMES)
+    return Encoder.open(name).embed(NAMES)
 
 
 def adapted(base: Path, *, deviation: float = 0.3) -> tuple[Any, Any, np.ndarray]:
@@ -226,9 +224,8 @@ def test_load_adapter_prefers_the_tokenizer_of_its_folder(
     path.write_text(path.read_text("utf8").replace('"fever"', '"##fever"'), "utf8")
     tokenizer, _ = load_encoder(str(tmp_path / "apart"))
     assert len(tokenizer("fever").input_ids) > 3
-    model: Any = create_transformer_encoder()
-    open_encoder(model, tmp_path / "apart")
-    pieces = model.attrs["engine"].tokenizer.backend
+    model = Encoder.open(tmp_path / "apart")
+    pieces = model.engine.tokenizer.backend
     assert pieces.encode("fever").ids == tokenizer("fever").input_ids
 
 
@@ -352,7 +349,7 @@ def test_load_adapter_unusable_base_is_an_error(
         load_encoder(folder)
     shutil.rmtree(base)
     with pytest.raises(SapbertError, match=r"adapter.json: .*found none"):
-        open_encoder(create_transformer_encoder(), folder)
+        Encoder.open(folder)
     save_whole(tiny_encoder, base)
     with pytest.raises(SapbertError, match="has an adapter itself"):
         load_encoder(folder)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,13 @@ import torch
 from spacy.tokens import Span
 
 from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     save_encoder,
 )
-from spacy_sapbert.encoder.name_encoder import (
-    create_encoder,
-    open_encoder,
-    tokenize_names,
-)
-from spacy_sapbert.encoder.openvino_export import export_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
@@ -49,6 +46,8 @@ NAMES = [
 ]
 DESCRIPTION = {"format": 1, "made_with": "", "width": 32, "pad_id": 0}
 DESCRIPTION |= {"unknown_id": 1, "special_ids": [0]}
+OPENVINO = EncoderConfig("openvino")
+IN_OPENVINO = {"encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}}
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +76,6 @@ def make_docs(texts: list[str]) -> list[Any]:
     return docs
 
 
-OPENVINO = {"encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}}
-
-
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
 def test_openvino_vectors_equal_those_of_torch(
     exported_encoder: Path, pooling: str
@@ -87,9 +83,9 @@ def test_openvino_vectors_equal_those_of_torch(
     settings = EncoderSettings(pooling, 12, True)
     found = []
     for engine in ("torch", "openvino"):
-        model = create_encoder(engine, names_per_pass=3)
-        open_encoder(model, exported_encoder, settings=settings)
-        found.append((model.predict(NAMES), tokenize_names(model, NAMES)))
+        config = EncoderConfig(engine, names_per_pass=3)
+        encoder = Encoder.open(exported_encoder, config, settings=settings)
+        found.append((encoder.embed(NAMES), encoder.tokenize(NAMES)))
     (ours, our_pieces), (theirs, their_pieces) = found
     assert our_pieces == their_pieces
     assert np.allclose(ours, theirs, atol=1e-5)
@@ -99,21 +95,20 @@ def test_openvino_vectors_equal_those_of_torch(
 def test_openvino_name_alone_has_the_vector_that_it_has_among_others(
     exported_encoder: Path,
 ) -> None:
-    model = create_encoder("openvino")
-    open_encoder(model, exported_encoder, settings=EncoderSettings("mean", 61, True))
+    settings = EncoderSettings("mean", max_length=61)
+    encoder = Encoder.open(exported_encoder, OPENVINO, settings=settings)
     # 61 tokens, of 64 positions that the encoder has
     names = [" ".join(["fever"] * words) for words in (1, 13, 14, 15, 30, 59, 70)]
-    assert [len(ids) for ids in tokenize_names(model, names)[0]][-2:] == [61, 61]
-    together = model.predict(names)
-    alone = np.concatenate([model.predict([name]) for name in names])
+    assert [len(ids) for ids in encoder.tokenize(names)[0]][-2:] == [61, 61]
+    together = encoder.embed(names)
+    alone = np.concatenate([encoder.embed([name]) for name in names])
     np.testing.assert_allclose(alone, together, atol=1e-6)
 
 
 def test_openvino_bfloat16_is_close_to_float32(exported_encoder: Path) -> None:
-    exact, fast = create_encoder("openvino"), create_encoder("openvino", 64, "bf16")
-    open_encoder(exact, exported_encoder)
-    open_encoder(fast, exported_encoder)
-    cosines = (exact.predict(NAMES[:3]) * fast.predict(NAMES[:3])).sum(axis=1)
+    exact = Encoder.open(exported_encoder, OPENVINO)
+    fast = Encoder.open(exported_encoder, replace(OPENVINO, precision="bf16"))
+    cosines = (exact.embed(NAMES[:3]) * fast.embed(NAMES[:3])).sum(axis=1)
     assert cosines.min() > 0.99
 
 
@@ -128,15 +123,13 @@ def test_openvino_export_has_the_adapter(tiny_encoder: Path, tmp_path: Path) -> 
     save_encoder(folder, tokenizer, model, EncoderSettings("mean"))
     (folder / "openvino").mkdir()
     assert export_encoder(folder, folder / "openvino", EncoderSettings("mean")) > 0.999
-    plain, adapted = create_encoder(), create_encoder("openvino")
-    open_encoder(plain, tiny_encoder)
-    open_encoder(adapted, folder)
-    assert not np.allclose(plain.predict(["pain"]), adapted.predict(["pain"]), atol=0.1)
+    plain, adapted = Encoder.open(tiny_encoder), Encoder.open(folder, OPENVINO)
+    assert not np.allclose(plain.embed(["pain"]), adapted.embed(["pain"]), atol=0.1)
 
 
 def test_openvino_links_the_same(exported_kb: Path) -> None:
     texts = ["heart atack", "Fever", "infarctions", "head aches", "?"]
-    ours, theirs = link(exported_kb, texts, **OPENVINO), link(exported_kb, texts)
+    ours, theirs = link(exported_kb, texts, **IN_OPENVINO), link(exported_kb, texts)
     for mine, other in zip(ours, theirs, strict=True):
         for a, b in zip(mine, other, strict=True):
             assert [c["cui"] for c in a] == [c["cui"] for c in b]
@@ -202,7 +195,7 @@ def test_openvino_damaged_export_is_an_error(
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
     (folder / "openvino" / file).write_text(text, "utf8")
     with pytest.raises(SapbertError, match="E223|E228|E231"):
-        open_encoder(create_encoder("openvino"), folder)
+        Encoder.open(folder, OPENVINO)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +228,7 @@ def test_openvino_crafted_graph_is_an_error(
     assert old in text
     path.write_text(text.replace(old, new), "utf8")
     with pytest.raises(SapbertError, match="E223"):
-        open_encoder(create_encoder("openvino"), folder)
+        Encoder.open(folder, OPENVINO)
 
 
 def test_openvino_opens_no_socket(
@@ -253,14 +246,12 @@ from pathlib import Path
 told = []
 watched = ("socket.connect", "socket.getaddrinfo", "os.fork", "subprocess.Popen")
 sys.addaudithook(lambda event, _: told.append(event) if event in watched else None)
-from spacy_sapbert.encoder.name_encoder import create_encoder, open_encoder
-from spacy_sapbert.encoder.openvino_export import export_encoder
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 folder = Path({str(folder)!r})
 export_encoder(folder, folder / "openvino", EncoderSettings("mean"))
-model = create_encoder("openvino")
-open_encoder(model, folder)
-model.predict(["fever"])
+Encoder.open(folder, EncoderConfig("openvino")).embed(["fever"])
 for thread in threading.enumerate():
     if thread is not threading.main_thread():
         thread.join(10)
@@ -277,10 +268,8 @@ def test_openvino_import_needs_no_transformers(
 ) -> None:
     code = f"""
 import sys
-from spacy_sapbert.encoder.name_encoder import create_encoder, open_encoder
-model = create_encoder("openvino")
-open_encoder(model, {str(exported_encoder)!r})
-model.predict(["fever"])
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+Encoder.open({str(exported_encoder)!r}, EncoderConfig("openvino")).embed(["fever"])
 assert not [m for m in ("transformers", "spacy_transformers") if m in sys.modules]
 """
     done = run_python(code)
@@ -335,7 +324,6 @@ def test_openvino_links_without_torch_and_transformers(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    model = create_encoder("openvino")
-    open_encoder(model, exported_kb / "encoder", sealed=True)
-    expected = model.predict(["heart attack", "a mild fever", "MI"])
+    encoder = Encoder.open(exported_kb / "encoder", OPENVINO, trusted=False)
+    expected = encoder.embed(["heart attack", "a mild fever", "MI"])
     np.testing.assert_allclose(np.load(path), expected, atol=1e-6)

@@ -18,8 +18,8 @@ from transformers import (
     XLMRobertaModel,
 )
 
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
-from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -96,10 +96,7 @@ def save_shards(folder: Path, weights: dict[str, torch.Tensor]) -> dict[str, str
 
 
 def vectors_of(folder: Path, names: list[str] = NAMES) -> np.ndarray:
-    encoder = create_transformer_encoder()
-    open_encoder(encoder, folder)
-    vectors: np.ndarray = encoder.predict(names)
-    return vectors
+    return Encoder.open(folder).embed(names)
 
 
 def expected_vectors(

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     save_encoder,
 )
-from spacy_sapbert.encoder.name_encoder import create_transformer_encoder, open_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
@@ -75,12 +75,11 @@ def test_link_returns_distinct_concepts_in_order(sample_kb: Path) -> None:
 def test_link_equals_exact_search_over_plain_vectors(
     sample_kb: Path, few_concepts: list[Concept], tiny_encoder: Path
 ) -> None:
-    model = create_transformer_encoder()
-    open_encoder(model, tiny_encoder)
-    mention = model.predict(["febrile headache"])[0]
+    encoder = Encoder.open(tiny_encoder)
+    mention = encoder.embed(["febrile headache"])[0]
     best = {}
     for concept in few_concepts:
-        vectors = model.predict([a for a in concept.aliases if a != "頭痛"])
+        vectors = encoder.embed([a for a in concept.aliases if a != "頭痛"])
         best[concept.cui] = float((vectors @ mention).max())
     candidates = load_kb(sample_kb).link(["febrile headache"], k=8)[0].candidates
     assert {c["cui"]: c["score"] for c in candidates} == pytest.approx(best, abs=6e-5)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ...encoder.huggingface import EncoderSettings
-from ...encoder.openvino_export import export_encoder
+from ...encoder.export import export_encoder
 from ..folder.records import ENCODER, EXPORTED
 from ..folder.versions import (
     draft_version,

@@ -12,7 +12,7 @@ from ...encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from ...encoder.openvino_export import export_encoder
+from ...encoder.export import export_encoder
 from ...system.reading import check_not_empty, file_digest
 from ...system.writing import check_folder_output
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
-from spacy_sapbert.encoder.name_encoder import encode_token_ids, tokenize_names
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
@@ -113,16 +112,16 @@ def test_build_kb_stopped_while_it_merges_embeds_nothing_again(
 def test_embed_shard_gives_a_name_the_same_vector_beside_any_others(
     sample_kb: Path,
 ) -> None:
-    model = load_kb(sample_kb).encoder
+    encoder = load_kb(sample_kb).encoder
     texts = [f"{a} of {b}" for a in ("fever", "pain") for b in ("it", "the heart", "I")]
-    token_ids, _ = tokenize_names(model, texts)
+    token_ids, _ = encoder.tokenize(texts)
 
     def embed(some: list[int]) -> dict[int, bytes]:
         names = Names()
         for place in some:
             names.add(token_ids[place])
         rows, bar = names.by_length(), show_progress(unit="names", quiet=True)
-        vectors = embed_shard(names, rows, model, None, bar)
+        vectors = embed_shard(names, rows, encoder, None, bar)
         return {some[row]: v.tobytes() for row, v in zip(rows, vectors, strict=True)}
 
     every = embed([0, 1, 2, 3, 4, 5])
@@ -154,15 +153,8 @@ def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
     tiny_encoder: Path,
     contents: Contents,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    encoded: list[int],
 ) -> None:
-    embedded: list[int] = []
-
-    def count(model: Any, names: Any) -> Any:
-        embedded.append(len(names))
-        return encode_token_ids(model, names)
-
-    monkeypatch.setattr(row_vectors, "encode_token_ids", count)
     concepts = few_concepts[2:] + [
         Concept("C1000000", ["Fever of unknown origin", "Heart attack", "pain"])
     ]
@@ -170,11 +162,11 @@ def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
     write_concepts(path, concepts)
     build = {"encoder": str(tiny_encoder), "threads": 1, **settings}
     build_kb(path, tmp_path / "new", **build)
-    at_first = sum(embedded)
-    embedded.clear()
+    at_first = sum(encoded)
+    encoded.clear()
     build_kb(path, tmp_path / "kb", reuse=sample_kb, **build)
     assert contents(tmp_path / "kb") == contents(tmp_path / "new")
-    assert sum(embedded) < at_first
+    assert sum(encoded) < at_first
     add_concepts(load_kb(tmp_path / "kb"), [Concept("C1", ["sore throat"])])
     # An overlay has names too, and a folder may be built from its own vectors.
     build_kb(path, tmp_path / "kb", reuse=tmp_path / "kb", force=True, **build)

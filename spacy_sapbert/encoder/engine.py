@@ -1,4 +1,4 @@
-"""Engines that run an encoder: one file per engine behind one protocol."""
+"""What runs an encoder: one module per engine behind one protocol."""
 
 from importlib import import_module
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
-from ..huggingface import EncoderSettings
+from ..errors import Errors, SapbertError
+from .huggingface import EncoderSettings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-# Each is a module here with a function `open_engine`.
+# Each is a module `…_engine` here with a function `open_engine`.
 ENGINES = ("torch", "openvino")
 PRECISIONS = ("float32", "bf16")
 
@@ -57,21 +57,13 @@ class Engine(Protocol):
         """
 
 
-def check_engine(engine: str, precision: str) -> None:
-    """Raise an error if an engine or precision is unknown."""
-    if engine not in ENGINES:
-        raise SapbertError(Errors.E220.format(known=ENGINES, engine=engine))
-    if precision not in PRECISIONS:
-        raise SapbertError(Errors.E204.format(precision=precision))
-
-
 def open_engine(
     engine: str,
     source: str | Path,
     settings: EncoderSettings,
     precision: str,
     *,
-    sealed: bool = False,
+    trusted: bool,
 ) -> Engine:
     """Load an encoder.
 
@@ -79,12 +71,12 @@ def open_engine(
     source (str | Path): A folder or a hub id.
     settings (EncoderSettings): How to run it.
     precision (str): One of `PRECISIONS`.
-    sealed (bool): See `open_encoder`.
+    trusted (bool): See `Encoder.open`.
     RAISES (SapbertError): If there is no such encoder, the library of the engine is
         missing, or the encoder fails for a name of the maximal length.
     """
     module: Any = import_module(f".{engine}_engine", __package__)
-    opened: Engine = module.open_engine(source, settings, precision, sealed=sealed)
+    opened: Engine = module.open_engine(source, settings, precision, trusted=trusted)
     if 0 < opened.positions < settings.max_length:
         raise SapbertError(
             Errors.E230.format(

@@ -8,15 +8,15 @@ import numpy as np
 
 from ..errors import Errors, SapbertError
 from ..system.writing import write_json
-from .engines.openvino_engine import (
+from .encoder import Encoder, EncoderConfig
+from .huggingface import EncoderSettings, load_model
+from .openvino_engine import (
     DESCRIPTION_FILE,
     FORMAT,
     GRAPH_FILE,
     import_openvino,
     open_exported,
 )
-from .huggingface import EncoderSettings, load_model
-from .name_encoder import create_encoder, encode_token_ids, open_encoder, use_engine
 from .sealed_tokenizer import load_tokenizer
 
 LEAST_COSINE = 0.999
@@ -39,7 +39,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     SOURCE: openvino.frontend, in the order of openvino.convert_model.
     """
     openvino = import_openvino()
-    model = load_model(str(source), sealed=True)
+    model = load_model(str(source), trusted=False)
     names = load_tokenizer(source, settings.max_length)
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
@@ -121,9 +121,8 @@ def compare_engines(
     random = np.random.default_rng(0)
     lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)
     token_ids = [tuple(random.integers(0, vocabulary, n).tolist()) for n in lengths]
-    original, exported = create_encoder("torch"), create_encoder("openvino")
-    open_encoder(original, source, settings=settings, sealed=True)
+    original = Encoder.open(source, settings=settings, trusted=False)
     engine = open_exported(target, source, settings, "float32")
-    use_engine(exported, engine, settings)
-    vectors = [encode_token_ids(model, token_ids) for model in (original, exported)]
+    exported = Encoder(EncoderConfig("openvino"), settings, engine)
+    vectors = [encoder.encode(token_ids) for encoder in (original, exported)]
     return float(np.einsum("nd,nd->n", *vectors).min())

@@ -7,15 +7,11 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     check_settings,
     load_encoder,
-)
-from spacy_sapbert.encoder.name_encoder import (
-    create_transformer_encoder,
-    open_encoder,
-    tokenize_names,
 )
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
@@ -24,10 +20,8 @@ NAMES = ["heart attack", "Fever", "a", "pain of the lung, acute", "x y z " * 20,
 
 
 @pytest.fixture(scope="module")
-def model(tiny_encoder: Path) -> Any:
-    model = create_transformer_encoder()
-    open_encoder(model, tiny_encoder)
-    return model
+def encoder(tiny_encoder: Path) -> Encoder:
+    return Encoder.open(tiny_encoder)
 
 
 def plain_vectors(folder: Path, pooling: str, max_length: int) -> np.ndarray:
@@ -52,51 +46,52 @@ def plain_vectors(folder: Path, pooling: str, max_length: int) -> np.ndarray:
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
 def test_encoder_equals_transformers(tiny_encoder: Path, pooling: str) -> None:
-    model = create_transformer_encoder(names_per_pass=4)
-    open_encoder(model, tiny_encoder, settings=EncoderSettings(pooling, 25, True))
-    vectors = model.predict(NAMES)
+    config, settings = EncoderConfig(names_per_pass=4), EncoderSettings(pooling)
+    encoder = Encoder.open(tiny_encoder, config, settings=settings)
+    vectors = encoder.embed(NAMES)
     assert vectors.dtype == np.float32
     assert np.allclose(vectors, plain_vectors(tiny_encoder, pooling, 25), atol=1e-5)
 
 
-def test_encoder_reads_settings_from_the_folder(model: Any) -> None:
-    assert model.attrs["settings"] == EncoderSettings("mean", 25, True)
+def test_encoder_reads_settings_from_the_folder(encoder: Encoder) -> None:
+    assert encoder.settings == EncoderSettings("mean", 25, True)
 
 
 @pytest.mark.parametrize("names_per_pass", [1, 3, 64])
 def test_encoder_does_not_depend_on_the_batch(
     tiny_encoder: Path, names_per_pass: int
 ) -> None:
-    model = create_transformer_encoder(names_per_pass)
-    open_encoder(model, tiny_encoder)
-    alone = np.concatenate([model.predict([name]) for name in NAMES])
-    assert np.allclose(model.predict(NAMES), alone, atol=1e-6)
+    config = EncoderConfig(names_per_pass=names_per_pass)
+    encoder = Encoder.open(tiny_encoder, config)
+    alone = np.concatenate([encoder.embed([name]) for name in NAMES])
+    assert np.allclose(encoder.embed(NAMES), alone, atol=1e-6)
 
 
-def test_encoder_bfloat16_is_close_to_float32(model: Any, tiny_encoder: Path) -> None:
-    fast = create_transformer_encoder(64, "bf16")
-    open_encoder(fast, tiny_encoder)
-    cosines = (model.predict(NAMES) * fast.predict(NAMES)).sum(axis=1)
+def test_encoder_bfloat16_is_close_to_float32(
+    encoder: Encoder, tiny_encoder: Path
+) -> None:
+    fast = Encoder.open(tiny_encoder, EncoderConfig(precision="bf16"))
+    cosines = (encoder.embed(NAMES) * fast.embed(NAMES)).sum(axis=1)
     assert cosines.min() > 0.99
 
 
-def test_encoder_without_names_is_empty(model: Any) -> None:
-    assert model.predict([]).shape == (0, 32)
+def test_encoder_without_names_is_empty(encoder: Encoder) -> None:
+    assert encoder.embed([]).shape == (0, 32)
 
 
-def test_encoder_unreadable_names_have_the_zero_vector(model: Any) -> None:
-    pieces, cut = tokenize_names(model, ["頭痛", "", "\ud800", "fever"])
+def test_encoder_unreadable_names_have_the_zero_vector(encoder: Encoder) -> None:
+    pieces, cut = encoder.tokenize(["頭痛", "", "\ud800", "fever"])
     assert pieces[:2] == [(), ()]
     assert pieces[3] != ()
     assert cut == [False] * 4
-    assert not model.predict(["頭痛"]).any()
+    assert not encoder.embed(["頭痛"]).any()
 
 
-def test_encoder_truncates_and_flags_long_names(model: Any) -> None:
+def test_encoder_truncates_and_flags_long_names(encoder: Encoder) -> None:
     names = ["a " * 30, "a " * 23, "fever" + " " * 5000, "a" * 10_000]
-    pieces, cut = tokenize_names(model, names)
+    pieces, cut = encoder.tokenize(names)
     assert cut == [True, False, True, True]
-    separator = model.attrs["engine"].tokenizer.backend.token_to_id("[SEP]")
+    separator = encoder.engine.tokenizer.backend.token_to_id("[SEP]")
     assert len(pieces[0]) == len(pieces[1]) == 25
     assert pieces[0][-1] == pieces[1][-1] == separator
 
@@ -111,7 +106,7 @@ def test_load_encoder_with_custom_code_is_an_error(
         text.replace("{", '{"auto_map": {"AutoModel": "x.Y"},', 1), "utf8"
     )
     with pytest.raises(SapbertError, match="auto_map"):
-        open_encoder(create_transformer_encoder(), folder)
+        Encoder.open(folder)
 
 
 def test_load_encoder_missing_folder_is_an_error_without_network(
@@ -130,7 +125,7 @@ def test_load_encoder_missing_folder_is_an_error_without_network(
 
 def test_load_encoder_folder_without_weights_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SapbertError, match="safetensors"):
-        open_encoder(create_transformer_encoder(), tmp_path)
+        Encoder.open(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +142,15 @@ def test_load_encoder_folder_without_weights_is_an_error(tmp_path: Path) -> None
 def test_read_settings_invalid_values_are_an_error(data: object) -> None:
     with pytest.raises(SapbertError, match="pooling"):
         check_settings(data)
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [({"engine": "onnx"}, "E220"), ({"precision": "fp8"}, "E204")]
+    + [({"names_per_pass": 0}, "E313")],
+)
+def test_encoder_config_with_an_impossible_value_is_an_error(
+    values: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(SapbertError, match=code):
+        EncoderConfig(**values)

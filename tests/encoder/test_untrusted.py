@@ -14,15 +14,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, BertTokenizerFast
 
 from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter, save_adapter
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     save_encoder,
-)
-from spacy_sapbert.encoder.name_encoder import (
-    create_transformer_encoder,
-    open_encoder,
-    tokenize_names,
 )
 from spacy_sapbert.encoder.sealed import is_encoder_file
 from spacy_sapbert.errors import SapbertError
@@ -37,11 +33,9 @@ def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
 
 
-def open_sealed(folder: Path, **settings: Any) -> Any:
-    model = create_transformer_encoder()
+def open_untrusted(folder: Path, **settings: Any) -> Encoder:
     how = EncoderSettings("mean", **settings)
-    open_encoder(model, folder, settings=how, sealed=True)
-    return model
+    return Encoder.open(folder, settings=how, trusted=False)
 
 
 def change_json(path: Path, **values: Any) -> None:
@@ -57,12 +51,11 @@ def change_weights(
     save_file(change(weights) or weights, path, {"format": "pt"})
 
 
-def test_open_encoder_sealed_equals_unsealed(folder: Path) -> None:
-    model = create_transformer_encoder()
-    open_encoder(model, folder)
-    sealed = open_sealed(folder)
-    assert np.array_equal(model.predict(NAMES), sealed.predict(NAMES))
-    ours, theirs = (each.attrs["engine"].tokenizer for each in (sealed, model))
+def test_open_encoder_untrusted_equals_trusted(folder: Path) -> None:
+    model = Encoder.open(folder)
+    untrusted = open_untrusted(folder)
+    assert np.array_equal(model.embed(NAMES), untrusted.embed(NAMES))
+    ours, theirs = (each.engine.tokenizer for each in (untrusted, model))
     assert ours[1:] == theirs[1:]
 
 
@@ -83,17 +76,17 @@ def test_is_encoder_file_refuses_everything_else(name: str) -> None:
     assert not is_encoder_file(name)
 
 
-def test_open_encoder_sealed_never_unpickles(folder: Path) -> None:
+def test_open_encoder_untrusted_never_unpickles(folder: Path) -> None:
     """Not even weights that are plain, and are read outside a knowledge base."""
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     torch.save(weights, folder / "pytorch_model.bin")
-    open_encoder(create_transformer_encoder(), folder)
+    Encoder.open(folder)
     with pytest.raises(SapbertError, match=r"E225.*pytorch_model\.bin"):
-        open_encoder(create_transformer_encoder(), folder, sealed=True)
+        Encoder.open(folder, trusted=False)
 
 
-def test_open_encoder_sealed_with_a_base_is_an_error(
+def test_open_encoder_untrusted_with_a_base_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
@@ -101,19 +94,19 @@ def test_open_encoder_sealed_with_a_base_is_an_error(
     save_encoder(
         tmp_path, tokenizer, model, EncoderSettings(), adapter_base=str(tiny_encoder)
     )
-    open_encoder(create_transformer_encoder(), tmp_path)
+    Encoder.open(tmp_path)
     with pytest.raises(SapbertError, match=r"adapter.json: .* `base` is not null"):
-        open_encoder(create_transformer_encoder(), tmp_path, sealed=True)
+        Encoder.open(tmp_path, trusted=False)
     shutil.copyfile(tiny_encoder / "config.json", tmp_path / "config.json")
     shutil.copyfile(tiny_encoder / "model.safetensors", tmp_path / "model.safetensors")
     save_adapter(tmp_path, model, base=None)
-    open_encoder(create_transformer_encoder(), tmp_path, sealed=True)
+    Encoder.open(tmp_path, trusted=False)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("place", ["../other.safetensors", "/other.safetensors", 3])
 def test_open_encoder_with_a_shard_outside_is_an_error(
-    folder: Path, place: Any, sealed: bool
+    folder: Path, place: Any, trusted: bool
 ) -> None:
     weights = folder / "model.safetensors"
     names = list(load_file(weights))
@@ -123,19 +116,19 @@ def test_open_encoder_with_a_shard_outside_is_an_error(
     path = folder / "model.safetensors.index.json"
     index["weight_map"] = dict.fromkeys(names, "model-00001-of-00001.safetensors")
     path.write_text(json.dumps(index))
-    open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+    Encoder.open(folder, trusted=trusted)
     index["weight_map"][names[0]] = place
     path.write_text(json.dumps(index))
     with pytest.raises(SapbertError, match="E225"):
-        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+        Encoder.open(folder, trusted=trusted)
 
 
-def test_open_encoder_sealed_with_a_link_is_an_error(folder: Path) -> None:
+def test_open_encoder_untrusted_with_a_link_is_an_error(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.rename(folder.with_name("other.safetensors"))
     path.symlink_to(folder.with_name("other.safetensors"))
     with pytest.raises(SapbertError, match="E225"):
-        open_sealed(folder)
+        open_untrusted(folder)
 
 
 @pytest.mark.parametrize(
@@ -148,29 +141,29 @@ def test_open_encoder_sealed_with_a_link_is_an_error(folder: Path) -> None:
     + [("hidden_size", 64), ("vocab_size", 200), ("hidden_size", "x")]
     + [("hidden_act", "none"), ("return_dict", 0), ("chunk_size_feed_forward", 2)],
 )
-def test_open_encoder_sealed_with_a_crafted_config_is_an_error(
+def test_open_encoder_untrusted_with_a_crafted_config_is_an_error(
     folder: Path, key: str, value: Any
 ) -> None:
     change_json(folder / "config.json", **{key: value})
     with pytest.raises(SapbertError, match=r"E2(03|2[5-9]|31)"):
-        open_sealed(folder)
+        open_untrusted(folder)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "{"])
 def test_open_encoder_damaged_json_is_an_error(
-    folder: Path, file: str, text: str, sealed: bool
+    folder: Path, file: str, text: str, trusted: bool
 ) -> None:
     (folder / file).write_text(text)
     with pytest.raises(SapbertError, match=f"{file}: Expected the settings"):
-        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+        Encoder.open(folder, trusted=trusted)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("damage", ["cut", "noise", "empty", "deep"])
 def test_open_encoder_damaged_weights_are_an_error(
-    folder: Path, damage: str, sealed: bool
+    folder: Path, damage: str, trusted: bool
 ) -> None:
     path = folder / "model.safetensors"
     data = path.read_bytes()
@@ -179,52 +172,50 @@ def test_open_encoder_damaged_weights_are_an_error(
     damaged["deep"] = len(deep).to_bytes(8, "little") + deep
     path.write_bytes(damaged[damage])
     with pytest.raises(SapbertError, match="E203"):
-        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+        Encoder.open(folder, trusted=trusted)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("prefix", ["module.", "model.bert."])
 def test_open_encoder_with_renamed_weights_is_an_error(
-    folder: Path, prefix: str, sealed: bool
+    folder: Path, prefix: str, trusted: bool
 ) -> None:
     change_weights(folder, lambda w: {prefix + key: v for key, v in w.items()})
     with pytest.raises(SapbertError, match=r"E226.* are missing, e\.g\. "):
-        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+        Encoder.open(folder, trusted=trusted)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("trusted", [False, True])
 def test_open_encoder_with_one_missing_weight_is_an_error(
-    folder: Path, sealed: bool
+    folder: Path, trusted: bool
 ) -> None:
     change_weights(folder, lambda w: {k: v for k, v in w.items() if k != MATRIX})
     with pytest.raises(SapbertError, match=rf"E226.* 1 are missing, e\.g\. {MATRIX}"):
-        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+        Encoder.open(folder, trusted=trusted)
 
 
 def test_load_encoder_without_pooler_is_the_same_each_time(
     folder: Path, tmp_path: Path
 ) -> None:
-    whole = create_transformer_encoder()
-    open_encoder(whole, folder)
+    whole = Encoder.open(folder)
     change_weights(
         folder, lambda w: {k: v for k, v in w.items() if not k.startswith("pooler.")}
     )
-    model = create_transformer_encoder()
-    open_encoder(model, folder)
-    assert np.array_equal(model.predict(NAMES), whole.predict(NAMES))
+    model = Encoder.open(folder)
+    assert np.array_equal(model.embed(NAMES), whole.embed(NAMES))
     contents = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         save_encoder(tmp_path / name, *load_encoder(str(folder)), EncoderSettings())
         contents.append((tmp_path / name / "model.safetensors").read_bytes())
-        open_sealed(tmp_path / name)
+        open_untrusted(tmp_path / name)
     assert contents[0] == contents[1]
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("value", [0.0, float("nan"), float("inf")])
 def test_open_encoder_with_bad_weights_is_an_error(
-    folder: Path, value: float, sealed: bool
+    folder: Path, value: float, trusted: bool
 ) -> None:
     def change(weights: dict[str, torch.Tensor]) -> None:
         weights[MATRIX][slice(None) if value == 0 else 3] = value
@@ -232,7 +223,7 @@ def test_open_encoder_with_bad_weights_is_an_error(
     change_weights(folder, change)
     what = "all zero" if value == 0 else "not finite"
     with pytest.raises(SapbertError, match=f"E227.*{MATRIX} is {what}"):
-        open_encoder(create_transformer_encoder(), folder, sealed=sealed)
+        Encoder.open(folder, trusted=trusted)
 
 
 def test_open_encoder_with_bad_adapter_weights_is_an_error(
@@ -250,9 +241,9 @@ def test_open_encoder_with_bad_adapter_weights_is_an_error(
 def test_open_encoder_names_longer_than_its_positions_are_an_error(
     folder: Path,
 ) -> None:
-    open_sealed(folder, max_length=64)
+    open_untrusted(folder, max_length=64)
     with pytest.raises(SapbertError, match=r"E230.* at most 64, .* got 65"):
-        open_sealed(folder, max_length=65)
+        open_untrusted(folder, max_length=65)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +251,7 @@ def test_open_encoder_names_longer_than_its_positions_are_an_error(
     ["albert", "bert", "camembert", "deberta-v2", "distilbert", "electra", "ernie"]
     + ["mpnet", "rembert", "roberta", "xlm-roberta"],
 )
-def test_open_encoder_sealed_accepts_other_architectures(
+def test_open_encoder_untrusted_accepts_other_architectures(
     architecture: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -280,9 +271,8 @@ def test_open_encoder_sealed_accepts_other_architectures(
     model = AutoModel.from_config(config)
     tokenizer = BertTokenizerFast.from_pretrained(tiny_encoder)
     save_encoder(tmp_path, tokenizer, model, EncoderSettings("mean"))
-    plain = create_transformer_encoder()
-    open_encoder(plain, tmp_path)
-    assert np.array_equal(plain.predict(NAMES), open_sealed(tmp_path).predict(NAMES))
+    plain = Encoder.open(tmp_path)
+    assert np.array_equal(plain.embed(NAMES), open_untrusted(tmp_path).embed(NAMES))
 
 
 def sentence_piece_table(replacement: bytes) -> str:
@@ -308,16 +298,16 @@ def sentence_piece_table(replacement: bytes) -> str:
         [{"type": "Precompiled", "precompiled_charsmap": "AAAA"}],
     ],
 )
-def test_open_encoder_sealed_unbounded_normalizer_is_an_error(
+def test_open_encoder_untrusted_unbounded_normalizer_is_an_error(
     folder: Path, steps: list[dict[str, Any]]
 ) -> None:
     normalizer = {"type": "Sequence", "normalizers": steps}
     change_json(folder / "tokenizer.json", normalizer=normalizer)
     with pytest.raises(SapbertError, match="E228"):
-        open_sealed(folder)
+        open_untrusted(folder)
 
 
-def test_open_encoder_sealed_unbounded_tokenizer_is_an_error(folder: Path) -> None:
+def test_open_encoder_untrusted_unbounded_tokenizer_is_an_error(folder: Path) -> None:
     path = folder / "tokenizer.json"
     whole = json.loads(path.read_text("utf8"))
     cls = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
@@ -340,22 +330,22 @@ def test_open_encoder_sealed_unbounded_tokenizer_is_an_error(folder: Path) -> No
     for change in changes:
         path.write_text(json.dumps({**whole, **change}), "utf8")
         with pytest.raises(SapbertError, match="E228"):
-            open_sealed(folder)
+            open_untrusted(folder)
     for damaged in ("{", "[]", "[" * 10_000):
         path.write_text(damaged)
         with pytest.raises(SapbertError, match="E228"):
-            open_sealed(folder)
+            open_untrusted(folder)
 
 
-def test_open_encoder_sealed_without_a_fast_tokenizer_is_an_error(
+def test_open_encoder_untrusted_without_a_fast_tokenizer_is_an_error(
     folder: Path,
 ) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(SapbertError, match="E205"):
-        open_sealed(folder)
+        open_untrusted(folder)
 
 
-def test_open_encoder_sealed_accepts_a_tokenizer_of_sentencepiece(
+def test_open_encoder_untrusted_accepts_a_tokenizer_of_sentencepiece(
     folder: Path,
 ) -> None:
     steps = [
@@ -365,7 +355,7 @@ def test_open_encoder_sealed_accepts_a_tokenizer_of_sentencepiece(
     ]
     normalizer = {"type": "Sequence", "normalizers": steps}
     change_json(folder / "tokenizer.json", normalizer=normalizer)
-    open_sealed(folder)
+    open_untrusted(folder)
 
 
 def test_tokenize_names_failing_library_is_an_error(folder: Path) -> None:
@@ -373,13 +363,12 @@ def test_tokenize_names_failing_library_is_an_error(folder: Path) -> None:
     table = base64.b64encode(b"\x04\0\0\0" + b"\xff\xff\x1f\xff" + b"a\0").decode()
     step = {"type": "Precompiled", "precompiled_charsmap": table}
     change_json(folder / "tokenizer.json", normalizer=step)
-    model = create_transformer_encoder()
-    open_encoder(model, folder)
+    model = Encoder.open(folder)
     with pytest.raises(SapbertError, match="E228.*the library"):
-        tokenize_names(model, ["fever"])
+        model.tokenize(["fever"])
 
 
-def test_load_encoder_sealed_opens_no_other_tokenizer(folder: Path) -> None:
+def test_load_encoder_untrusted_opens_no_other_tokenizer(folder: Path) -> None:
     change_json(
         folder / "tokenizer_config.json",
         tokenizer_file="/nowhere/tokenizer.json",
@@ -387,19 +376,19 @@ def test_load_encoder_sealed_opens_no_other_tokenizer(folder: Path) -> None:
         tokenizer_class="BertJapaneseTokenizer",
         from_slow=True,
     )
-    assert len(tokenize_names(open_sealed(folder), ["fever"])[0][0]) == 3
+    assert len(open_untrusted(folder).tokenize(["fever"])[0][0]) == 3
     change_json(folder / "tokenizer_config.json", mask_token="[OTHER]")
     with pytest.raises(SapbertError, match="E228.*special token"):
-        open_sealed(folder)
+        open_untrusted(folder)
 
 
-def test_encode_token_ids_of_another_tokenizer_are_an_error(folder: Path) -> None:
+def test_encode_of_another_tokenizer_are_an_error(folder: Path) -> None:
     path = folder / "tokenizer.json"
     model = json.loads(path.read_text("utf8"))["model"]
     change_json(path, model={**model, "vocab": {**model["vocab"], "fever": 155}})
-    changed = open_sealed(folder)
+    changed = open_untrusted(folder)
     with pytest.raises(SapbertError, match=r"E232.* below 155, .* made 155"):
-        changed.predict(["fever"])
+        changed.embed(["fever"])
 
 
 @pytest.mark.parametrize("used", [False, True])

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ...errors import Errors, SapbertError
-from ...system import forks
-from ..huggingface import EncoderSettings, check_encoder_folder
-from ..sealed import CONFIG_FILE, read_json
-from ..sealed_tokenizer import read_tokenizer
+from ..errors import Errors, SapbertError
+from ..system import forks
+from .engine import NameTokenizer
+from .huggingface import EncoderSettings, check_encoder_folder
 from .openvino_graph import check_graph
-from .registry import NameTokenizer
+from .sealed import CONFIG_FILE, read_json
+from .sealed_tokenizer import read_tokenizer
 
 CONVERTER = "openvino.tools.ovc"
 FOLDER = "openvino"  # in the encoder folder
@@ -82,12 +82,12 @@ def read_description(folder: Path) -> Description:
 
 
 def open_engine(
-    source: str | Path, settings: EncoderSettings, precision: str, *, sealed: bool
+    source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "OpenVinoEngine":
-    """Load an exported encoder; see `registry.open_engine`.
+    """Load an exported encoder; see `engine.open_engine`.
 
-    sealed (bool): Check the whole folder. Exported encoders are part of a knowledge
-        base, so tokenizer and graph are checked in any case.
+    trusted (bool): False = check the whole folder. An exported encoder is part of a
+        knowledge base, so its tokenizer and graph are checked in any case.
     RAISES (SapbertError): If OpenVINO is not installed, or the encoder is not exported
         or damaged.
     """
@@ -95,8 +95,8 @@ def open_engine(
     folder = Path(source)
     if not (folder / FOLDER / GRAPH_FILE).is_file():
         raise SapbertError(Errors.E222.format(path=folder))
-    if sealed:
-        check_encoder_folder(folder, sealed=True)
+    if not trusted:
+        check_encoder_folder(folder, trusted=False)
     return open_exported(folder / FOLDER, folder, settings, precision)
 
 

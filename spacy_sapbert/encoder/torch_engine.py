@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import Errors, SapbertError
-from ..huggingface import EncoderSettings, load_encoder, load_model
-from ..sealed_tokenizer import load_tokenizer
-from .registry import NameTokenizer
+from ..errors import Errors, SapbertError
+from .engine import NameTokenizer
+from .huggingface import EncoderSettings, load_encoder, load_model
+from .sealed_tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 def open_engine(
-    source: str | Path, settings: EncoderSettings, precision: str, *, sealed: bool
+    source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "TorchEngine":
-    """Load an encoder; see `engines.open_engine`.
+    """Load an encoder; see `engine.open_engine`.
 
     If the folder has an adapter, the encoder runs with it.
 
@@ -32,14 +32,14 @@ def open_engine(
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        if sealed:
-            encoder = load_model(str(source), sealed=True)
-            names = load_tokenizer(Path(source), settings.max_length)
-        else:
+        if trusted:
             tokenizer, encoder = load_encoder(str(source))
             if not tokenizer.is_fast:
                 raise SapbertError(Errors.E205.format(name=source))
             names = make_tokenizer(tokenizer, settings)
+        else:
+            encoder = load_model(str(source), trusted=False)
+            names = load_tokenizer(Path(source), settings.max_length)
     finally:
         logging.set_verbosity(verbosity)
     transformer = TransformerModel(str(source), get_spans=list)

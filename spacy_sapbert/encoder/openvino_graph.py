@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from xml.parsers import expat
 
-from ...errors import Errors, SapbertError
+from ..errors import Errors, SapbertError
 
 MAX_BYTES = 1 << 26  # of the XML; that of a BERT-BASE has less than a million
 MAX_LAYERS = 1 << 16

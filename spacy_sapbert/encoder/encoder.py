@@ -1,0 +1,182 @@
+"""Names → unit vectors: one function for mentions and names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ..errors import Errors, SapbertError, check_range
+from ..system.forks import ProcessLock, make_fork_safe
+from .engine import ENGINES, PRECISIONS, Engine, open_engine
+from .huggingface import EncoderSettings, read_settings
+from .pooling import POOLINGS
+from .sealed_tokenizer import name_panics
+
+TokenIds = tuple[int, ...]
+LEAST_NORM = np.float32(1e-12)
+MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
+MAX_NAMES = 1 << 16  # in one forward pass
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """How to run an encoder, whichever it is.
+
+    Attributes:
+        engine: "torch" or "openvino".
+        names_per_pass: Names in one forward pass.
+        precision: "float32" or "bf16". bf16 is faster on some machines and changes
+            scores in the third digit.
+    """
+
+    engine: str = "torch"
+    names_per_pass: int = 64
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise SapbertError(Errors.E220.format(known=ENGINES, engine=self.engine))
+        if self.precision not in PRECISIONS:
+            raise SapbertError(Errors.E204.format(precision=self.precision))
+        check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
+
+
+def make_transformer_encoder(
+    names_per_pass: int = 64, precision: str = "float32"
+) -> EncoderConfig:
+    """Run the encoder in PyTorch; call `spacy.prefer_gpu()` for a GPU."""
+    return EncoderConfig("torch", names_per_pass, precision)
+
+
+def make_openvino_encoder(
+    names_per_pass: int = 64, precision: str = "float32"
+) -> EncoderConfig:
+    """Run the encoder in OpenVINO, the fastest engine on a CPU."""
+    return EncoderConfig("openvino", names_per_pass, precision)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """The opened encoder of one folder, for any number of threads."""
+
+    config: EncoderConfig
+    settings: EncoderSettings
+    engine: Engine
+    lock: ProcessLock = field(default_factory=ProcessLock, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        source: str | Path,
+        config: EncoderConfig = EncoderConfig(),  # noqa: B008, it is frozen
+        *,
+        settings: EncoderSettings | None = None,
+        trusted: bool = True,
+    ) -> Self:
+        """Load an encoder.
+
+        Args:
+            source: A folder, with or without an adapter, or a hub id.
+            settings: How names become vectors; None = as in the folder.
+            trusted: False for a part of a knowledge base: nothing outside its folder
+                is opened, and nothing is unpickled.
+
+        Raises:
+            SapbertError: There is no such encoder, its weights are pickled, damaged or
+                incomplete, its adapter does not fit, or the engine cannot run it.
+        """
+        make_fork_safe()
+        settings = settings or read_settings(Path(source))
+        engine = open_engine(
+            config.engine, source, settings, config.precision, trusted=trusted
+        )
+        return cls(config, settings, engine)
+
+    @property
+    def width(self) -> int:
+        """Columns of a vector."""
+        return self.engine.width
+
+    def embed(self, names: Sequence[str]) -> np.ndarray:
+        """Embed texts; see `tokenize` and `encode`. Shape: (n, width)."""
+        token_ids, _ = self.tokenize(names)
+        return self.encode(token_ids)
+
+    def tokenize(self, names: Sequence[str]) -> tuple[list[TokenIds], list[bool]]:
+        """Tokenise any texts; those with equal token ids are one name to the encoder.
+
+        Returns:
+            For each text its token ids, with `[CLS]` and `[SEP]`, empty if the encoder
+            has none of its tokens; and whether it was truncated.
+        """
+        if not names:
+            return [], []
+        texts = [" ".join(name[:MAX_CHARACTERS].split()) for name in names]
+        if self.settings.lowercase:
+            texts = [text.lower() for text in texts]
+        # The tokenizer refuses a lone surrogate.
+        texts = [text.encode("utf8", "replace").decode("utf8") for text in texts]
+        tokenizer = self.engine.tokenizer
+        with self.lock, name_panics("tokenizer.json"):
+            encodings = tokenizer.backend.encode_batch(texts)
+        token_ids = [tuple(encoding.ids) for encoding in encodings]
+        truncated = [
+            bool(encoding.overflowing) or len(name) > MAX_CHARACTERS
+            for encoding, name in zip(encodings, names, strict=True)
+        ]
+        unread = tokenizer.special_ids
+        return [() if unread.issuperset(ids) else ids for ids in token_ids], truncated
+
+    def encode(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
+        """Embed tokenised names, sorted by length to save padding.
+
+        Returns:
+            Unit vectors in float32, zero for no token ids. Shape: (n, width).
+        """
+        vectors = np.zeros((len(token_ids), self.width), dtype=np.float32)
+        order = sorted(
+            (i for i, ids in enumerate(token_ids) if ids),
+            key=lambda i: len(token_ids[i]),
+        )
+        size = self.config.names_per_pass
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            vectors[batch] = self._encode_batch([token_ids[i] for i in batch])
+        return vectors
+
+    def _encode_batch(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
+        """Embed one batch of names, none of them empty. Shape: (n, width)."""
+        pool = POOLINGS[self.settings.pooling]
+        ids, mask = pad_token_ids(token_ids, self.engine.tokenizer.pad_id)
+        # Libraries read outside of their weights, or raise an error without a name.
+        if (largest := int(ids.max())) >= self.engine.vocabulary:
+            raise SapbertError(
+                Errors.E232.format(limit=self.engine.vocabulary, got=largest)
+            )
+        with self.lock:
+            states = self.engine.states(ids, mask)
+            if isinstance(states, np.ndarray):  # where torch need not be installed
+                pooled = pool(states, mask.astype(np.float32))
+                norms = np.linalg.norm(pooled, axis=1, keepdims=True)
+                return pooled / np.maximum(norms, LEAST_NORM)
+            import torch
+
+            pooled = pool(states, torch.from_numpy(mask).to(states.device))
+            unit = torch.nn.functional.normalize(pooled, dim=1)
+            vectors: np.ndarray = unit.cpu().numpy()
+            return vectors
+
+
+def pad_token_ids(
+    token_ids: Sequence[TokenIds], pad: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return padded token ids and mask, int64. Shape: (n, longest) each."""
+    lengths = np.array([len(ids) for ids in token_ids])
+    mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+    padded = np.full(mask.shape, pad, dtype=np.int64)
+    padded[mask.astype(bool)] = np.fromiter(
+        (id for ids in token_ids for id in ids), dtype=np.int64, count=lengths.sum()
+    )
+    return padded, mask
