@@ -18,7 +18,7 @@ from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.indexes.exact import search_rows
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.search import MENTIONS_AT_ONCE, rank_vectors
+from spacy_sapbert.kb.search import MENTIONS_AT_ONCE
 from spacy_sapbert.linking.broader import SOFTNESS, rank_parents
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import LinkOptions
@@ -54,7 +54,8 @@ def measure_filters(
     vectors = kb.embed(texts).vectors
     cuis = [concept.cui for concept in kb.concepts()]
     options = LinkOptions(k=K)
-    rank_vectors(kb, texts[:1], vectors[:1], options, Filter())  # opens the index
+    rank = kb.searcher.rank
+    rank(texts[:1], vectors[:1], Filter(), options)  # opens the index
     table: list[tuple[str, ...]] = []
     unfiltered = 0.0
     for share in SHARES:
@@ -67,7 +68,7 @@ def measure_filters(
         found = []
         for first in range(0, len(texts), MENTIONS_AT_ONCE):  # as the linker does
             part = slice(first, first + MENTIONS_AT_ONCE)
-            found += rank_vectors(kb, texts[part], vectors[part], options, filter)
+            found += rank(texts[part], vectors[part], filter, options)[0]
         seconds = time.perf_counter() - resolved
         unfiltered = unfiltered or seconds
         _, exact = search_rows(kb.vectors, rows, vectors, 1)

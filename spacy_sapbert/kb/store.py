@@ -52,12 +52,9 @@ class Store:
     @cached_property
     def total_concepts(self) -> int:
         """One more than the greatest number of a concept."""
+        names = ["main", *(["overlay"] if self.database.overlay else [])]
         last = "SELECT coalesce(max(id), -1) + 1 FROM {}.concepts"
-        total = self.base_concepts
-        if self.database.overlay is not None:
-            ((found,),) = self.query(last.format("overlay"))
-            total = max(total, found)
-        return total
+        return max(self.query(last.format(name))[0][0] for name in names)
 
     def check(self) -> None:
         """Read the whole of the file, and check that it is consistent.

@@ -284,15 +284,15 @@ def check_printed(result):
 
 
 def test_control_characters_of_meta_json_are_not_printed(own_kb):
-    meta = json.loads((own_kb / "meta.json").read_text("utf8"))
+    meta = json.loads((own_kb / "v1" / "meta.json").read_text("utf8"))
     meta["sources"] = [HOSTILE]
     meta["encoder"]["base"] = HOSTILE
-    (own_kb / "meta.json").write_text(json.dumps(meta), "utf8")
+    (own_kb / "v1" / "meta.json").write_text(json.dumps(meta), "utf8")
     for words in (("kb", "info", own_kb), ("kb", "info", own_kb, "--json")):
         check_printed(run(*words))
     for key in meta:
         hostile = {**meta, key: hostile_texts(meta[key])}
-        (own_kb / "meta.json").write_text(json.dumps(hostile), "utf8")
+        (own_kb / "v1" / "meta.json").write_text(json.dumps(hostile), "utf8")
         check_printed(run("kb", "info", own_kb))
         check_printed(run("kb", "search", "fever", "--kb", own_kb, "--json"))
 

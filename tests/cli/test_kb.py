@@ -86,13 +86,13 @@ def test_kb_build_invalid_option_is_an_error_with_its_name(
 def test_kb_build_replaces_a_folder_only_with_force(
     concepts_file: Path, own_kb: Path
 ) -> None:
-    arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "encoder")
+    arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "v1" / "encoder")
     refused = run(*arguments)
     assert refused.exit_code == 1
     assert "--force" in refused.output
     assert run(*arguments, "--force", "--backend", "exact").exit_code == 0
     assert load_kb(own_kb).manifest.index.backend == "exact"
-    assert not (own_kb / "index.hnsw").exists()
+    assert not (own_kb / "v1" / "index.hnsw").exists()
 
 
 def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:
@@ -107,7 +107,7 @@ def test_kb_verify_finds_damage(own_kb: Path) -> None:
     whole = run("verify", own_kb)
     assert whole.exit_code == 0, whole.output
     assert "100.0%" in whole.output
-    (own_kb / "concepts.db").write_bytes(b"SQLite")
+    (own_kb / "v1" / "concepts.db").write_bytes(b"SQLite")
     damaged = run("verify", own_kb)
     assert damaged.exit_code == 1
     assert "concepts.db" in damaged.output

@@ -207,7 +207,7 @@ def test_link_invalid_line_leaves_no_output(sample_kb, tmp_path):
 
 
 def test_link_damaged_kb_leaves_no_output(note, own_kb, tmp_path):
-    shutil.rmtree(own_kb / "encoder")
+    shutil.rmtree(own_kb / "v1" / "encoder")
     output = tmp_path / "linked.jsonl"
     result = run(note, "--kb", own_kb, "--output", output)
     assert result.exit_code == 1

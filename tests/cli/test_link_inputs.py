@@ -193,7 +193,7 @@ def test_link_folder_skips_hidden_files_and_models(
     (folder / ".hidden.txt").write_text("fever")
     (folder / "sub" / "a.txt").write_text("fever")
     shutil.copytree(sample_kb, folder / "kb")
-    shutil.copytree(sample_kb / "encoder", folder / "encoder")
+    shutil.copytree(sample_kb / "v1" / "encoder", folder / "encoder")
     spacy.blank("en").to_disk(folder / "pipeline")
     (folder / "encoder" / "vocab.txt").touch()
     (folder / "pipeline" / "notes.txt").touch()

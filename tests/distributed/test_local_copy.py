@@ -91,7 +91,7 @@ def test_copy_kb_from_a_url(sample_kb: Path, tmp_path: Path, chain: str) -> None
 def test_copy_kb_damaged_at_the_source_leaves_nothing(
     own_kb: Path, tmp_path: Path
 ) -> None:
-    file = own_kb / "concepts.db"
+    file = own_kb / "v1" / "concepts.db"
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     for damaged in (bytes(data), data[:-1], data + b"x" * 5_000_000):
@@ -108,7 +108,7 @@ def test_copy_kb_damaged_at_the_source_leaves_nothing(
 def test_copy_kb_with_a_damaged_description_names_the_source(
     own_kb: Path, tmp_path: Path
 ) -> None:
-    (own_kb / "meta.json").write_text("{}", "utf8")
+    (own_kb / "v1" / "meta.json").write_text("{}", "utf8")
     with pytest.raises(SapbertError, match=f"E304.*{own_kb}/meta.json"):
         copy_kb(str(own_kb), tmp_path, digest=None)
 
@@ -129,7 +129,7 @@ def test_copy_kb_of_nothing_is_an_error(
 
 
 def test_copy_kb_that_has_no_room_is_an_error(own_kb: Path, tmp_path: Path) -> None:
-    path = own_kb / "meta.json"
+    path = own_kb / "v1" / "meta.json"
     meta = json.loads(path.read_text("utf8"))
     meta["files"]["concepts.db"]["size"] = 1 << 39
     meta["digest"] = ""

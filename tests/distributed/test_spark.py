@@ -173,7 +173,7 @@ def test_spark_kb_that_cannot_be_opened_is_one_clear_error(
     from pyspark.errors import PythonException
 
     link = make_link(kb=own_kb, keep=[])
-    (own_kb / "concepts.db").write_bytes(b"damaged")
+    (own_kb / "v1" / "concepts.db").write_bytes(b"damaged")
     attempts = str(tmp_path)
 
     def iterate(batches: Iterator[Any]) -> Iterator[Any]:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.evaluation.evaluate import measure_recall
-from spacy_sapbert.kb.knowledge_base import Embeddings, KnowledgeBase
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.search import EmbeddedTexts
 
 
 class IncompleteIndex:
@@ -15,9 +16,9 @@ class IncompleteIndex:
         self.missing = missing
         self.rows = len(vectors)
 
-    def embed(self, texts: list[str], *, variants: bool = False) -> Embeddings:
+    def embed(self, texts: list[str], *, variants: bool = False) -> EmbeddedTexts:
         readable = np.ones(len(texts), dtype=bool)
-        return Embeddings(
+        return EmbeddedTexts(
             self.matrix[[int(text) for text in texts]], ~readable, readable
         )
 

@@ -51,7 +51,7 @@ def test_lru_cache_works_with_threads() -> None:
 
 def without_cache(kb: KnowledgeBase) -> KnowledgeBase:
     """The same without caches."""
-    kb.search_cache.size = kb.concept_cache.size = 0
+    kb.searcher.results.size = kb.searcher.concepts.size = 0
     return kb
 
 
@@ -69,7 +69,7 @@ def test_link_without_a_cache_gives_the_same_links(
     kb = load_kb(sample_kb)
     for _ in range(2):
         assert [kb.link([m], **settings)[0] for m in MENTIONS] == fresh
-    assert kb.search_cache.values
+    assert kb.searcher.results.values
 
 
 def test_link_encodes_a_mention_once(sample_kb: Path, encoded: list[int]) -> None:

@@ -149,7 +149,7 @@ def garble(path: Path) -> None:
 def test_load_kb_damaged_file_is_an_error(
     own_kb: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
-    damage(own_kb / name)
+    damage(own_kb / "v1" / name)
     with pytest.raises(SapbertError, match=r"\[E30[346]\]"):
         load_kb(own_kb)
 
@@ -158,7 +158,7 @@ def test_load_kb_index_of_another_kb_is_an_error(
     own_kb: Path, make_kb: Callable[..., Path], tmp_path: Path
 ) -> None:
     other = make_kb(tmp_path, [Concept("C1", ["a", "b"])])
-    shutil.copy(other / "index.hnsw", own_kb / "index.hnsw")
+    shutil.copy(other / "v1" / "index.hnsw", own_kb / "v1" / "index.hnsw")
     with pytest.raises(SapbertError, match=r"index.hnsw .*bytes and not"):
         load_kb(own_kb)
 
@@ -166,16 +166,16 @@ def test_load_kb_index_of_another_kb_is_an_error(
 def test_load_kb_other_encoder_is_an_error(own_kb: Path) -> None:
     import torch
 
-    tokenizer, model = load_encoder(str(own_kb / "encoder"))
+    tokenizer, model = load_encoder(str(own_kb / "v1" / "encoder"))
     with torch.no_grad():
         next(model.parameters()).add_(1)
-    save_encoder(own_kb / "encoder", tokenizer, model, EncoderSettings("mean"))
+    save_encoder(own_kb / "v1" / "encoder", tokenizer, model, EncoderSettings("mean"))
     with pytest.raises(SapbertError, match=r"model.safetensors .* sha256"):
         load_kb(own_kb)
 
 
 def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb: Path) -> None:
-    (own_kb / "encoder" / "adapter_config.json").write_text("{}", "utf8")
+    (own_kb / "v1" / "encoder" / "adapter_config.json").write_text("{}", "utf8")
     with pytest.raises(SapbertError, match="was not there then"):
         load_kb(own_kb)
 
@@ -193,7 +193,7 @@ def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb: Path) -> None:
 def test_load_kb_invalid_meta_json_is_an_error(
     own_kb: Path, change: dict, message: str
 ) -> None:
-    path = own_kb / "meta.json"
+    path = own_kb / "v1" / "meta.json"
     path.write_text(json.dumps({**json.loads(path.read_text("utf8")), **change}))
     with pytest.raises(SapbertError, match=message):
         load_kb(own_kb)
@@ -207,7 +207,7 @@ def test_load_kb_missing_folder_is_an_error(
         find_kb()
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")
-    with pytest.raises(SapbertError, match=r"no meta.json.*kb build"):
+    with pytest.raises(SapbertError, match=r"no CURRENT.*kb build"):
         load_kb(tmp_path)
     monkeypatch.setattr(
         "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"a": 1, "b": 2}

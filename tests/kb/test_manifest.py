@@ -7,32 +7,28 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.folder.versions import (
-    Calibration,
-    read_version,
-    write_calibration,
-)
+from spacy_sapbert.kb.folder.records import Calibration
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.settings import write_calibration
 
 Contents = Callable[[Path], dict[Path, bytes]]
 
 
-def test_write_calibration_changes_only_meta_json(
+def test_write_calibration_publishes_a_version_with_another_meta_json(
     own_kb: Path, calibration: Calibration, contents: Contents
 ) -> None:
     before, meta = contents(own_kb), read_version(own_kb).manifest
     assert write_calibration(own_kb, calibration) == read_version(own_kb).manifest
     after = contents(own_kb)
-    assert before.keys() == after.keys()
-    assert {p for p in after if after[p] != before[p]} == {Path("meta.json")}
-    new = load_kb(own_kb).manifest
-    update = {
-        "threshold": 0.75,
-        "calibration": calibration,
-        "digest": new.digest,
-    }
-    assert new == meta.model_copy(update=update)
-    assert new.digest != meta.digest
+    new = {path for path in after if after[path] != before.get(path)}
+    assert new == {Path("CURRENT"), Path(".lock"), Path("v2/meta.json")} & new
+    assert Path("v2/meta.json") in new
+    manifest = load_kb(own_kb).manifest
+    update = {"threshold": 0.75, "calibration": calibration, "digest": manifest.digest}
+    expected = meta.model_copy(update=update).model_dump(exclude={"files"})
+    assert manifest.model_dump(exclude={"files"}) == expected
+    assert manifest.digest != meta.digest
 
 
 def test_write_calibration_sets_the_threshold_in_use(
@@ -71,7 +67,7 @@ def test_load_kb_damaged_calibration_is_an_error(
 ) -> None:
     meta = read_version(own_kb).manifest.model_dump()
     meta["calibration"] = {**calibration.model_dump(), **damage}
-    (own_kb / "meta.json").write_text(json.dumps(meta), "utf8")
+    (own_kb / "v1" / "meta.json").write_text(json.dumps(meta), "utf8")
     with pytest.raises(SapbertError, match=r"E304.*`calibration"):
         load_kb(own_kb)
 

@@ -75,7 +75,7 @@ def kb(request: pytest.FixtureRequest, plain_kb: Path, taught_kb: Path) -> Any:
     if request.param == "plain":
         return load_kb(plain_kb)
     kb = load_kb(taught_kb)
-    kb.ranker = make_ranker(characters=9.0, words_shared=-4.0)
+    kb.parts.ranker = make_ranker(characters=9.0, words_shared=-4.0)
     return kb
 
 
@@ -136,7 +136,7 @@ def test_a_learned_order_is_the_same_with_fusion(
 ) -> None:
     """It was learned from the names nearest by cosine; fusion only adds concepts."""
     kb = load_kb(taught_kb)
-    kb.ranker = make_ranker(characters=9.0, words_shared=-4.0)
+    kb.parts.ranker = make_ranker(characters=9.0, words_shared=-4.0)
     plain = kb.link(mentions, k=5, threshold=-1)
     fused = kb.link(mentions, k=5, threshold=-1, **MODES[mode])
     for one, other in zip(plain, fused, strict=True):

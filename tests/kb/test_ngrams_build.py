@@ -78,7 +78,7 @@ def test_iter_names_returns_one_alias_of_each_row(
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
     monkeypatch.setattr(spacy_sapbert.kb.ngrams.build, "NAMES_AT_ONCE", 4)
-    names = list(iter_names(kb.store, rows))
+    names = list(iter_names(kb.store, range(rows)))
     entries = kb.entries(range(rows))
     assert names == [entries[row][0].alias for row in range(rows)]
     aliases = {fold_name(a) for concept in few_concepts for a in concept.aliases}
@@ -90,7 +90,7 @@ def test_build_ngrams_of_a_knowledge_base_finds_its_misspelled_names(
 ) -> None:
     kb = load_kb(sample_kb)
     rows = kb.manifest.counts.rows
-    build_ngrams(iter_names(kb.store, rows), tmp_path)
+    build_ngrams(iter_names(kb.store, range(rows)), tmp_path)
     index = load_ngrams(list_paths(tmp_path), rows=rows)
     mentions = ["apendectomy", "acetylsalicilic acid", "diabetis"]
     best, scores = index.search(mentions, 1)

@@ -16,6 +16,7 @@ from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.cli.main import app
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.folder.versions import list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.search import EmbeddedTexts
 from spacy_sapbert.serve.lookup import find_prefix
@@ -126,10 +127,10 @@ def test_remove_concepts_unknown_id_or_name_is_an_error(own_kb: Path) -> None:
 
 def test_add_concepts_name_without_tokens_is_an_error(own_kb: Path) -> None:
     kb = load_kb(own_kb)
-    before = sorted(path.name for path in own_kb.iterdir())
+    before = list_versions(own_kb)
     with pytest.raises(SapbertError, match="L1"):
         add_concepts(kb, [Concept("L1", ["頭痛"])])
-    assert sorted(path.name for path in own_kb.iterdir()) == before
+    assert list_versions(own_kb) == before
     assert load_kb(own_kb).manifest == kb.manifest
 
 
@@ -142,12 +143,11 @@ def test_add_concepts_of_an_outdated_kb_is_an_error(own_kb: Path) -> None:
 
 
 def test_load_kb_damaged_overlay_is_an_error(own_kb: Path) -> None:
-    add_concepts(load_kb(own_kb), [NEW])
-    path = own_kb / "overlay-1" / "concepts.db"
+    path = add_concepts(load_kb(own_kb), [NEW]).version.path("overlay/concepts.db")
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
-    with pytest.raises(SapbertError, match=r"E306.*overlay-1"):
+    with pytest.raises(SapbertError, match=r"E306.*v2/overlay"):
         load_kb(own_kb)
 
 
@@ -358,10 +358,10 @@ def test_add_concepts_repeated_name_has_the_sources_of_both(
 def test_add_concepts_that_could_not_be_read_again_is_an_error(
     own_kb: Path, concept: Concept
 ) -> None:
-    before = (own_kb / "meta.json").read_bytes()
+    before = load_kb(own_kb).manifest
     with pytest.raises(SapbertError, match="E120"):
         add_concepts(load_kb(own_kb), [concept])
-    assert (own_kb / "meta.json").read_bytes() == before
+    assert load_kb(own_kb).manifest == before
     kb = add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
     assert "L2" in remove_concepts(kb, ["C0000005"])
 

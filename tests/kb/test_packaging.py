@@ -37,7 +37,8 @@ def test_package_kb_wheel_has_every_file_of_the_kb(
             for name in archive.namelist()
             if name.startswith("sapbert_kb_tiny/kb/")
         }
-    assert inside == {"meta.json", *load_kb(sample_kb).manifest.files}
+    names = ["meta.json", *load_kb(sample_kb).manifest.files]
+    assert inside == {"CURRENT", *(f"v1/{name}" for name in names)}
 
 
 def test_package_kb_wheel_has_the_overlay_and_no_old_files(
@@ -48,15 +49,16 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     kb = load_kb(folder)
     for number in range(2):
         kb = add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
-    (folder / ".overlay-3.1.tmp").mkdir()
-    (folder / ".meta.json.1.tmp").write_text("{", "utf8")
+    (folder / ".version.1.tmp").mkdir()
+    (folder / "v3" / ".meta.json.1.tmp").write_text("{", "utf8")
     wheel = package_kb(folder, tmp_path, name="local", version="1.0")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
     save_copy(kb, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):
-        assert {*describe_files(other)} == {*kb.manifest.files}
+        assert {*describe_files(other / "v1")} == {*kb.manifest.files}
+        assert {path.name for path in other.iterdir()} == {"CURRENT", "v1"}
         found = load_kb(other).link(["ward 1"], fusion="rrf")[0].candidates
         assert found[0]["cui"] == "L1"
 
@@ -99,7 +101,7 @@ def test_package_kb_invalid_name_or_version_is_an_error(
 
 
 def test_package_kb_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
-    (own_kb / "index.hnsw").write_bytes(b"")
+    (own_kb / "v1" / "index.hnsw").write_bytes(b"")
     with pytest.raises(SapbertError, match="index.hnsw"):
         package_kb(own_kb, tmp_path, name="x", version="1.0")
 

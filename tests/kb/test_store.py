@@ -13,7 +13,8 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 @pytest.fixture
 def store(sample_kb: Path) -> Store:
-    return Store(Database(sample_kb / STORE_FILE), read_version(sample_kb).manifest.counts)
+    version = read_version(sample_kb)
+    return Store(Database(version.path(STORE_FILE)), version.manifest.counts)
 
 
 def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) -> None:

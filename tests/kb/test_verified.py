@@ -54,21 +54,21 @@ def opens(folder: Path) -> bool:
 
 
 def test_load_kb_reads_large_vectors_once(large_kb: Path) -> None:
-    damage(large_kb / "index.i16")
+    damage(large_kb / "v1" / "index.i16")
     assert opens(large_kb)  # the build has read them
     done = CliRunner().invoke(app, ["kb", "verify", str(large_kb)])
     assert "E306" in done.output
 
 
 def test_load_kb_reads_large_vectors_that_may_have_changed(large_kb: Path) -> None:
-    path = large_kb / "index.i16"
+    path = large_kb / "v1" / "index.i16"
     damage(path)
     os.utime(path)
     assert not opens(large_kb)
 
 
 def test_load_kb_reads_large_vectors_of_a_copy(large_kb: Path, tmp_path: Path) -> None:
-    damage(large_kb / "index.i16")
+    damage(large_kb / "v1" / "index.i16")
     copy = Path(shutil.copytree(large_kb, tmp_path / "copy"))
     assert not opens(copy)
 
@@ -80,7 +80,7 @@ def test_load_kb_reads_vectors_of_an_unknown_machine(
     assert opens(large_kb)
     assert [*(tmp_path / "cache").rglob("*")]
     shutil.rmtree(tmp_path / "cache")
-    damage(large_kb / "index.i16")
+    damage(large_kb / "v1" / "index.i16")
     assert not opens(large_kb)
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
@@ -92,7 +92,7 @@ def test_load_kb_without_a_cache_reads_all(
     blocked.touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     assert opens(large_kb)
-    damage(large_kb / "index.i16")
+    damage(large_kb / "v1" / "index.i16")
     assert not opens(large_kb)
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy_sapbert.kb.fused_search import unite_searches
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -25,7 +24,7 @@ def kb(sample_kb: Path) -> KnowledgeBase:
 @pytest.fixture
 def ngrams(kb: KnowledgeBase, tmp_path: Path) -> NgramIndex:
     rows = kb.manifest.counts.rows
-    build_ngrams(iter_names(kb.store, rows), tmp_path)
+    build_ngrams(iter_names(kb.store, range(rows)), tmp_path)
     return load_ngrams(list_paths(tmp_path), rows=rows)
 
 
@@ -106,14 +105,15 @@ def test_fuse_scores_invalid_setting_is_an_error(
 
 
 @pytest.mark.parametrize("k", [1, 3, 100])
-def test_unite_searches_has_both_scores_of_every_row(
+def test_add_ngram_rows_has_both_scores_of_every_row(
     kb: KnowledgeBase, ngrams: NgramIndex, k: int
 ) -> None:
     total = kb.manifest.counts.rows
     vectors = kb.embed(MENTIONS).vectors
     near = kb.search(vectors, k)
     like, _ = ngrams.search(MENTIONS, k)
-    found = unite_searches(MENTIONS, vectors, near, kb.index, ngrams, k=k)
+    kb.parts.loaded_ngrams = ngrams
+    found = kb.searcher.add_ngram_rows(MENTIONS, vectors, near, None)
     every = kb.vectors(np.arange(total))
     for number, (rows, cosines, similarities) in enumerate(found):
         either = {*near[0][number].tolist(), *like[number].tolist()} - {-1}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.kb import mention_search
+from spacy_sapbert.kb import search as mention_search
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import layered as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb

@@ -37,7 +37,7 @@ def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) ->
 
 
 def test_assemble_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
-    (own_kb / "concepts.db").unlink()
+    (own_kb / "v1" / "concepts.db").unlink()
     with pytest.raises(SapbertError, match="concepts.db"):
         assemble_pipeline(own_kb, tmp_path / "pipeline")
     assert not (tmp_path / "pipeline").exists()

@@ -247,7 +247,7 @@ def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(
     nlp = make_nlp(own_kb, reload_seconds=0)
     add_concepts(load_kb(own_kb), [NEW])
     assert link(nlp, "ward one") == ["L1"]
-    (own_kb / "meta.json").write_text("{}")
+    (own_kb / "v1" / "meta.json").write_text("{}")
     with pytest.warns(UserWarning, match="W554.*E304"):
         assert link(nlp, "ward one") == ["L1"]
 

@@ -35,7 +35,7 @@ def test_a_damaged_knowledge_base_is_an_error_of_the_service(
     start_service: Start, own_kb: Path
 ) -> None:
     client = start_service("--kb", own_kb)
-    path = own_kb / "concepts.db"
+    path = own_kb / "v1" / "concepts.db"
     with path.open("r+b") as file:
         file.write(b"\xff" * path.stat().st_size)
     for answer in (

@@ -290,7 +290,7 @@ def test_teaching_changes_the_links_when_it_is_used(
     assert client.post("/reviews/switch", {}).json()["used"]
     after = client.post("/mentions", body).json()["mentions"][0]
     assert (before["cui"] != "C0000008", after["cui"]) == (True, "C0000008")
-    assert (own_kb / "meta.json").is_file()
+    assert (own_kb / "v1" / "meta.json").is_file()
     assert Path(state["folder"]).parent == taught
     # Its names are texts of the notes.
     assert all(

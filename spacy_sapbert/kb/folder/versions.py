@@ -9,6 +9,7 @@ A new version is filled in a temporary folder, flushed to the disk and renamed; 
 CURRENT is replaced. A process goes on with the version that it has opened.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -52,6 +53,7 @@ from .verified import keep_verified, was_verified
 
 MAX_BYTES = 1 << 24  # of meta.json; a real one has a few thousand
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -402,6 +404,8 @@ def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
     except Timeout:
         raise SapbertError(Errors.E550.format(path=folder)) from None
     except (NotImplementedError, OSError) as error:
+        if getattr(error, "errno", None) in FULL:
+            raise name_refusal(error, folder) from error  # type: ignore[arg-type]
         warnings.warn(
             Warnings.W557.format(path=folder, reason=error), UserWarning, stacklevel=3
         )
