@@ -76,8 +76,7 @@ def search_mentions(
     kb: "KnowledgeBase", queries: Sequence[MentionQuery], options: LinkOptions
 ) -> dict[MentionQuery, SearchResult]:
     """Find the concepts of mentions; equal queries and cached ones cost nothing."""
-    # The cache key: every option that changes the result.
-    key = (options.k, options.threshold, options.fusion, options.ngram_weight)
+    key = options.search_key()
     distinct = dict.fromkeys(queries)
     cached = kb.search_cache.get_many((query, key) for query in distinct)
     results = {query: result for (query, _), result in cached.items()}
