@@ -50,6 +50,15 @@ class LinkOptions:
             changes_search=True,
         ),
     ] = None
+    candidate_threshold: Annotated[
+        float | None,
+        Option(
+            "score that the other candidates must reach to be listed; null = all are "
+            "listed",
+            low=-1,
+            high=1,
+        ),
+    ] = None
     broader: Annotated[
         bool,
         Option(

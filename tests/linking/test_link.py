@@ -166,6 +166,24 @@ def test_codes_map_to_concepts_and_back(sample_kb: Path) -> None:
     assert kb.cuis("ICD10CM", "E11") == []
 
 
+def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(
+    kb: KnowledgeBase,
+) -> None:
+    every = kb.link(["asthma"], k=7)[0]
+    scores = [candidate["score"] for candidate in every.candidates]
+    assert len(scores) == 7
+    assert scores[2] > scores[-1]
+    for least, count in ((scores[2], 3), (1.0, 1), (None, 7)):
+        found = kb.link(["asthma"], k=7, candidate_threshold=least)[0]
+        assert found.candidates == every.candidates[:count]
+        assert (found.cui, found.note) == (every.cui, every.note)
+    below = kb.link(["asthmatic"], k=7, threshold=1, candidate_threshold=1)[0]
+    assert (len(below.candidates), below.cui, below.note) == (
+        *(1, None),
+        "below_threshold",
+    )
+
+
 def make_doc(nlp: Any, *words: str, label: str = "X") -> Doc:
     doc = Doc(nlp.vocab, words=words)
     doc.ents = [Span(doc, place, place + 1, label) for place in range(len(words))]
