@@ -1,6 +1,5 @@
 """`spacy sapbert explain`: why a mention has its concept, or not the expected one."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,31 +9,17 @@ import typer
 from wasabi import table
 
 from ..errors import Errors, SapbertError
-from ..linking.options import change_options
 from ..pipeline.annotations import NIL
 from ..system.terminal import format_json, printable
 from .app import app
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from .link_options import SETTING, THRESHOLD, K, gather_options
 
 if TYPE_CHECKING:
     from ..evaluation.expected_concept import Expected
     from ..evaluation.explain import Explanation
 
 OTHERWISE = 3  # exit code
-
-
-def parse_settings(given: Sequence[str]) -> dict[str, Any]:
-    """Parse settings like `fusion=rrf`; a value is JSON, or else a text."""
-    settings: dict[str, Any] = {}
-    for setting in given:
-        name, equals, value = setting.partition("=")
-        if not name or not equals or not value:
-            raise SapbertError(Errors.E541)
-        try:
-            settings[name] = json.loads(value)
-        except (ValueError, RecursionError):  # or lists in each other without end
-            settings[name] = value
-    return settings
 
 
 def format_lines(lines: dict[str, Any]) -> str:
@@ -136,20 +121,14 @@ def explain(
     pipeline: str | None = typer.Option(
         None, help="Folder or package, with a linker. [blank English and `--kb`]"
     ),
-    k: int | None = typer.Option(
-        None, "-k", "--k", min=1, max=1000, help="Candidates. [as the linker: 10]"
-    ),
-    threshold: float | None = typer.Option(
-        None, min=-1, max=1, help="Score below which it is NIL. [as the linker, the kb]"
-    ),
+    k: int | None = K,
+    threshold: float | None = THRESHOLD,
     types: str | None = TYPES,
     sources: str | None = SOURCES,
     languages: str | None = LANGUAGES,
     allow: Path | None = ALLOW,
     deny: Path | None = DENY,
-    setting: list[str] = typer.Option(
-        [], help="Another setting of the linker: fusion=rrf. May be repeated."
-    ),
+    setting: list[str] = SETTING,
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """mention + kb/ -> why it has this concept, and what may change it
@@ -176,17 +155,15 @@ def explain(
 
     mention, text, start = place_mention(mention, context, fail)
     case = Case(Path("--context"), 1, text, start, mention, (), label, None)
-    settings = parse_settings(setting)
     filter = gather_filter(types, sources, languages, allow, deny)
+    options = gather_options(setting, k=k, threshold=threshold, filter=filter)
     # Without a pipeline the language is not known, so names of all languages count.
     nlp = load_pipeline(pipeline, lang=None if pipeline else "xx")
-    linker = complete_pipeline(
-        nlp, kb=kb, k=k, threshold=threshold, filter=filter, detection=False
-    )
+    linker = complete_pipeline(nlp, kb=kb, options=options, detection=False)
     found = explain_mention(
         linker.kb,
         read_context(nlp, linker, case),
-        options=fit_language(change_options(linker.options, settings), nlp.vocab.lang),
+        options=fit_language(linker.options, nlp.vocab.lang),
         expected=expected,
     )
     if as_json:

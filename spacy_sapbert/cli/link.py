@@ -15,20 +15,14 @@ from ..errors import Errors, SapbertError
 from ..formats.inputs.files import ENDINGS, UNANNOTATED, count_documents, list_inputs
 from ..formats.inputs.reading import read_documents
 from ..formats.inputs.rows import COLUMNS, Columns
+from ..linking.options import OPTIONS
 from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
 from ..pipeline.workers import Workers
 from ..system.progress import show_progress
 from ..system.terminal import printable
 from .app import app
-from .filter_options import (
-    ALLOW,
-    DENY,
-    LANGUAGES,
-    SOURCES,
-    TYPES,
-    gather_filter,
-    split_values,
-)
+from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from .link_options import CODES, SETTING, THRESHOLD, K, gather_options
 from .linking.checks import check_keep, check_omop, check_output, choose_format
 from .linking.output import make_part_writer, write_folder, write_whole
 from .linking.resume import (
@@ -89,20 +83,8 @@ def link(
     mentions: str | None = typer.Option(
         None, help="names = detect the names of the knowledge base."
     ),
-    k: int | None = typer.Option(
-        None,
-        "-k",
-        "--k",
-        min=1,
-        max=1000,
-        help="Candidates for a mention. [as the linker: 10]",
-    ),
-    threshold: float | None = typer.Option(
-        None,
-        min=-1,
-        max=1,
-        help="Minimum score of a link. [as the linker, the kb]",
-    ),
+    k: int | None = K,
+    threshold: float | None = THRESHOLD,
     types: str | None = TYPES,
     sources: str | None = SOURCES,
     languages: str | None = LANGUAGES,
@@ -111,9 +93,8 @@ def link(
     one_text: bool = typer.Option(
         False, "--one-text", hidden=True, help="The same as --input-format text."
     ),
-    codes: str | None = typer.Option(
-        None, help="Vocabularies whose codes are written: SNOMEDCT_US,ICD10CM. [all]"
-    ),
+    codes: str | None = CODES,
+    setting: list[str] = SETTING,
     batch_size: int = typer.Option(
         64, min=1, help="Documents in memory at once, in each process."
     ),
@@ -165,6 +146,7 @@ def link(
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
     filter = gather_filter(types, sources, languages, allow, deny)
+    linking = gather_options(setting, codes, k=k, threshold=threshold, filter=filter)
     counts, left_out = Counter[str](), Counter[str]()
     files = list_inputs(inputs, "text" if one_text else input_format, left_out=left_out)
     for name in {file.format for file in files}:
@@ -181,10 +163,7 @@ def link(
         "on_error": on_error,
         "pipeline": digest_pipeline(nlp),
         "mentions": mentions,
-        "k": k,
-        "threshold": threshold,
-        "filter": filter and digest_json(filter),
-        "codes": codes,
+        **{name: digest_json(linking.get(name)) for name in OPTIONS},
         "engine": engine,
         "precision": precision,
         "format": format,
@@ -195,10 +174,7 @@ def link(
     settings: dict[str, Any] = {
         "kb": kb,
         "mentions": mentions,
-        "k": k,
-        "threshold": threshold,
-        "filter": filter,
-        "codes": split_values(codes),
+        "options": linking,
         "engine": engine,
         "precision": precision,
         # other files may have mentions in all documents

@@ -37,8 +37,8 @@ from ..formats.entities import (
 from ..formats.gold import LONGEST
 from ..formats.inputs.checks import MOST_RUN, measure_run
 from ..formats.inputs.rows import list_columns
+from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.batches import ComponentError, run_batch
-from ..pipeline.running import complete_pipeline
 from .columns import (
     decode_value,
     find_column,
@@ -72,8 +72,8 @@ class LinkBatches:
     lang (str | None): Language of the blank pipeline; None = "en".
     copy_to (str | Path | None): Folder on the local disk of each machine, into which
         the knowledge base is copied once; see `copy_kb`.
-    settings (Any): `kb`, `kb_digest`, `mentions`, `k`, `threshold`, `filter`, `engine`
-        and `precision`: see `complete_pipeline`. With `copy_to`, `kb` may be a URL.
+    settings (Any): `kb`, `kb_digest`, `mentions`, `engine` and `precision`, see
+        `complete_pipeline`; and options of linking. With `copy_to`, `kb` may be a URL.
     RAISES (SapbertError): If a setting is not possible; nothing is opened.
     """
 
@@ -91,9 +91,12 @@ class LinkBatches:
         copy_to: str | Path | None = None,
         **settings: Any,
     ) -> None:
-        known = {*(complete_pipeline.__kwdefaults__ or {})} - {"detection"}
+        given = {n: settings.pop(n) for n in [*settings] if n in OPTIONS}
+        clean = change_options(DEFAULT_OPTIONS, given).to_config()
+        options = {name: clean[name] for name in given}
+        known = {"kb", "kb_digest", "mentions", "engine", "precision"}
         for name in {*settings} - known:
-            listed = list_columns(known)
+            listed = list_columns(known | {*OPTIONS})
             raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))
         if isinstance(keep, str) or len({*keep}) < len(keep):
             raise SapbertError(Errors.E372.format(got=repr(keep)))
@@ -106,9 +109,10 @@ class LinkBatches:
         self.candidates = candidates
         self.max_chars = max_chars
         self.batch_size = batch_size
-        places = {"pipeline": pipeline, "lang": lang, "copy_to": copy_to}
+        settings |= {"pipeline": pipeline, "lang": lang, "copy_to": copy_to}
+        settings["options"] = options
         # as a text, so that a value that no worker could read is an error here
-        self.settings = json.dumps(settings | places, default=os.fspath, sort_keys=True)
+        self.settings = json.dumps(settings, default=os.fspath, sort_keys=True)
 
     def open(self) -> OpenedPipeline:
         """Return the pipeline of this process, opened when first needed.

@@ -144,7 +144,8 @@ class MentionSearch:
         self.filters.size = max(FILTER_CACHE, 2 * len(options.label_types))
         queries = make_queries(mentions, labels, options)
         most = max(options.k, BROADER_CANDIDATES) if options.broader else options.k
-        results = self.find(queries, change_options(options, {"k": most}))
+        wider = options if most == options.k else change_options(options, {"k": most})
+        results = self.find(queries, wider)
         info = self.load_info(results.values(), options)
         # A calibration is for cosines, not for fused scores.
         calibrated = self.manifest.calibration if options.fusion is None else None
@@ -278,8 +279,7 @@ class MentionSearch:
         wider = Filter(document_language=filter.document_language)
         if below and filter != wider:
             some = [texts[number] for number in below]
-            first = change_options(options, {"k": 1})
-            free = self.order(some, vectors[below], wider, first)
+            free = self.order(some, vectors[below], wider, options, k=1)
             for number, result in zip(below, free, strict=True):
                 if self.links(result, options):
                     notes[number] = "filtered"
@@ -313,9 +313,12 @@ class MentionSearch:
         vectors: np.ndarray,
         filter: Filter,
         options: LinkOptions,
+        *,
+        k: int | None = None,
     ) -> list[SearchResult]:
         """Find the best concepts of mentions, in the learned order if there is one."""
-        ranked, names = self.rank(texts, vectors, filter, options)
+        k = k or options.k
+        ranked, names = self.rank(texts, vectors, filter, options, k=k)
         if self.manifest.taught is None:
             return [SearchResult(found, None) for found in ranked]
         forms = [name_form(text) for text in texts]
@@ -335,7 +338,7 @@ class MentionSearch:
             found, probability = order_by_ranker(
                 ranker, text, pool, near, others, count, concept_counts
             )
-            best = rank_concepts(found, k=options.k)
+            best = rank_concepts(found, k=k)
             results.append(SearchResult(best, None, count, probability))
         return results
 

@@ -1,10 +1,12 @@
 """Filters: limit concepts and names by type, source, language and id."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
 
 from ..errors import Errors, SapbertError
+from .declared import Option, SortedTexts, check_fields, declare
 from .languages import ENGLISH, may_be_english
 
 # The semantic groups of UMLS and the types in each.
@@ -34,41 +36,69 @@ UNTYPED = "untyped"  # stands for concepts without a type
 SET_BY_LINKER = ("label_types", "document_language")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Filter:
-    """Limits concepts and names; an empty field allows everything.
+    """Limits concepts and names; an empty field allows everything, and all must hold.
 
-    types (tuple[str, ...]): Semantic types of a concept, or groups of `GROUPS`;
-        `UNTYPED` = without a type.
-    sources (tuple[str, ...]): Vocabularies of a name.
-    languages (tuple[str, ...]): Languages of a name.
-    allow (tuple[str, ...]): Ids of the only allowed concepts.
-    deny (tuple[str, ...]): Ids of concepts that are not allowed.
-    defined (bool): Only concepts with a definition.
-    label_types (tuple[str, ...]): Types or groups for the label of an entity; set by
-        the linker.
-    document_language (str): Language of the document, e.g. "es": names in other
-        languages do not count, see `choose_languages`; set by the linker.
+    Lists of texts become sorted tuples, so that equivalent filters are equal.
     """
 
-    types: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    defined: bool = False
-    label_types: tuple[str, ...] = ()
-    document_language: str = ""
+    types: Annotated[
+        SortedTexts,
+        Option(
+            "concepts with one of these semantic types, or of the types of a group; "
+            f"`{UNTYPED}` = concepts without types"
+        ),
+    ] = ()
+    sources: Annotated[SortedTexts, Option("names from one of these vocabularies")] = ()
+    languages: Annotated[SortedTexts, Option("names in one of these languages")] = ()
+    allow: Annotated[SortedTexts, Option("only the concepts with these ids")] = ()
+    deny: Annotated[SortedTexts, Option("concepts with other ids than these")] = ()
+    defined: Annotated[bool, Option("only concepts with a definition")] = False
+    label_types: Annotated[
+        SortedTexts,
+        Option("types or groups of the label of an entity; set by the linker"),
+    ] = ()
+    document_language: Annotated[
+        str,
+        Option(
+            'language of the document, e.g. "es": names in other languages do not '
+            "count, see `choose_languages`; set by the linker"
+        ),
+    ] = ""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.default == () and not isinstance(value, tuple):
-                clean = check_texts(f"filter.{field.name}", value)
-                object.__setattr__(self, field.name, clean)
+        check_fields(self, "filter.")
+
+    @cached_property
+    def values(self) -> tuple[Any, ...]:
+        """The values of all fields."""
+        return tuple(getattr(self, name) for name in declare(Filter))
+
+    @cached_property
+    def hash(self) -> int:
+        """The hash, computed once: a filter with many ids is part of many keys."""
+        return hash(self.values)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filter) and self.values == other.values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Filter, self.values  # without the hash, which differs between processes
 
     def __bool__(self) -> bool:
-        return any(getattr(self, field.name) for field in fields(self))
+        return any(self.values)
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the fields that limit something, as a config has them."""
+        return {
+            name: [*value] if isinstance(value, tuple) else value
+            for name, value in zip(declare(Filter), self.values, strict=True)
+            if value and name not in SET_BY_LINKER
+        }
 
     @property
     def may_be_english(self) -> bool:
@@ -79,44 +109,25 @@ class Filter:
         )
 
 
+FILTER_FIELDS = {
+    name: field for name, field in declare(Filter).items() if name not in SET_BY_LINKER
+}
+
+
 def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
     """Return the filter of a config, a call or a command line.
 
-    data (Mapping[str, Any] | Filter | None): Lists of texts by the names of the fields,
-        and `defined`; None = everything is allowed.
-    RETURNS (Filter): Each list sorted and without repetitions, so that equivalent
-        filters are equal.
-    RAISES (SapbertError): If a field is unknown or not a list of texts.
+    data: Values by the names of the fields; None = everything is allowed.
+    RAISES (SapbertError): If a field is unknown or a value is not possible.
     """
-    known = [f.name for f in fields(Filter) if f.name not in SET_BY_LINKER]
     if isinstance(data, Filter):
-        # Its fields may be lists, or wrong.
-        values = {name: getattr(data, name) for name in [*known, "label_types"]}
-        return replace(data, **{n: check_field(n, v) for n, v in values.items()})
+        return data
+    known = [*FILTER_FIELDS]
     if not isinstance(data, (Mapping, type(None))):
         raise SapbertError(Errors.E330.format(known=known, got=type(data).__name__))
     if unknown := [key for key in data or {} if key not in known]:
         raise SapbertError(Errors.E330.format(known=known, got=repr(unknown[0])))
-    return Filter(**{name: check_field(name, v) for name, v in (data or {}).items()})
-
-
-def check_field(name: str, value: Any) -> Any:
-    """Return the value of a field of `Filter`, checked."""
-    if name != "defined":
-        return check_texts(f"filter.{name}", value)
-    if not isinstance(value, bool):
-        raise SapbertError(
-            Errors.E335.format(setting="filter.defined", known=[False, True], got=value)
-        )
-    return value
-
-
-def check_texts(setting: str, values: Any) -> tuple[str, ...]:
-    """Return a setting, which must be a list of texts, distinct and sorted."""
-    listed = isinstance(values, (list, tuple, set, frozenset))
-    if not listed or any(not isinstance(value, str) or not value for value in values):
-        raise SapbertError(Errors.E331.format(setting=setting))
-    return tuple(sorted(set(values)))
+    return Filter(**data or {})
 
 
 def expand_types(types: Iterable[str]) -> set[str]:

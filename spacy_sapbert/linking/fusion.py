@@ -1,11 +1,14 @@
 """Cosine and similarity of characters → one score to sort by."""
 
+from typing import Literal, get_args
+
 import numpy as np
 
 from ..errors import Errors, SapbertError, check_range
 from .scores import SORT_DIGITS
 
-FUSIONS = ("weighted", "rrf")
+Fusion = Literal["weighted", "rrf"]
+FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
 # Default weight of the 3-grams: it costs nothing on mentions without mistakes. A higher
 # weight finds more misspelled mentions; see docs/linker.md.
 WEIGHT = 0.1

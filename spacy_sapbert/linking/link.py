@@ -202,6 +202,12 @@ def make_link(
 ) -> Linked:
     """Return the link of one mention."""
     note = result.note
+    least = options.candidate_threshold
+    listed = [
+        one
+        for number, one in enumerate(ranking[: options.k])
+        if not number or least is None or round_score(one[0].score) >= least
+    ]
     candidates: list[Candidate] = [
         {
             "cui": found.entry.cui,
@@ -214,7 +220,7 @@ def make_link(
             "tie": tie,
             "probability": None,
         }
-        for rank, (found, tie) in enumerate(ranking[: options.k], 1)
+        for rank, (found, tie) in enumerate(listed, 1)
     ]
     if candidates and result.probability is not None:
         candidates[0]["probability"] = result.probability

@@ -1,135 +1,170 @@
-"""Options of linking, shared by the linker, the command line and Python."""
+"""The options of linking, each declared once.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+From `LinkOptions` come the default config of the linker, its checks, its properties,
+the key of cached searches, `--setting`, the requests of the service, and a table of
+docs/linker.md. A new option is a field here, its use, and its test; then run
+`python -m benchmarks.linker_page`.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, PlainValidator
 
 from ..errors import Errors, SapbertError
-from .filters import Filter, check_texts, make_filter
-from .fusion import FUSIONS, WEIGHT
+from .declared import (
+    Option,
+    OrderedTexts,
+    SortedTexts,
+    check_fields,
+    declare,
+    order_texts,
+)
+from .filters import Filter, make_filter
+from .fusion import WEIGHT, Fusion
 
-EVIDENCE = ("label", "annotated", "preferred", "source", "coherence")
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "broader": (False, True),
-    "label_types_use": ("filter", "evidence"),
-    "ambiguous": ("link", "nil"),
-    "fusion": (None, *FUSIONS),
-}
-RANGES = {"k": (1, 1000), "threshold": (-1, 1), "ngram_weight": (0, 1)}
-ORDERED = ("tie_evidence", "source_rank", "codes")
+Evidence = Literal["label", "annotated", "preferred", "source", "coherence"]
+EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 
 
 @dataclass(frozen=True)
 class LinkOptions:
     """How mentions are linked.
 
-    k (int): Maximum of candidates, 1 to 1000.
-    threshold (float | None): A mention whose best cosine is lower has no concept, −1 to
-        1; None = the threshold of the knowledge base, if it has one.
-    broader (bool): Link a mention below the threshold to a parent of its candidates.
-    filter (Filter): Limits the concepts and names.
-    label_types (Mapping[str, tuple[str, ...]]): Semantic types or groups of each label;
-        other labels can have all types.
-    label_types_use (str): "filter" = an entity finds only concepts with the types of
-        its label; "evidence" = the types only break ties.
-    tie_evidence (tuple[str, ...]): Evidence that breaks ties, of `EVIDENCE`, the most
-        important first.
-    source_rank (tuple[str, ...]): For the evidence "source": vocabularies, the best
-        first.
-    ambiguous (str): The link of a tie that only the order of the ids breaks: "link" =
-        to the first concept, "nil" = no concept.
-    fusion (str | None): "weighted" or "rrf": cosine and similarity of characters; None
-        = the cosine alone.
-    ngram_weight (float): Weight of the characters for the fusion "weighted".
-    codes (tuple[str, ...]): Vocabularies whose codes candidates have, in this order;
-        empty = all.
+    Each value is checked, and lists become tuples: a `SapbertError` says what is not
+    possible.
     """
 
-    k: int = 10
-    threshold: float | None = None
-    broader: bool = False
-    filter: Filter = Filter()
-    label_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    label_types_use: str = "filter"
-    tie_evidence: tuple[str, ...] = ("label", "annotated", "preferred", "source")
-    source_rank: tuple[str, ...] = ()
-    ambiguous: str = "link"
-    fusion: str | None = None
-    ngram_weight: float = WEIGHT
-    codes: tuple[str, ...] = ()
+    k: Annotated[
+        int, Option("number of candidates for a mention", 1, 1000, changes_search=True)
+    ] = 10
+    threshold: Annotated[
+        float | None,
+        Option(
+            "score that the first candidate must reach, else the mention has no "
+            "concept; null = the threshold of the knowledge base, 0 = link everything",
+            low=-1,
+            high=1,
+            section="How a mention is linked",
+            changes_search=True,
+        ),
+    ] = None
+    candidate_threshold: Annotated[
+        float | None,
+        Option(
+            "score that the other candidates must reach to be listed; null = all are "
+            "listed",
+            low=-1,
+            high=1,
+        ),
+    ] = None
+    broader: Annotated[
+        bool,
+        Option(
+            "true = link a mention below the threshold to a broader concept, a parent "
+            "of its candidates",
+            section="Broader concepts",
+        ),
+    ] = False
+    ambiguous: Annotated[
+        Literal["link", "nil"],
+        Option(
+            '"nil" = a mention has no concept if only the order of the ids breaks the '
+            "tie",
+            section="Ties",
+        ),
+    ] = "link"
+    tie_evidence: Annotated[
+        tuple[Evidence, ...],
+        BeforeValidator(order_texts),
+        Option("evidence that breaks ties, the most important first", section="Ties"),
+    ] = ("label", "annotated", "preferred", "source")
+    source_rank: Annotated[
+        OrderedTexts,
+        Option(
+            'for the evidence "source": vocabularies, the best first', section="Ties"
+        ),
+    ] = ()
+    codes: Annotated[
+        OrderedTexts,
+        Option(
+            'vocabularies whose codes are set, e.g. ["SNOMEDCT_US", "ICD10CM"]; '
+            "empty = all",
+            section="Codes",
+        ),
+    ] = ()
+    fusion: Annotated[
+        Fusion | None,
+        Option(
+            "cosine and similarity of characters fused; null = the cosine alone",
+            section="Hybrid search",
+            changes_search=True,
+        ),
+    ] = None
+    ngram_weight: Annotated[
+        float,
+        Option(
+            'for the fusion "weighted": weight of the similarity of characters',
+            low=0,
+            high=1,
+            section="Hybrid search",
+            changes_search=True,
+        ),
+    ] = WEIGHT
+    label_types_use: Annotated[
+        Literal["filter", "evidence"],
+        Option(
+            '"filter" = an entity finds only concepts with the types of its label; '
+            '"evidence" = the types only break ties',
+            section="Filters",
+        ),
+    ] = "filter"
+    label_types: Annotated[
+        Mapping[str, SortedTexts],
+        Option(
+            'semantic types or groups of the labels, e.g. DISEASE = ["T047"]',
+            section="Filters",
+        ),
+    ] = field(default_factory=dict)
+    filter: Annotated[
+        Filter,
+        PlainValidator(make_filter),
+        Option(
+            'limits the concepts and names, e.g. types = ["DISO"] or defined = true',
+            section="Filters",
+        ),
+    ] = Filter()
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if not isinstance(value, (Filter, tuple)):
-                clean = check_option(option.name, value)
-                object.__setattr__(self, option.name, clean)
+        check_fields(self)
 
-    def search_key(self) -> tuple[Any, ...]:
-        """Return the options that change a search: the key of its cache."""
-        return self.k, self.threshold, self.fusion, self.ngram_weight
+    def search_key(self) -> Hashable:
+        """Return the values on which a search depends, besides mention and filter."""
+        return tuple(getattr(self, name) for name in SEARCH_OPTIONS)
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the options as a config has them: plain JSON types, by name."""
+        values: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            values[name] = [*value] if isinstance(value, tuple) else value
+        values["label_types"] = {k: [*v] for k, v in self.label_types.items()}
+        values["filter"] = self.filter.to_config()
+        return values
 
 
-OPTION_NAMES = [option.name for option in fields(LinkOptions)]
+OPTIONS = declare(LinkOptions)
+SEARCH_OPTIONS = [name for name in OPTIONS if OPTIONS[name].option.changes_search]
+DEFAULT_OPTIONS = LinkOptions()
 
 
 def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions:
     """Return options with some values replaced.
 
-    base (LinkOptions): The options.
-    changes (Mapping[str, Any]): Values by name, from a config or a call.
+    changes: Values by name, from a config or a call.
     RAISES (SapbertError): If a name is unknown or a value is not possible.
     """
-    clean: dict[str, Any] = {}
-    for name, value in changes.items():
-        if name not in OPTION_NAMES:
-            raise SapbertError(Errors.E333.format(known=OPTION_NAMES, got=repr(name)))
-        clean[name] = check_option(name, value)
-    return replace(base, **clean)
-
-
-def check_option(name: str, value: Any) -> Any:
-    """Check one value and return it as the field of `LinkOptions` holds it.
-
-    RAISES (SapbertError): If it is not possible.
-    """
-    if name == "filter":
-        return make_filter(value)
-    if name == "label_types":
-        if not isinstance(value, Mapping):
-            raise SapbertError(Errors.E334.format(got=type(value).__name__))
-        return {
-            label: check_texts(f"label_types.{label}", types)
-            for label, types in value.items()
-        }
-    if name in ORDERED:
-        # A set has no order.
-        check_texts(name, None if isinstance(value, (set, frozenset)) else value)
-        if name == "tie_evidence" and (
-            unknown := [v for v in value if v not in EVIDENCE]
-        ):
-            raise SapbertError(
-                Errors.E335.format(
-                    setting=name, known=list(EVIDENCE), got=repr(unknown[0])
-                )
-            )
-        return tuple(dict.fromkeys(value))
-    # 1 is not True here.
-    if name in CHOICES and not any(
-        value == choice and type(value) is type(choice) for choice in CHOICES[name]
-    ):
-        raise SapbertError(
-            Errors.E335.format(setting=name, known=list(CHOICES[name]), got=repr(value))
-        )
-    if name in RANGES and (name, value) != ("threshold", None):
-        low, high = RANGES[name]
-        kinds = int if name == "k" else (int, float)
-        number = isinstance(value, kinds) and not isinstance(value, bool)
-        if not number or not low <= value <= high:
-            raise SapbertError(
-                Errors.E313.format(setting=name, low=low, high=high, value=value)
-            )
-    return value
-
-
-DEFAULT_OPTIONS = LinkOptions()
+    for name in changes:
+        if name not in OPTIONS:
+            raise SapbertError(Errors.E333.format(known=[*OPTIONS], got=repr(name)))
+    return replace(base, **changes) if changes else base

@@ -1,18 +1,56 @@
 """The default config of `sapbert_linker`, to paste into a config.cfg."""
 
+import inspect
+import json
 import re
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from thinc.api import Config
 
 from ..errors import Errors, SapbertError
+from ..linking.declared import Declared, config_type
+from ..linking.options import DEFAULT_OPTIONS, OPTIONS
 
 # A saved config would lose another label, or read it as a different one.
 LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
-DEFAULT_CONFIG = """
+SECTION = "components.sapbert_linker"
+CONFIG_WIDTH = 88
+VALUES = DEFAULT_OPTIONS.to_config()
+
+
+def write_comment(declared: Declared) -> str:
+    """Return the comment of an option: what it does, and its range or values."""
+    text = declared.option.doc
+    if declared.option.low is not None or declared.named:
+        text += f" ({declared.describe_values().replace('`', '')})"
+    lines = textwrap.wrap(text, CONFIG_WIDTH - 2, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def write_options() -> str:
+    """Return the lines of the options that are one value each, with comments."""
+    return "".join(
+        f"{write_comment(OPTIONS[name])}{name} = {json.dumps(value)}\n"
+        for name, value in VALUES.items()
+        if not isinstance(value, dict)
+    )
+
+
+def write_sections() -> str:
+    """Return the sections of the options that are several values, with comments."""
+    return "\n".join(
+        f"{write_comment(OPTIONS[name])}[{SECTION}.{name}]\n"
+        for name, value in VALUES.items()
+        if isinstance(value, dict)
+    )
+
+
+DEFAULT_CONFIG = f"""
 [components]
 
-[components.sapbert_linker]
+[{SECTION}]
 factory = "sapbert_linker"
 # folder of a knowledge base, or the name of an installed one; null = the only installed
 kb = null
@@ -20,27 +58,7 @@ kb = null
 kb_digest = null
 # look for a new version of the kb when so many seconds have passed; null = never
 reload_seconds = null
-# concepts kept for a mention
-k = 10
-# cosine below which a mention has no concept; null = the threshold of the kb
-threshold = null
-# true = link such a mention to a broader concept, a parent of its candidates
-broader = false
-# "nil" = a mention has no concept if only the order of the ids breaks the tie
-ambiguous = "link"
-# evidence that breaks ties, the most important first: "label", "annotated" (mentions
-# that were taught), "preferred", "source" and "coherence" (with the other concepts of
-# the document)
-tie_evidence = ["label", "annotated", "preferred", "source"]
-# for the evidence "source": vocabularies, the best first
-source_rank = []
-# "filter" = only concepts with the types of the label; "evidence" = they break ties
-label_types_use = "filter"
-# vocabularies whose codes are set, e.g. ["SNOMEDCT_US", "ICD10CM"]; empty = all
-codes = []
-# null = cosine alone; "weighted" or "rrf" = fused with the similarity of characters
-fusion = null
-ngram_weight = 0.1
+{write_options()}\
 # mentions linked at once, from as many documents as needed
 batch_size = 256
 # null = doc.ents, else doc.spans[spans_key]
@@ -57,22 +75,34 @@ kb_ents_attr = null
 # null = never
 long_form_attr = "long_form"
 
-# limits the concepts, e.g. types = ["DISO"]; types, sources, languages, allow, deny;
-# defined = true
-[components.sapbert_linker.filter]
-
-# semantic types or groups of the labels, e.g. DISEASE = ["T047"]
-[components.sapbert_linker.label_types]
-
-[components.sapbert_linker.encoder]
+{write_sections()}
+[{SECTION}.encoder]
 @architectures = "spacy-sapbert.TransformerEncoder.v1"
 names_per_pass = 64
 precision = "float32"
 
-[components.sapbert_linker.scorer]
+[{SECTION}.scorer]
 @scorers = "spacy-sapbert.linker_scorer.v1"
 """
 DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
+
+
+def with_options(factory: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a factory with `**options` the options of linking as arguments.
+
+    spaCy checks a config by the signature of the factory.
+    """
+    signature = inspect.signature(factory)
+    *arguments, _ = signature.parameters.values()
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options = [
+        inspect.Parameter(name, kind, annotation=config_type(declared.type))
+        for name, declared in OPTIONS.items()
+    ]
+    factory.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*arguments, *options]
+    )
+    return factory
 
 
 def check_labels(labels: Iterable[str]) -> None:

@@ -12,14 +12,9 @@ from spacy.training import Example
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import Warnings, check_range
-from ..linking.options import (
-    DEFAULT_OPTIONS,
-    OPTION_NAMES,
-    LinkOptions,
-    change_options,
-)
+from ..linking.options import LinkOptions, change_options
 from .annotations import Attrs, set_extensions, write_links
-from .default_config import DEFAULTS, check_labels
+from .default_config import DEFAULTS, check_labels, with_options
 from .linker_state import LinkerState
 from .long_forms import long_form_text
 
@@ -47,22 +42,14 @@ MENTIONS = "sapbert_mentions"
         "nel_e2e_p": None,
     },
 )
+@with_options
 def make_sapbert_linker(
     nlp: Language,
     name: str,
+    *,
     kb: str | Path | None,
     kb_digest: str | None,
     reload_seconds: float | None,
-    k: int,
-    threshold: float | None,
-    broader: bool,
-    ambiguous: str,
-    tie_evidence: list[str],
-    source_rank: list[str],
-    label_types_use: str,
-    codes: list[str],
-    fusion: str | None,
-    ngram_weight: float,
     batch_size: int,
     spans_key: str | None,
     cui_attr: str,
@@ -71,20 +58,18 @@ def make_sapbert_linker(
     codes_attr: str | None,
     kb_ents_attr: str | None,
     long_form_attr: str | None,
-    filter: dict[str, list[str] | bool],
-    label_types: dict[str, list[str]],
     encoder: EncoderConfig,
     scorer: Callable[..., dict[str, Any]] | None,
+    **options: Any,
 ) -> "SapbertLinker":
     """Make the component; see `default_config` for its settings."""
-    settings = locals()
-    check_labels(label_types)
+    check_labels(options["label_types"])
     linker = SapbertLinker(
         name,
         kb=kb,
         kb_digest=kb_digest,
         reload_seconds=reload_seconds,
-        options=change_options(DEFAULT_OPTIONS, {n: settings[n] for n in OPTION_NAMES}),
+        options=LinkOptions(**options),
         batch_size=batch_size,
         spans_key=spans_key,
         attrs=(cui_attr, candidates_attr, note_attr),

@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import Warnings, check_range
-from ..linking.options import OPTION_NAMES, LinkOptions, change_options
+from ..linking.options import OPTIONS, LinkOptions, change_options
 from ..system.forks import ProcessLock, TemporaryFolder
 from ..system.writing import write_atomically
 from .annotations import set_extensions
@@ -257,7 +257,7 @@ def option_property(name: str) -> property:
     return property(lambda linker: getattr(linker.options, name), set_option)
 
 
-for option_name in OPTION_NAMES:
+for option_name in OPTIONS:
     setattr(LinkerState, option_name, option_property(option_name))
 
 

@@ -1,8 +1,9 @@
 """Load a pipeline, add what it needs to link, and run it over documents."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Errors, SapbertError
@@ -19,6 +20,7 @@ ABBREVIATIONS = "sapbert_abbreviations"
 LONG_FORM = "span._.long_form"
 SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
 NAMES = "names"  # the value of `mentions`
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 # Documents that are run together, and names of components to skip for them.
 Job = tuple[list[Document], list[str]]
@@ -83,10 +85,7 @@ def complete_pipeline(
     kb: str | None = None,
     kb_digest: str | None = None,
     mentions: str | None = None,
-    k: int | None = None,
-    threshold: float | None = None,
-    filter: dict[str, list[str]] | None = None,
-    codes: list[str] | None = None,
+    options: Mapping[str, Any] = NO_OPTIONS,
     engine: str | None = None,
     precision: str | None = None,
     detection: bool = True,
@@ -95,20 +94,15 @@ def complete_pipeline(
 
     With the linker a detector of abbreviations is added, if there is none.
 
-    For `k`, `threshold`, `filter`, `codes`, `engine` and `precision`, None keeps the
-    setting of the linker.
-
     nlp (Language): Changed in place.
     kb (str | None): Folder or name of a knowledge base, for a pipeline without a
         linker; None = the only one installed.
     kb_digest (str | None): The digest that it must have; None = as the linker.
     mentions (str | None): "names" to detect the names of the knowledge base.
-    k (int | None): Candidates for a mention.
-    threshold (float | None): Cosine below which a mention has no concept.
-    filter (dict[str, list[str]] | None): Limits the concepts.
-    codes (list[str] | None): Vocabularies whose codes are written.
-    engine (str | None): Engine of the encoder; see `EncoderConfig`.
-    precision (str | None): Precision of the encoder.
+    options (Mapping[str, Any]): Options of linking that replace those of the linker.
+    engine (str | None): Engine of the encoder; see `EncoderConfig`. None = as the
+        linker.
+    precision (str | None): Precision of the encoder; None = as the linker.
     detection (bool): Require a detector; False = all documents have entities.
     RETURNS (SapbertLinker): The linker.
     RAISES (SapbertError): If the pipeline has a linker with a knowledge base, or no
@@ -126,9 +120,7 @@ def complete_pipeline(
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
     linker.kb_digest = kb_digest or linker.kb_digest
-    given = {"k": k, "threshold": threshold, "filter": filter, "codes": codes}
-    changes = {name: value for name, value in given.items() if value is not None}
-    linker.options = change_options(linker.options, changes)
+    linker.options = change_options(linker.options, options)
     if engine is not None or precision is not None:
         linker.encoder = replace(
             linker.encoder,

@@ -5,16 +5,13 @@ edited. So each changed setting is saved with the value that the config had: if 
 config has another value when the pipeline is loaded, that value wins.
 """
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import Errors, SapbertError
-from ..linking.filters import SET_BY_LINKER
-from ..linking.options import OPTION_NAMES, LinkOptions, change_options
+from ..linking.options import OPTIONS, LinkOptions, change_options
 
 FILE = "settings.json"
 Saved = TypeVar("Saved", bound=BaseModel)
@@ -63,8 +60,8 @@ def describe_linker(
     now (ConfigValues): The present settings.
     installed (str | None): See `SavedLinker`.
     """
-    old, new = list_values(config.options), list_values(now.options)
-    changes = {n: Change(old[n], new[n]) for n in OPTION_NAMES if old[n] != new[n]}
+    old, new = config.options.to_config(), now.options.to_config()
+    changes = {n: Change(old[n], new[n]) for n in OPTIONS if old[n] != new[n]}
     kb = None if config.kb is None else str(config.kb)
     digest = None
     if now.kb_digest != config.kb_digest:
@@ -105,18 +102,10 @@ def merge_options(config: LinkOptions, changes: dict[str, Change]) -> LinkOption
 
     RAISES (SapbertError): If a saved value is not possible.
     """
-    values = list_values(config)
+    values = config.to_config()
     changed = {
         name: change.saved
         for name, change in changes.items()
         if values.get(name) == change.config
     }
     return change_options(config, changed)
-
-
-def list_values(options: LinkOptions) -> dict[str, Any]:
-    """Return the options as a config has them: plain JSON types, by name."""
-    values = json.loads(json.dumps(asdict(options)))  # lists for tuples
-    for name in SET_BY_LINKER:
-        del values["filter"][name]
-    return dict(values)

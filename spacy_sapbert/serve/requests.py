@@ -1,14 +1,17 @@
 """Bodies of requests, and of the answers to them, as OpenAPI describes them."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..errors import Errors
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..linking.candidates import Candidate
+from ..linking.declared import Declared, config_type
+from ..linking.filters import FILTER_FIELDS
+from ..linking.options import OPTIONS
 from .lookup import FoundConcept
 from .problems import Problem, RequestError
 from .settings import Limits
@@ -20,36 +23,41 @@ Value = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
 
 
-class LinkSettings(BaseModel):
-    """How to link; what is missing is as the pipeline has it.
+def limit_lists(kind: Any) -> Any:
+    """Return the type of an option as a request has it: its lists are not endless."""
+    kind = config_type(kind)
+    if kind == list[str]:
+        return Values
+    if get_origin(kind) is dict:
+        return Annotated[dict[Value, Values], Field(max_length=MOST_VALUES)]
+    return kind
 
-    k: Maximum of candidates.
-    threshold: Score below which a mention has no concept.
-    types, sources, languages: Limit the concepts and names.
-    allow, deny: Ids of concepts.
-    codes: Vocabularies whose codes are in the answer.
-    """
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+def describe_setting(declared: Declared) -> Any:
+    """Return type and default of a setting of a request; None = as the pipeline."""
+    option = declared.option
+    kind = declared.type if declared.allowed else limit_lists(declared.type)
+    limits: Any = {"ge": option.low, "le": option.high}
+    return kind | None, Field(None, description=option.doc, **limits)
 
-    k: int | None = Field(None, ge=1, le=1000)
-    threshold: float | None = Field(None, ge=-1, le=1)
-    types: Values | None = None
-    sources: Values | None = None
-    languages: Values | None = None
-    allow: Values | None = None
-    deny: Values | None = None
-    codes: Values | None = None
 
-    def options(self) -> dict[str, Any]:
-        """Return what is given, as `change_options` expects it."""
-        given: dict[str, Any] = {"k": self.k, "threshold": self.threshold}
-        given["codes"] = self.codes
-        names = ("types", "sources", "languages", "allow", "deny")
-        filter = {name: getattr(self, name) for name in names}
-        filter = {name: values for name, values in filter.items() if values}
-        given["filter"] = filter or None
-        return {name: value for name, value in given.items() if value is not None}
+# How to link. The fields of the filter are settings of their own.
+SETTINGS = {name: field for name, field in OPTIONS.items() if name != "filter"}
+LinkSettings: Any = create_model(
+    "LinkSettings",
+    __config__=ConfigDict(extra="forbid", strict=True),
+    __doc__="How to link; what is missing is as the pipeline has it.",
+    **{n: describe_setting(field) for n, field in (SETTINGS | FILTER_FIELDS).items()},
+)
+
+
+def read_settings(request: Any) -> dict[str, Any]:
+    """Return the settings of a request that are given, as `change_options` expects."""
+    given = {name: getattr(request, name) for name in [*SETTINGS, *FILTER_FIELDS]}
+    filter = {name: given.pop(name) for name in FILTER_FIELDS}
+    filter = {name: values for name, values in filter.items() if values}
+    given["filter"] = filter or None
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class LinkRequest(LinkSettings):

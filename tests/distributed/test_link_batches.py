@@ -232,7 +232,15 @@ def test_link_batches_settings_are_checked_at_once(options: Any, match: str) -> 
 
 def test_link_batches_setting_that_no_worker_could_read_is_an_error() -> None:
     with pytest.raises(TypeError):
-        LinkBatches(filter={"types": {"T047"}})
+        LinkBatches(mentions={"names"})
+
+
+@pytest.mark.parametrize("settings", [{"k": 0}, {"filter": {"typo": []}}, {"kk": 1}])
+def test_link_batches_wrong_setting_is_an_error_before_a_worker_starts(
+    settings: dict[str, Any],
+) -> None:
+    with pytest.raises(SapbertError, match="E313|E330|E373"):
+        LinkBatches(**settings)
 
 
 def test_link_batches_has_the_settings_of_link(

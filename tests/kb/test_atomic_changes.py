@@ -34,7 +34,8 @@ source, work, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 # No thread of torch may be there when this process forks.
 def embed(self, texts, variants=False):
     n = len(texts)
-    return EmbeddedTexts(np.eye(32, dtype="f4")[:n], np.zeros(n, bool), np.ones(n, bool))
+    vectors = np.eye(32, dtype="f4")[:n]
+    return EmbeddedTexts(vectors, np.zeros(n, bool), np.ones(n, bool))
 
 KnowledgeBase.embed = embed
 

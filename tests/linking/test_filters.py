@@ -10,7 +10,6 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.filters import GROUPS, Filter, expand_types, make_filter
-from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TYPES = ["T047", "T184", "T121", "T061"]
@@ -185,17 +184,6 @@ def test_search_rows_equals_a_plain_search(kb: KnowledgeBase) -> None:
     expected = np.argsort(-cosines, axis=1, kind="stable")[:, :5]
     np.testing.assert_allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
     np.testing.assert_array_equal(found[:, 0], rows[expected[:, 0]])
-
-
-def test_options_made_by_hand_are_checked() -> None:
-    options = LinkOptions(filter=Filter(types=["T184"]), codes=["MSH"])  # type: ignore[arg-type]
-    assert options == LinkOptions(filter=Filter(types=("T184",)), codes=("MSH",))
-    assert hash(options.filter) == hash(Filter(types=("T184",)))
-    for wrong in ({"threshold": 2}, {"k": 0}, {"fusion": "x"}, {"codes": "MSH"}):
-        with pytest.raises(SapbertError, match="Expected"):
-            LinkOptions(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(SapbertError, match="E331"):
-        Filter(types="T184")  # type: ignore[arg-type]
 
 
 def test_ids_that_the_kb_has_not_are_told(kb: KnowledgeBase) -> None:

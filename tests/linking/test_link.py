@@ -13,7 +13,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
-from spacy_sapbert.linking.options import LinkOptions, change_options
 from spacy_sapbert.linking.ranking import (
     break_ties,
     has_text,
@@ -166,31 +165,22 @@ def test_codes_map_to_concepts_and_back(sample_kb: Path) -> None:
     assert kb.cuis("ICD10CM", "E11") == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"kk": 1}, r"E333.*'kk'"),
-        ({"k": 0}, "k from 1 to 1000"),
-        ({"k": "5"}, "k from 1"),
-        ({"k": None}, "k from 1"),
-        ({"k": 2.0}, "k from 1"),
-        ({"ngram_weight": None}, "ngram_weight from 0"),
-        ({"threshold": float("nan")}, "threshold from -1"),
-        ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
-        ({"ngram_weight": 2}, "ngram_weight from 0 to 1"),
-        ({"fusion": "sum"}, r"`fusion` to be of .*'sum'"),
-        ({"ambiguous": None}, "`ambiguous`"),
-        ({"label_types_use": "both"}, "`label_types_use`"),
-        ({"tie_evidence": ["prefered"]}, r"`tie_evidence`.*'prefered'"),
-        ({"tie_evidence": "preferred"}, r"`tie_evidence` to be a list"),
-        ({"source_rank": [1]}, "`source_rank` to be a list"),
-        ({"label_types": ["T047"]}, r"E334.*list"),
-        ({"label_types": {"X": "T047"}}, r"`label_types.X` to be a list"),
-    ],
-)
-def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None:
-    with pytest.raises(SapbertError, match=message):
-        change_options(LinkOptions(), settings)
+def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(
+    kb: KnowledgeBase,
+) -> None:
+    every = kb.link(["asthma"], k=7)[0]
+    scores = [candidate["score"] for candidate in every.candidates]
+    assert len(scores) == 7
+    assert scores[2] > scores[-1]
+    for least, count in ((scores[2], 3), (1.0, 1), (None, 7)):
+        found = kb.link(["asthma"], k=7, candidate_threshold=least)[0]
+        assert found.candidates == every.candidates[:count]
+        assert (found.cui, found.note) == (every.cui, every.note)
+    below = kb.link(["asthmatic"], k=7, threshold=1, candidate_threshold=1)[0]
+    assert (len(below.candidates), below.cui, below.note) == (
+        *(1, None),
+        "below_threshold",
+    )
 
 
 def make_doc(nlp: Any, *words: str, label: str = "X") -> Doc:

@@ -18,7 +18,8 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.linking.options import change_options
+from spacy_sapbert.linking.declared import Declared
+from spacy_sapbert.linking.options import OPTIONS, change_options
 from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG, DEFAULTS
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -323,6 +324,9 @@ def test_linker_initialize_opens_the_kb(sample_kb: Path) -> None:
         ({"threshold": 1.5}, "threshold from -1 to 1"),
         ({"batch_size": 0}, "batch_size"),
         ({"kbb": "x"}, "kbb"),
+        ({"k": "many"}, "k"),
+        ({"codes": 5}, "codes"),
+        ({"broader": "yes"}, "broader"),
         ({"encoder": {"precision": "int8"}}, "precision"),
         *(
             ({"label_types": {x: []}}, "E551")
@@ -350,28 +354,34 @@ def test_linker_attribute_with_a_getter_is_an_error() -> None:
         Span.remove_extension("computed")
 
 
+OTHER_LISTS = {
+    "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},
+    "label_types": {"DISEASE": ["T047"], "Ä.b 1": ["CHEM"]},
+}
+
+
+def other_value(declared: Declared) -> Any:
+    """A value of an option that is not its default."""
+    option = declared.option
+    if option.low is not None and option.high is not None:
+        middle = (option.low + option.high) / 2
+        return int(middle) if isinstance(declared.default, int) else middle
+    if declared.allowed:
+        return next(v for v in declared.allowed[::-1] if v != declared.default)
+    return OTHER_LISTS.get(declared.name, [*declared.named[::-1]] or ["SNOMED CT", "A"])
+
+
 OTHER_SETTINGS = {
-    "k": 3,
-    "threshold": 0.5,
-    "broader": True,
-    "ambiguous": "nil",
-    "tie_evidence": ["coherence", "source"],
-    "source_rank": ["SNOMED CT", "MSH"],
-    "label_types_use": "evidence",
-    "fusion": "rrf",
-    "ngram_weight": 0.25,
+    **{name: other_value(declared) for name, declared in OPTIONS.items()},
     "batch_size": 7,
     "spans_key": "sc",
     "cui_attr": "other_cui",
     "candidates_attr": "other_candidates",
     "note_attr": "other_note",
     "kb_ents_attr": "other_kb_ents",
-    "codes": ["ICD10CM", "MSH"],
     "codes_attr": "other_codes",
     "long_form_attr": None,
     "reload_seconds": 60.0,
-    "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},
-    "label_types": {"DISEASE": ["T047"], "Ä.b 1": ["CHEM"]},
     "encoder": {"names_per_pass": 3},
 }
 

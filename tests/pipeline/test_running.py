@@ -41,7 +41,7 @@ def test_link_documents_encodes_a_mention_once_in_all_batches(
 def test_complete_pipeline_adds_the_detector_before_the_linker():
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", config={"spans_key": "sc"})
-    complete_pipeline(nlp, mentions="names", k=3, threshold=0.5)
+    complete_pipeline(nlp, mentions="names", options={"k": 3, "threshold": 0.5})
     assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
     assert nlp.get_pipe("sapbert_mentions").spans_key == "sc"
     options = nlp.get_pipe("sapbert_linker").options

@@ -7,8 +7,8 @@ import typer
 from ...system.terminal import msg
 from ...system.writing import check_outputs
 from ..app import app
-from ..concepts import split_values
 from ..filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
+from ..link_options import CODES, SETTING, THRESHOLD, gather_options
 
 
 @app.command("map")
@@ -34,17 +34,14 @@ def map_terms(
     ),
     encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV."),
     k: int = typer.Option(5, "-k", "--k", min=1, max=100, help="Candidates of a term."),
-    threshold: float | None = typer.Option(
-        None, min=-1, max=1, help="Minimum score of a link. [that of the kb]"
-    ),
-    codes: str | None = typer.Option(
-        None, help="Vocabularies whose codes are written, e.g. ICD10CM. [all]"
-    ),
+    threshold: float | None = THRESHOLD,
+    codes: str | None = CODES,
     types: str | None = TYPES,
     sources: str | None = SOURCES,
     languages: str | None = LANGUAGES,
     allow: Path | None = ALLOW,
     deny: Path | None = DENY,
+    setting: list[str] = SETTING,
     force: bool = typer.Option(False, "--force", help="Replace the output."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but errors."),
 ) -> None:
@@ -74,15 +71,8 @@ def map_terms(
     check_outputs(output, force=force)
     check_output(output)
     filter = gather_filter(types, sources, languages, allow, deny)
-    options = change_options(
-        DEFAULT_OPTIONS,
-        {
-            "k": k,
-            "threshold": threshold,
-            "codes": split_values(codes) or (),
-            "filter": filter or {},
-        },
-    )
+    given = gather_options(setting, codes, k=k, threshold=threshold, filter=filter)
+    options = change_options(DEFAULT_OPTIONS, given)
     opened = load_kb(kb)
     opened.check_options(options)
     counts = map_table(

@@ -8,6 +8,7 @@ import typer
 from ...errors import Errors, SapbertError
 from ...pipeline.running import NAMES, complete_pipeline, load_pipeline
 from ..app import app
+from ..link_options import SETTING, gather_options
 
 PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
 INSTALL = '".[serve]"'
@@ -63,6 +64,7 @@ def serve(
     engine: str | None = typer.Option(
         None, help="Engine of the encoder: torch or openvino. [as the linker: torch]"
     ),
+    setting: list[str] = SETTING,
 ) -> None:
     """pipeline + kb/ -> a service on a port of this machine
 
@@ -95,7 +97,11 @@ def serve(
     bound = open_socket(host, port)
     nlp = load_pipeline(pipeline, lang=lang)
     linker: Any = complete_pipeline(
-        nlp, kb=kb, mentions=NAMES if pipeline is None else None, engine=engine
+        nlp,
+        kb=kb,
+        mentions=NAMES if pipeline is None else None,
+        options=gather_options(setting),
+        engine=engine,
     )
     service = Service(nlp, linker, limits=settings.limits)
     service.start()

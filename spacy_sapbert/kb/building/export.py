@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ...encoder.huggingface import EncoderSettings
 from ...encoder.export import export_encoder
+from ...encoder.huggingface import EncoderSettings
 from ..folder.records import ENCODER, EXPORTED
 from ..folder.versions import (
     draft_version,

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...encoder.encoder import Encoder, EncoderConfig
+from ...encoder.export import export_encoder
 from ...encoder.huggingface import (
     EncoderSettings,
     load_encoder,
     read_settings,
     save_encoder,
 )
-from ...encoder.export import export_encoder
 from ...system.reading import check_not_empty, file_digest
 from ...system.writing import check_folder_output
 from ..folder.records import ENCODER, EXPORTED, KB_FOLDER, encoder_fingerprint

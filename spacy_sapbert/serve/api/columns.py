@@ -13,7 +13,7 @@ from ...pipeline.linker import fit_language
 from ...pipeline.mapping.found import Found
 from ..columns import FORMATS, map_terms, read_table, write_mapped
 from ..problems import RequestError
-from ..requests import LONGEST_VALUE, LinkSettings, check_texts
+from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
 from ..service import Service
 from .answers import to_json
 
@@ -68,7 +68,7 @@ async def map_column(request: Request, body: TermsRequest) -> Response:
 
     def run() -> list[Found]:
         kb = service.kb
-        options = change_options(service.options, body.options())
+        options = change_options(service.options, read_settings(body))
         fitting = fit_language(options, service.nlp.vocab.lang)
         return map_terms(kb, body.terms, fitting)
 

@@ -20,6 +20,7 @@ from ..requests import (
     MentionsAnswer,
     MentionsRequest,
     check_texts,
+    read_settings,
 )
 from ..service import Service, TextResult, require_open
 from .answers import to_json
@@ -41,7 +42,7 @@ async def link(request: Request, body: LinkRequest) -> Response:
     """
     service: Service = request.app.state.service
     check_texts(body.texts, service.limits, "texts")
-    results = await service.link_texts(body.texts, body.options())
+    results = await service.link_texts(body.texts, read_settings(body))
     kb = results[-1].kb if results else service.kb.manifest.digest
     documents = [describe_text(result) for result in results]
     return to_json({"kb": kb, "documents": documents})
@@ -55,7 +56,9 @@ async def mentions(request: Request, body: MentionsRequest) -> Response:
     if body.labels is not None and len(body.labels) != len(body.mentions):
         expected = "as many `labels` as `mentions`"
         raise RequestError(Errors.E457.format(expected=expected), 422)
-    results = await service.link_mentions(body.mentions, body.options(), body.labels)
+    results = await service.link_mentions(
+        body.mentions, read_settings(body), body.labels
+    )
     kb = results[-1].kb if results else service.kb.manifest.digest
     links = [
         {
@@ -89,7 +92,7 @@ async def explain(request: Request, body: ExplainRequest) -> Response:
 
     def run() -> dict[str, Any]:
         linker, kb = service.linker, service.kb
-        options = change_options(service.options, body.options())
+        options = change_options(service.options, read_settings(body))
         return asdict(
             explain_mention(
                 kb,

@@ -1,0 +1,64 @@
+"""Options of linking in commands; the others by `--setting NAME=VALUE`."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from ..errors import Errors, SapbertError
+from ..linking.options import OPTIONS
+from .concepts import split_values
+
+LIMITS: dict[str, dict[str, Any]] = {
+    name: {"min": declared.option.low, "max": declared.option.high}
+    for name, declared in OPTIONS.items()
+}
+K = typer.Option(
+    None,
+    "-k",
+    "--k",
+    **LIMITS["k"],
+    help="Candidates for a mention. [as the linker: 10]",
+)
+THRESHOLD = typer.Option(
+    None,
+    **LIMITS["threshold"],
+    help="Minimum score of a link. [as the linker, the kb]",
+)
+CODES = typer.Option(
+    None, help="Vocabularies whose codes are written: SNOMEDCT_US,ICD10CM. [all]"
+)
+SETTING = typer.Option(
+    [],
+    metavar="NAME=VALUE",
+    help="Another option of linking, see docs/linker.md: fusion=rrf. May be repeated.",
+)
+
+
+def parse_settings(given: Sequence[str]) -> dict[str, Any]:
+    """Parse settings like `fusion=rrf`; a value is JSON, or else a text."""
+    settings: dict[str, Any] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not name or not equals or not value:
+            raise SapbertError(Errors.E541)
+        try:
+            settings[name] = json.loads(value)
+        except (ValueError, RecursionError):  # or lists in each other without end
+            settings[name] = value
+    return settings
+
+
+def gather_options(
+    setting: Sequence[str] = (), codes: str | None = None, **given: Any
+) -> dict[str, Any]:
+    """Return the options of linking that a command was given.
+
+    setting: See `parse_settings`; each replaces what is given otherwise.
+    codes: Comma-separated.
+    given: Other options by name; None = not given.
+    """
+    given["codes"] = split_values(codes)
+    options = {name: value for name, value in given.items() if value is not None}
+    return options | parse_settings(setting)

@@ -1,0 +1,121 @@
+"""Options and filters: what is possible, and what is equal."""
+
+import pickle
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.linking.filters import Filter, make_filter
+from spacy_sapbert.linking.options import OPTIONS, LinkOptions, change_options
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kk": 1}, r"E333.*'kk'"),
+        ({"k": 0}, "k from 1 to 1000"),
+        ({"k": "5"}, "k from 1"),
+        ({"k": None}, "k from 1"),
+        ({"k": 2.0}, "k from 1"),
+        ({"ngram_weight": None}, "ngram_weight from 0"),
+        ({"threshold": float("nan")}, "threshold from -1"),
+        ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
+        ({"ngram_weight": 2}, "ngram_weight from 0 to 1"),
+        ({"fusion": "sum"}, r"`fusion` to be of .*'sum'"),
+        ({"ambiguous": None}, "`ambiguous`"),
+        ({"label_types_use": "both"}, "`label_types_use`"),
+        ({"tie_evidence": ["prefered"]}, r"`tie_evidence`.*'prefered'"),
+        ({"tie_evidence": "preferred"}, r"`tie_evidence` to be a list"),
+        ({"source_rank": [1]}, "`source_rank` to be a list"),
+        ({"label_types": ["T047"]}, r"E334.*list"),
+        ({"label_types": {"X": "T047"}}, r"`label_types.X` to be a list"),
+    ],
+)
+def test_options_invalid_value_is_an_error(settings: dict, message: str) -> None:
+    with pytest.raises(SapbertError, match=message):
+        change_options(LinkOptions(), settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"threshold": 2},
+        {"k": True},
+        {"fusion": "x"},
+        {"codes": "MSH"},
+        {"codes": [["MSH"]]},
+        {"broader": 1},
+        {"threshold": "0.5"},
+        {"filter": {"defined": 1}},
+    ],
+)
+def test_options_made_by_hand_are_checked(settings: dict[str, Any]) -> None:
+    with pytest.raises(SapbertError, match="Expected"):
+        LinkOptions(**settings)
+
+
+def test_filter_made_by_hand_is_checked() -> None:
+    with pytest.raises(SapbertError, match="E331"):
+        Filter(types="T184")  # type: ignore[arg-type]
+
+
+def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
+    plain = LinkOptions(
+        k=3,
+        threshold=0.5,
+        codes=("MSH", "ICD"),
+        label_types={"X": ("T047", "T184")},
+        filter=Filter(types=("T047", "T184"), deny=("C1",)),
+    )
+    lists: Any = {
+        "k": 3,
+        "threshold": 0.5,
+        "codes": ["MSH", "ICD", "MSH"],
+        "label_types": {"X": ["T184", "T047"]},
+        "filter": Filter(types=["T184", "T047"], deny={"C1"}),  # type: ignore[arg-type]
+    }
+    arrays: Any = {
+        "k": np.int64(3),
+        "threshold": np.float32(0.5),
+        "codes": np.array(["MSH", "ICD"]),
+        "label_types": {"X": np.array(["T184", "T047"])},
+        "filter": {"types": np.array(["T184", "T047"]), "deny": ["C1"]},
+    }
+    for other in (LinkOptions(**lists), LinkOptions(**arrays)):
+        assert other == plain
+        assert hash(other.filter) == hash(plain.filter)
+        assert other.to_config() == plain.to_config()
+    assert change_options(LinkOptions(), plain.to_config()) == plain
+
+
+def test_search_key_has_the_options_that_change_the_search() -> None:
+    changed = {name for name, d in OPTIONS.items() if d.option.changes_search}
+    assert changed == {"k", "threshold", "fusion", "ngram_weight"}
+    base = LinkOptions()
+    assert LinkOptions(ambiguous="nil").search_key() == base.search_key()
+    for other in ({"k": 3}, {"threshold": 0.1}, {"fusion": "rrf"}):
+        assert LinkOptions(**other).search_key() != base.search_key()  # type: ignore[arg-type]
+
+
+def test_filter_pickled_has_no_hash_of_another_process() -> None:
+    filter = Filter(types=("T047",))
+    hash(filter)
+    copy = pickle.loads(pickle.dumps(filter))
+    assert copy == filter
+    assert "hash" not in vars(copy)
+
+
+def test_filters_with_many_ids_share_them_and_are_hashed_once() -> None:
+    ids = [f"C{number:07}" for number in range(100_000)]
+    first, second = make_filter({"allow": ids}), make_filter({"allow": [*ids[::-1]]})
+    assert second.allow is first.allow
+    assert replace(second, document_language="en").allow is first.allow
+    hash(first)
+    start = time.perf_counter()
+    for _ in range(1000):
+        hash(first)
+    assert time.perf_counter() - start < 0.1  # 0.3 s and more if each counts all ids
