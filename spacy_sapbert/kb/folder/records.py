@@ -30,6 +30,7 @@ EXPORTED = "encoder/openvino"  # the encoder for another engine
 NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
 OVERLAY_FOLDER = re.compile(r"overlay-\d{1,9}")
+INDEX_FILE = re.compile(r"index\.(f32|i16|pca|hnsw|faiss)")  # of any backend
 MAX_WIDTH = 1 << 16
 
 
@@ -43,7 +44,7 @@ def may_be_in_kb(name: str) -> bool:
         return is_encoder_file(rest)
     if rest:
         return folder == NGRAMS or OVERLAY_FOLDER.fullmatch(folder) is not None
-    return name in (FILE, STORE_FILE) or name.startswith("index.")
+    return name in (FILE, STORE_FILE) or INDEX_FILE.fullmatch(name) is not None
 
 
 KB_FOLDER = FolderKind("a knowledge base", FILE, may_be_in_kb)
