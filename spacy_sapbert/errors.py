@@ -71,8 +71,8 @@ class Errors(metaclass=_WithCodes):
         "lost. Name another folder, or remove this one yourself."
     )
     E013 = (
-        "Expected a folder with a name of its own, but got {path}. Write the name, for "
-        "example `../models/kb`."
+        "Expected a folder with a name of its own, but got '{path}'. Write the name, "
+        "for example `../models/kb`."
     )
     E020 = (
         "Expected to read or write {path}, but the system refused: {reason}. Correct "

@@ -79,7 +79,7 @@ OTHERS = {
 }
 # Commands that write a folder, and a file that every such folder has.
 FOLDERS = {
-    "sapbert assemble": "config.cfg",
+    "sapbert assemble": "sapbert_mentions/settings.json",
     "sapbert kb build": "meta.json",
     "sapbert teach": "meta.json",
     "training average": "sapbert.json",
@@ -150,6 +150,7 @@ def test_force_replaces_no_folder_of_another_kind(
     (folder / "of_hours").mkdir(parents=True)
     (folder / "of_hours" / "notes.csv").write_text("text", "utf8")
     if mark:
+        (folder / FOLDERS[name]).parent.mkdir(exist_ok=True)
         (folder / FOLDERS[name]).touch()
     before = sorted(tmp_path.rglob("*"))
     app, *command = name.split()
@@ -166,6 +167,28 @@ def test_force_replaces_no_folder_of_another_kind(
     done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
     assert (done.exit_code, "[E013]" in done.output) == (1, True)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("sapbert kb build", ["meta.json", "index.html"]),
+        ("sapbert assemble", ["config.cfg", "meta.json", "tokenizer", "vocab/vectors"]),
+    ],
+)
+def test_force_replaces_no_folder_with_similar_names(
+    name: str, files: list[str], tmp_path: Path
+) -> None:
+    """A web page, and a pipeline of spaCy without our components."""
+    folder = tmp_path / "precious"
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text("of hours", "utf8")
+    app, *command = name.split()
+    words = [str(folder) if word == OUT else word for word in COMMANDS[name][0]]
+    done = CliRunner().invoke(APPS[app], [*command, *words, "--force"])
+    assert (done.exit_code, "[E012]" in done.output) == (1, True), done.output
+    assert all((folder / file).is_file() for file in files)
 
 
 def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -42,6 +43,7 @@ ENCODER_FOLDER = FolderKind(
     lambda name: is_encoder_file(name) or name in ("training.cfg", "training.jsonl"),
 )
 TOKENIZER_FILE = "tokenizer_config.json"
+PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")
 MODULES_FILE = "modules.json"  # of sentence-transformers
 MODULE_FOLDER = re.compile(r"\w*")
 MODULES = frozenset(["Transformer", "Pooling", "Normalize"])
@@ -277,11 +279,35 @@ def load_encoder(name: str) -> tuple[Any, Any]:
 
     folder = locate_encoder(name)
     source = folder if (folder / TOKENIZER_FILE).is_file() else find_base(folder)
+    check_tokenizer_libraries(source)
     with name_damage(name):
         tokenizer = AutoTokenizer.from_pretrained(
             source, trust_remote_code=False, local_files_only=True
         )
     return tokenizer, load_model(str(folder))
+
+
+def check_tokenizer_libraries(folder: Path) -> None:
+    """Check that the libraries that read a file of sentencepiece are installed.
+
+    They are needed only where there is no `tokenizer.json`. transformers does not name
+    them.
+
+    RAISES (SapbertError): If one is missing.
+    """
+    if (folder / "tokenizer.json").is_file() or not any(folder.glob("*.model")):
+        return
+    try:
+        for library in PIECE_LIBRARIES:
+            import_module(library)
+    except ImportError as error:
+        raise SapbertError(
+            Errors.E521.format(
+                library="the reader of sentencepiece files",
+                reason=error,
+                packages="sentencepiece protobuf",
+            )
+        ) from None
 
 
 def load_model(name: str, *, trusted: bool = True) -> Any:

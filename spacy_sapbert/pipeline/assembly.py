@@ -22,7 +22,7 @@ PIPELINE_PARTS = (
 )
 PIPELINE_FOLDER = FolderKind(
     "a pipeline that `assemble` wrote",
-    "config.cfg",
+    "sapbert_mentions/settings.json",  # a pipeline of spaCy alone has none
     lambda name: name.partition("/")[0] in PIPELINE_PARTS,
 )
 

@@ -1,6 +1,7 @@
 """Encoder folders as the hub has them, with random weights."""
 
 import json
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,11 @@ from transformers import (
 )
 
 from spacy_sapbert.encoder.encoder import Encoder
-from spacy_sapbert.encoder.huggingface import EncoderSettings, read_settings
+from spacy_sapbert.encoder.huggingface import (
+    EncoderSettings,
+    load_encoder,
+    read_settings,
+)
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -397,3 +402,13 @@ def test_build_kb_of_a_published_folder_has_its_vectors(
     vectors = load_kb(str(tmp_path / "kb")).embed(NAMES).vectors
     np.testing.assert_allclose(vectors, vectors_of(tmp_path / "base"), atol=1e-6)
     assert not [*(tmp_path / "kb").rglob("*.bin")]
+
+
+@pytest.mark.parametrize("library", ["sentencepiece", "google.protobuf"])
+def test_load_encoder_without_the_library_of_its_tokenizer_is_an_error(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_xlm_roberta(tmp_path / "xlm-roberta")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(SapbertError, match="E521.*pip install sentencepiece protobuf"):
+        load_encoder(str(tmp_path / "xlm-roberta"))

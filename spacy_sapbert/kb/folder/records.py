@@ -32,6 +32,7 @@ NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales")
 VERSION = re.compile(r"v[1-9]\d{0,8}")
 DRAFT = re.compile(r"\.version\..+\.tmp")  # a version that is not published
+INDEX_FILE = re.compile(r"index\.(f32|i16|pca|hnsw|faiss)")  # of any backend
 MAX_WIDTH = 1 << 16
 
 
@@ -50,7 +51,7 @@ def may_be_in_kb(name: str) -> bool:
         return is_encoder_file(inner)
     if inner:
         return folder in (NGRAMS, OVERLAY)
-    return rest in (FILE, STORE_FILE) or rest.startswith("index.")
+    return rest in (FILE, STORE_FILE) or INDEX_FILE.fullmatch(rest) is not None
 
 
 KB_FOLDER = FolderKind("a knowledge base", CURRENT, may_be_in_kb)
