@@ -484,12 +484,8 @@ class Errors(metaclass=_WithCodes):
         "Train or copy the encoder again."
     )
     E228 = (
-        "{path}: Expected a tokenizer that reads each name in bounded time, but "
+        "{path}: Expected a tokenizer that the library tokenizers can run, but "
         "{reason}. Choose another encoder, or save it again with `save_pretrained`."
-    )
-    E229 = (
-        "Expected the encoder {name} to have the weights that its config.json "
-        "describes, but {weight} has the shape {shape}. Copy the encoder again."
     )
     E230 = (
         "Expected a `max_length` of at most {limit}, the positions of the encoder "

@@ -71,7 +71,9 @@ OTHERS = {
     "sapbert kb remove",
     "sapbert kb search",
     "sapbert kb set",
+    "sapbert kb use",
     "sapbert kb verify",
+    "sapbert kb versions",
     "sapbert serve",
     "training ablate",
     "training check",
@@ -80,8 +82,8 @@ OTHERS = {
 # Commands that write a folder, and a file that every such folder has.
 FOLDERS = {
     "sapbert assemble": "sapbert_mentions/settings.json",
-    "sapbert kb build": "meta.json",
-    "sapbert teach": "meta.json",
+    "sapbert kb build": "CURRENT",
+    "sapbert teach": "CURRENT",
     "training average": "sapbert.json",
     "training fetch-encoder": "sapbert.json",
     "training new-encoder": "sapbert.json",
@@ -172,7 +174,7 @@ def test_force_replaces_no_folder_of_another_kind(
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("sapbert kb build", ["meta.json", "index.html"]),
+        ("sapbert kb build", ["CURRENT", "index.html"]),
         ("sapbert assemble", ["config.cfg", "meta.json", "tokenizer", "vocab/vectors"]),
     ],
 )

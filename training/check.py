@@ -119,7 +119,7 @@ def read_sizes(base: str) -> dict[str, float]:
 
     RETURNS (dict[str, float]): Those of BERT-BASE for a hub id.
     """
-    from spacy_sapbert.encoder.sealed import CONFIG_FILE, read_json
+    from spacy_sapbert.encoder.safety import CONFIG_FILE, read_json
 
     if not Path(base).is_dir():
         return dict(BASE)

@@ -6,11 +6,12 @@ non-linearity, so it cannot be merged into the weights of the encoder: plain Aut
 reads a folder with an adapter as the encoder without it.
 """
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import Errors, SapbertError, check_range
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "adapter.json"
 WEIGHTS_FILE = "adapter.safetensors"
-FORMAT = 1
 # They normalise the sum of the feed-forward block and its input.
 ARCHITECTURES = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
 PREFIX = "sapbert_adapter."  # of its weights among those of the encoder
@@ -30,13 +30,17 @@ INITIAL_DEVIATION = 0.02
 def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
     """Freeze an encoder and add a new adapter, which at first hardly changes it.
 
-    model (PreTrainedModel): The encoder; the adapter becomes its attribute
-        `sapbert_adapter`.
-    settings (AdapterSettings): The size.
-    RETURNS (nn.ModuleDict): The adapter, with the weights that are trained.
-    RAISES (SapbertError): If the encoder is of another architecture or narrower than
-        the reduction, or has an adapter.
-    SOURCE: Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
+    The adapter becomes the attribute `sapbert_adapter` of the encoder.
+
+    Returns:
+        The adapter, with the weights that are trained.
+
+    Raises:
+        SapbertError: The encoder is of another architecture or narrower than the
+            reduction, or has an adapter.
+
+    Source:
+        Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
     """
     import torch
     from torch import nn
@@ -52,12 +56,10 @@ def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
 
 
 def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
-    """Build the modules of an adapter for an encoder.
+    """Build the modules of an adapter for an encoder, which is not changed.
 
-    model (PreTrainedModel): The encoder, which is not changed.
-    settings (AdapterSettings): The size.
-    RETURNS (nn.ModuleDict): `layers`, a bottleneck each, and `coupling`, two nets.
-    RAISES (SapbertError): See `add_adapter`.
+    Returns:
+        `layers`, a bottleneck each, and `coupling`, two nets.
     """
     from torch import nn
 
@@ -96,10 +98,7 @@ def place_adapter(
 ) -> None:
     """Freeze an encoder and add an adapter to its forward pass.
 
-    model (PreTrainedModel): The encoder. Hooks call the adapter, so its class and
-        modules do not change.
-    adapter (nn.ModuleDict): From `make_adapter`.
-    settings (AdapterSettings): Its size, kept for `save_adapter`.
+    Hooks call the adapter, so the class and the modules of the encoder do not change.
     """
     model.requires_grad_(False)
     adapter.to(device=model.device, dtype=model.dtype).train(model.training)
@@ -119,15 +118,10 @@ def run_bottleneck(
     """Run a bottleneck, as a hook on the norm that ends a layer.
 
     The input of the bottleneck is the normed states. Its residual is the states before
-    the norm, and the same norm follows again.
+    the norm (`args`), and the same norm follows again.
 
-    bottleneck (nn.Module): Of this layer.
-    norm (nn.Module): The norm.
-    args (tuple[Tensor]): The output of the feed-forward block plus its input. Shape:
-        (n, length, width).
-    normed (Tensor): The same after the norm.
-    RETURNS (Tensor): The output of the layer. Shape: (n, length, width).
-    SOURCE: Pfeiffer et al. (2021), AdapterFusion: the place in the layer.
+    Source:
+        Pfeiffer et al. (2021), AdapterFusion: where it is in the layer.
     """
     # `forward`, since calling the module would run this hook again.
     return norm.forward(args[0] + bottleneck(normed))
@@ -138,12 +132,12 @@ def run_coupling(
 ) -> "Tensor":
     """Run the invertible part, as a hook on the embeddings.
 
-    nets (nn.ModuleList): From the right half to the left one, and back.
-    embeddings (nn.Module): Not used.
-    args (Any): Not used.
-    states (Tensor): Embedded tokens. Shape: (n, length, width).
-    RETURNS (Tensor): Shape: (n, length, width).
-    SOURCE: Dinh et al. (2015), NICE: additive coupling.
+    Args:
+        nets: From the right half to the left one, and back.
+        states: Embedded tokens. Shape: (n, length, width).
+
+    Source:
+        Dinh et al. (2015), NICE: additive coupling.
     """
     import torch
 
@@ -180,50 +174,42 @@ def has_adapter(folder: Path) -> bool:
 def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
     """Write the adapter of an encoder without the encoder's own weights.
 
-    folder (Path): An existing folder.
-    model (PreTrainedModel): The encoder with the adapter.
-    base (str | None): Folder or hub id of the encoder; None = its weights are in the
-        same folder.
+    Args:
+        base: Folder or hub id of the encoder; None = its weights are in the folder.
     """
     from safetensors.torch import save_file
 
     weights = model.sapbert_adapter.state_dict()
     save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
-    settings = asdict(model.sapbert_adapter_settings)
-    data = {"format": FORMAT, "base": base, **settings}
-    (folder / SETTINGS_FILE).write_text(json.dumps(data, indent=2) + "\n", "utf8")
+    reduction = model.sapbert_adapter_settings.reduction
+    saved = SavedSettings(format=1, base=base, reduction=reduction)
+    text = saved.model_dump_json(indent=2)
+    (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
 
 
 def read_adapter(folder: Path) -> tuple["AdapterSettings", str | None]:
-    """Read the settings of an adapter.
+    """Read the size of an adapter, and its base; see `save_adapter`.
 
-    folder (Path): From `save_adapter`.
-    RETURNS (tuple[AdapterSettings, str | None]): The size, and the base; None = the
-        weights of the base are in the same folder.
-    RAISES (SapbertError): If the file is missing, damaged or of a later format.
+    Raises:
+        SapbertError: The file is missing, damaged or of a later format.
     """
     path = folder / SETTINGS_FILE
     try:
-        data = json.loads(path.read_text("utf8"))
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise ValueError(f"it has no `format` of {FORMAT}")
-        if data.keys() != {"format", "base", "reduction"}:
-            raise ValueError("it has other settings than `base` and `reduction`")
-        if type(data["reduction"]) is not int or data["reduction"] < 1:
-            raise ValueError("`reduction` is no number from 1")
-        if data["base"] is not None and not isinstance(data["base"], str):
-            raise ValueError("`base` is no text")
-    except (ValueError, OSError, RecursionError) as error:
+        saved = SavedSettings.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        problem = error.errors(include_input=False)[0]
+        reason = f"`{'.'.join(map(str, problem['loc']))}`: {problem['msg']}"
+        raise SapbertError(Errors.E210.format(path=path, reason=reason)) from None
+    except OSError as error:
         raise SapbertError(Errors.E210.format(path=path, reason=error)) from None
-    return AdapterSettings(data["reduction"]), data["base"]
+    return AdapterSettings(saved.reduction), saved.base
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
     """Add a saved adapter to the encoder that it was trained in.
 
-    model (PreTrainedModel): The encoder, which becomes frozen.
-    folder (Path): From `save_adapter`.
-    RAISES (SapbertError): If the adapter is missing or damaged, or does not fit.
+    Raises:
+        SapbertError: The adapter is missing or damaged, or does not fit.
     """
     import torch
     from safetensors import SafetensorError
@@ -251,8 +237,19 @@ def attach_adapter(model: Any, folder: Path) -> None:
 class AdapterSettings:
     """The size of an adapter.
 
-    reduction (int): Width of the encoder divided by that of the bottlenecks. For
-        BERT-BASE, 1 trains 13 % of the parameters, 16 trains 1 %.
+    Attributes:
+        reduction: Width of the encoder divided by that of the bottlenecks. For
+            BERT-BASE, 1 trains 13 % of the parameters, 16 trains 1 %.
     """
 
     reduction: int
+
+
+class SavedSettings(BaseModel):
+    """adapter.json."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    format: Literal[1]
+    base: str | None
+    reduction: Annotated[int, Field(ge=1)]

@@ -12,7 +12,7 @@ from ..system.forks import ProcessLock, make_fork_safe
 from .engine import ENGINES, PRECISIONS, Engine, open_engine
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
-from .sealed_tokenizer import name_panics
+from .tokenizer import name_panics
 
 TokenIds = tuple[int, ...]
 LEAST_NORM = np.float32(1e-12)

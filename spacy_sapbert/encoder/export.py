@@ -12,52 +12,42 @@ from .encoder import Encoder, EncoderConfig
 from .huggingface import EncoderSettings, load_model
 from .openvino_engine import (
     DESCRIPTION_FILE,
-    FORMAT,
     GRAPH_FILE,
+    Description,
     import_openvino,
     open_exported,
 )
-from .sealed_tokenizer import load_tokenizer
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
 
 
 def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> float:
-    """Write an encoder as OpenVINO runs it.
+    """Write an encoder as OpenVINO runs it; an adapter becomes part of the graph.
 
     `openvino.convert_model` sends telemetry over the network. The frontend for PyTorch
     graphs, which is used here, does not.
 
-    source (Path): The encoder folder of a knowledge base; an adapter becomes part of
-        the graph.
-    target (Path): A folder, created if it does not exist.
-    settings (EncoderSettings): How the encoder is run.
-    RETURNS (float): The smallest cosine between the vectors of both engines.
-    RAISES (SapbertError): If OpenVINO is not installed, cannot read the encoder, or
-        computes other vectors.
-    SOURCE: openvino.frontend, in the order of openvino.convert_model.
+    Args:
+        source: The encoder folder of a knowledge base.
+        target: A folder, created if it does not exist.
+
+    Returns:
+        The smallest cosine between the vectors of both engines.
+
+    Raises:
+        SapbertError: OpenVINO is not installed, cannot read the encoder, or computes
+            other vectors.
     """
     openvino = import_openvino()
     model = load_model(str(source), trusted=False)
-    names = load_tokenizer(source, settings.max_length)
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
-    write_json(
-        target / DESCRIPTION_FILE,
-        {
-            "format": FORMAT,
-            "made_with": f"openvino {openvino.__version__}",
-            "width": model.config.hidden_size,
-            "pad_id": names.pad_id,
-            "unknown_id": names.unknown_id,
-            "special_ids": sorted(names.special_ids),
-        },
-    )
-    cosine = compare_engines(
-        source, target, settings, vocabulary=model.config.vocab_size
-    )
+    made_with = f"openvino {openvino.__version__}"
+    described = Description(made_with=made_with, width=model.config.hidden_size)
+    write_json(target / DESCRIPTION_FILE, described.model_dump())
+    cosine = compare_engines(source, target, settings)
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(Errors.E224.format(least=LEAST_COSINE, cosine=cosine))
     return cosine
@@ -66,10 +56,18 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
 def convert_graph(model: Any, folder: Path) -> Any:
     """Convert an encoder of PyTorch to a graph of OpenVINO.
 
-    model (PreTrainedModel): The encoder, in evaluation mode.
-    folder (Path): Its folder, for the error.
-    RETURNS (openvino.Model): Token ids and mask → token states, for any shape.
-    RAISES (SapbertError): If OpenVINO cannot convert it.
+    Args:
+        model: The encoder, in evaluation mode.
+        folder: Its folder, for the error.
+
+    Returns:
+        openvino.Model: Token ids and mask → token states, for any shape.
+
+    Raises:
+        SapbertError: OpenVINO cannot convert it.
+
+    Source:
+        openvino.frontend, in the order of openvino.convert_model.
     """
     import torch
     from openvino import PartialShape
@@ -83,8 +81,8 @@ def convert_graph(model: Any, folder: Path) -> Any:
             self.model = model
 
         def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-            found = self.model(input_ids=ids, attention_mask=mask)
-            states: torch.Tensor = found.last_hidden_state
+            output = self.model(input_ids=ids, attention_mask=mask)
+            states: torch.Tensor = output.last_hidden_state
             return states
 
     # Two lengths, so that masking of padding is traced too.
@@ -108,21 +106,14 @@ def convert_graph(model: Any, folder: Path) -> Any:
     return graph
 
 
-def compare_engines(
-    source: Path, target: Path, settings: EncoderSettings, *, vocabulary: int
-) -> float:
-    """Return the smallest cosine between both engines for random token ids.
-
-    source (Path): The encoder folder.
-    target (Path): The exported encoder.
-    settings (EncoderSettings): How it is run.
-    vocabulary (int): Number of token ids.
-    """
-    random = np.random.default_rng(0)
-    lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)
-    token_ids = [tuple(random.integers(0, vocabulary, n).tolist()) for n in lengths]
+def compare_engines(source: Path, target: Path, settings: EncoderSettings) -> float:
+    """Return the smallest cosine between both engines for random token ids."""
     original = Encoder.open(source, settings=settings, trusted=False)
     engine = open_exported(target, source, settings, "float32")
     exported = Encoder(EncoderConfig("openvino"), settings, engine)
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)
+    most = original.engine.vocabulary
+    token_ids = [tuple(random.integers(0, most, n).tolist()) for n in lengths]
     vectors = [encoder.encode(token_ids) for encoder in (original, exported)]
     return float(np.einsum("nd,nd->n", *vectors).min())

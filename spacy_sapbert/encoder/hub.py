@@ -20,9 +20,10 @@ PICKLED = re.compile(r"(0_\w+/)?pytorch_model(-\d{5}-of-\d{5})?\.bin(\.index\.js
 class Answer(NamedTuple):
     """What the hub says about an encoder.
 
-    problem (str | None): Why it cannot be fetched; None if it can.
-    commit (str | None): Its newest commit.
-    files (list[str]): All of its files, with `/`.
+    Attributes:
+        problem: Why it cannot be fetched; None if it can.
+        commit: Its newest commit.
+        files: All of its files, with `/`.
     """
 
     problem: str | None
@@ -33,13 +34,10 @@ class Answer(NamedTuple):
 def ask_hub(
     name: str, *, endpoint: str | None = None, seconds: float = SECONDS
 ) -> Answer:
-    """Ask the hub for an encoder, and wait seconds at the most.
+    """Ask the hub for an encoder by an old or new id.
 
-    transformers repeats each request, for more than a minute without a network.
-
-    name (str): A hub id; one that was renamed is found by both names.
-    endpoint (str | None): Address of the hub; None = that of huggingface_hub.
-    seconds (float): To wait for the connection, and for the answer.
+    It waits `seconds` for the connection, and as long for the answer: transformers
+    repeats each request, for more than a minute without a network.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
@@ -85,7 +83,8 @@ def find_cached(name: str) -> Path | None:
 def check_published(name: str) -> Answer:
     """Check that the hub or its cache has an encoder, and return the hub's answer.
 
-    RAISES (SapbertError): If neither has it, or it has no weights that can be read.
+    Raises:
+        SapbertError: Neither has it, or it has no weights that can be read.
     """
     answer = ask_hub(name)
     if answer.problem is None:
@@ -99,8 +98,10 @@ def check_published(name: str) -> Answer:
 def fetch_encoder(name: str) -> Path:
     """Return the folder of an encoder of the hub, in the hub's cache.
 
-    name (str): A hub id. If the hub cannot be asked, the cache is used.
-    RAISES (SapbertError): See `check_published`; also if a file cannot be fetched.
+    If the hub cannot be asked, the cache is used as it is.
+
+    Raises:
+        SapbertError: See `check_published`; or a file cannot be fetched.
     """
     from huggingface_hub import snapshot_download
 

@@ -24,11 +24,13 @@ from .adapters import (
 )
 from .hub import fetch_encoder
 from .pooling import POOLINGS
-from .sealed import (
+from .safety import (
     CONFIG_FILE,
-    check_index,
-    check_sealed_folder,
-    has_safetensors,
+    TOKENIZER_FILE,
+    check_encoder_folder,
+    check_pickled,
+    check_weights,
+    has_weights,
     is_encoder_file,
     list_pickled,
     read_json,
@@ -42,7 +44,6 @@ ENCODER_FOLDER = FolderKind(
     SETTINGS_FILE,
     lambda name: is_encoder_file(name) or name in ("training.cfg", "training.jsonl"),
 )
-TOKENIZER_FILE = "tokenizer_config.json"
 PIECE_LIBRARIES = ("sentencepiece", "google.protobuf")
 MODULES_FILE = "modules.json"  # of sentence-transformers
 MODULE_FOLDER = re.compile(r"\w*")
@@ -53,9 +54,10 @@ MODULES = frozenset(["Transformer", "Pooling", "Normalize"])
 class EncoderSettings:
     """How an encoder turns a name into a vector, besides its weights.
 
-    pooling (str): "cls" or "mean".
-    max_length (int): Maximum of tokens in a name, special tokens included.
-    lowercase (bool): Whether names are lower-cased before tokenisation.
+    Attributes:
+        pooling: "cls" or "mean".
+        max_length: Maximum of tokens in a name, special tokens included.
+        lowercase: Whether names are lower-cased before tokenisation.
     """
 
     pooling: str = "cls"
@@ -66,8 +68,11 @@ class EncoderSettings:
 def read_settings(folder: Path) -> EncoderSettings:
     """Read the settings of an encoder; the defaults where it has none.
 
-    folder (Path): The encoder folder, or a hub id.
-    RAISES (SapbertError): See `read_own_settings`.
+    Args:
+        folder: The encoder folder, or a hub id.
+
+    Raises:
+        SapbertError: See `read_own_settings`.
     """
     return EncoderSettings(**read_own_settings(folder))
 
@@ -78,8 +83,11 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
     A folder with only an adapter has the settings of its base. One of
     sentence-transformers has a pooling.
 
-    folder (Path): The encoder folder, or a hub id.
-    RAISES (SapbertError): If the file is not valid, or there is no such encoder.
+    Args:
+        folder: The encoder folder, or a hub id.
+
+    Raises:
+        SapbertError: The file is not valid, or there is no such encoder.
     """
     if not folder.is_dir():
         check_encoder_name(folder.as_posix())
@@ -97,63 +105,11 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
     return {} if pooling is None else {"pooling": pooling}
 
 
-def read_modules(folder: Path) -> dict[str, Path]:
-    """Read which parts an encoder of sentence-transformers has.
-
-    RETURNS (dict[str, Path]): Their folders, by kind; empty for another encoder.
-    RAISES (SapbertError): If the file is not valid, or a folder is outside.
-    """
-    path = folder / MODULES_FILE
-    if not path.is_file():
-        return {}
-    try:
-        modules = {
-            str(module["type"]).rpartition(".")[2]: str(module["path"])
-            for module in json.loads(path.read_text("utf8"))
-        }
-    except (ValueError, OSError, RecursionError, TypeError, KeyError):
-        modules = {}
-    if "Transformer" not in modules:
-        reason = "it names no `Transformer`"
-    elif not all(MODULE_FOLDER.fullmatch(place) for place in modules.values()):
-        reason = "it names a folder that is not beside it"
-    else:
-        return {kind: folder / place for kind, place in modules.items()}
-    raise SapbertError(Errors.E234.format(path=path, reason=reason))
-
-
-def read_modules_pooling(folder: Path) -> str | None:
-    """Return the pooling of an encoder of sentence-transformers; None if it has none.
-
-    RAISES (SapbertError): If it has a part or a pooling that this package lacks.
-    """
-    modules = read_modules(folder)
-    if others := sorted(modules.keys() - MODULES):
-        reason = f"it has a part {others[0]!r}"
-        raise SapbertError(
-            Errors.E234.format(path=folder / MODULES_FILE, reason=reason)
-        )
-    if "Pooling" not in modules:
-        return None
-    path = modules["Pooling"] / CONFIG_FILE
-    config = read_json(path)
-    modes = config.get("pooling_mode")  # a name or a list since version 5
-    if modes is None:
-        flags = [key for key, value in config.items() if value is True]
-        modes = [key for key in flags if key.startswith("pooling_mode_")]
-    names = {name: name for name in POOLINGS}
-    names |= {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-    modes = [modes] if isinstance(modes, str) else modes
-    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in names:
-        reason = f"its pooling is {modes}"
-        raise SapbertError(Errors.E234.format(path=path, reason=reason))
-    return names[modes[0]]
-
-
 def check_settings(data: Any) -> EncoderSettings:
     """Return the settings in parsed JSON.
 
-    RAISES (SapbertError): If a setting is missing, unknown or of another type.
+    Raises:
+        SapbertError: A setting is missing, unknown or of another type.
     """
     expected = asdict(EncoderSettings())
     if (
@@ -175,33 +131,60 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
     (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
 
 
-def has_weights(folder: Path) -> bool:
-    """Return whether a folder has weights other than an adapter's."""
-    return has_safetensors(folder) or bool(list_pickled(folder))
+def read_modules(folder: Path) -> dict[str, Path]:
+    """Read the folders of the parts of an encoder of sentence-transformers, by kind.
 
+    Returns:
+        Empty for another encoder.
 
-def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
-    """Check that loading an encoder folder runs no code.
-
-    folder (Path): The encoder folder; it may have only an adapter.
-    trusted (bool): False = check also that it is self-contained, as in a knowledge
-        base.
-    RAISES (SapbertError): If it has no weights, its configuration names code, its
-        weights are outside, or its adapter is incomplete.
+    Raises:
+        SapbertError: The file is not valid, or a folder is outside.
     """
-    if has_adapter(folder):
-        read_adapter(folder)
-        path = folder / ADAPTER_WEIGHTS
-        if not path.is_file():
-            raise SapbertError(Errors.E211.format(path=path, reason="it is missing."))
-    elif not has_weights(folder):
-        raise SapbertError(Errors.E206.format(path=folder))
-    check_index(folder)
-    for name in (CONFIG_FILE, TOKENIZER_FILE):
-        if "auto_map" in read_json(folder / name):
-            raise SapbertError(Errors.E207.format(path=folder / name))
-    if not trusted:
-        check_sealed_folder(folder)
+    path = folder / MODULES_FILE
+    if not path.is_file():
+        return {}
+    try:
+        modules = {
+            str(module["type"]).rpartition(".")[2]: str(module["path"])
+            for module in json.loads(path.read_text("utf8"))
+        }
+    except (ValueError, OSError, RecursionError, TypeError, KeyError):
+        modules = {}
+    if "Transformer" not in modules:
+        reason = "it names no `Transformer`"
+    elif not all(MODULE_FOLDER.fullmatch(name) for name in modules.values()):
+        reason = "it names a folder that is not beside it"
+    else:
+        return {kind: folder / name for kind, name in modules.items()}
+    raise SapbertError(Errors.E234.format(path=path, reason=reason))
+
+
+def read_modules_pooling(folder: Path) -> str | None:
+    """Return the pooling of an encoder of sentence-transformers; None if it has none.
+
+    Raises:
+        SapbertError: It has a part or a pooling that this package lacks.
+    """
+    modules = read_modules(folder)
+    path = folder / MODULES_FILE
+    if others := sorted(modules.keys() - MODULES):
+        reason = f"it has a part {others[0]!r}"
+        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+    if "Pooling" not in modules:
+        return None
+    path = modules["Pooling"] / CONFIG_FILE
+    config = read_json(path)
+    modes = config.get("pooling_mode")  # a name or a list since version 5
+    if modes is None:
+        flags = [key for key, value in config.items() if value is True]
+        modes = [key for key in flags if key.startswith("pooling_mode_")]
+    names = {name: name for name in POOLINGS}
+    names |= {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+    modes = [modes] if isinstance(modes, str) else modes
+    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in names:
+        reason = f"its pooling is {modes}"
+        raise SapbertError(Errors.E234.format(path=path, reason=reason))
+    return names[modes[0]]
 
 
 def find_transformer(folder: Path) -> Path:
@@ -212,7 +195,8 @@ def find_transformer(folder: Path) -> Path:
 def check_encoder_name(name: str) -> None:
     """Check a folder or hub id, so that a misspelt folder is not looked up on the hub.
 
-    RAISES (SapbertError): If the name is a path without an encoder folder.
+    Raises:
+        SapbertError: The name is a path without an encoder folder.
     """
     path = Path(name)
     if path.is_dir():
@@ -228,10 +212,10 @@ def check_encoder_name(name: str) -> None:
 
 
 def locate_encoder(name: str) -> Path:
-    """Return the folder with the weights and the tokenizer of an encoder.
+    """Return the folder with weights and tokenizer of a folder or hub id.
 
-    name (str): A folder or a hub id, whose files are fetched.
-    RAISES (SapbertError): If there is no such encoder.
+    Raises:
+        SapbertError: There is no such encoder, or its files cannot be fetched.
     """
     check_encoder_name(name)
     if Path(name).is_dir():
@@ -242,11 +226,10 @@ def locate_encoder(name: str) -> Path:
 
 
 def find_base(folder: Path) -> Path:
-    """Return the folder that has the weights of an encoder.
+    """Return the folder with the weights: itself, or the base of its adapter.
 
-    folder (Path): From `locate_encoder`.
-    RETURNS (Path): The same folder; if it has only an adapter, that of its base.
-    RAISES (SapbertError): If the base is missing or has an adapter itself.
+    Raises:
+        SapbertError: The base is missing or has an adapter itself.
     """
     if not has_adapter(folder) or has_weights(folder):
         return folder
@@ -268,12 +251,16 @@ def find_base(folder: Path) -> Path:
 def load_encoder(name: str) -> tuple[Any, Any]:
     """Load tokenizer and encoder without running code of theirs.
 
-    name (str): A folder that `save_encoder` or `save_pretrained` wrote, a folder as on
-        the hub, or a hub id.
-    RETURNS (tuple[PreTrainedTokenizerBase, PreTrainedModel]): The tokenizer, and the
-        encoder as `load_model` returns it.
-    RAISES (SapbertError): If there is no such encoder, its weights are damaged or not
-        complete, or its adapter does not fit.
+    Args:
+        name: A folder that `save_encoder` or `save_pretrained` wrote, a folder as on
+            the hub, or a hub id.
+
+    Returns:
+        The tokenizer of transformers, and the encoder as `load_model` returns it.
+
+    Raises:
+        SapbertError: There is no such encoder, its weights are damaged or not
+            complete, or its adapter does not fit.
     """
     from transformers import AutoTokenizer
 
@@ -311,61 +298,54 @@ def check_tokenizer_libraries(folder: Path) -> None:
 
 
 def load_model(name: str, *, trusted: bool = True) -> Any:
-    """Load an encoder without its tokenizer.
+    """Load an encoder without its tokenizer; see `load_encoder`.
 
     Pickled weights are read as weights alone, with a warning, so that no code runs.
 
-    name (str): See `load_encoder`.
-    trusted (bool): See `Encoder.open`.
-    RETURNS (PreTrainedModel): The encoder, on the CPU, in float32 and evaluation mode.
-        With an adapter, only the adapter is trainable.
-    RAISES (SapbertError): See `load_encoder`.
+    Args:
+        trusted: See `Encoder.open`.
+
+    Returns:
+        PreTrainedModel: The encoder, on the CPU, in float32 and evaluation mode. With
+            an adapter, only the adapter is trainable.
     """
     from transformers import AutoModel
 
-    from .weights import check_missing, check_pickled, check_shapes, check_weights
-
-    folder = base = Path(name)
-    pickled: list[Path] = []
     if trusted:
         folder = locate_encoder(name)
         base = find_base(folder)
-        pickled = list_pickled(base)
     else:
+        folder = base = Path(name)
         check_encoder_folder(folder, trusted=False)
+    pickled = list_pickled(base)
     for path in pickled:
         check_pickled(path)
     if pickled:  # one warning, even if there are shards
         warn(Warnings.W600.format(path=pickled[0]), stacklevel=2)
     # transformers changes torch for all threads while it creates a model.
     with LOADING, name_damage(name):
-        if not trusted:
-            check_shapes(folder)
-        model, found = AutoModel.from_pretrained(
+        model, info = AutoModel.from_pretrained(
             base,
             trust_remote_code=False,
             use_safetensors=not pickled,
             local_files_only=True,
             output_loading_info=True,
         )
-    check_missing(found["missing_keys"], base)
+    missing = info["missing_keys"]
     for key, weights in model.named_parameters():
         # transformers makes random ones, and equal encoders would have other files.
-        if key in found["missing_keys"]:
+        if key in missing:
             weights.detach().zero_()
     if has_adapter(folder):
         attach_adapter(model, folder)
     model = model.float().eval()
-    check_weights(model, name)
+    check_weights(model, missing, name)
     return model
 
 
 @contextmanager
 def name_damage(name: str) -> Iterator[None]:
-    """Raise a named error if a library cannot load an encoder within.
-
-    name (str): The folder or hub id.
-    """
+    """Raise a named error if a library cannot load the encoder `name` within."""
     try:
         yield
     except SapbertError:
@@ -388,13 +368,13 @@ def save_encoder(
     An adapter is written beside the weights of the encoder. `load_encoder` and the
     linker apply it; plain AutoModel loads the base without it.
 
-    folder (Path): An existing folder.
-    tokenizer (PreTrainedTokenizerBase): The tokenizer.
-    model (PreTrainedModel): The encoder, with or without an adapter.
-    settings (EncoderSettings): How to run it.
-    adapter_base (str | None): Folder or hub id of the encoder's own weights, which
-        are then not written; None = the folder holds everything. The folder must have
-        no weights yet.
+    Args:
+        folder: An existing folder.
+        tokenizer: Of transformers.
+        model: The encoder, with or without an adapter.
+        adapter_base: Folder or hub id of the encoder's own weights, which are then not
+            written; None = the folder holds everything. The folder must have no
+            weights yet.
     """
     # Files of an earlier adapter would be loaded with this encoder.
     for name in (ADAPTER_FILE, ADAPTER_WEIGHTS):

@@ -13,27 +13,36 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import Errors, SapbertError
 from ..system import forks
-from .engine import NameTokenizer
-from .huggingface import EncoderSettings, check_encoder_folder
+from .huggingface import EncoderSettings
 from .openvino_graph import check_graph
-from .sealed import CONFIG_FILE, read_json
-from .sealed_tokenizer import read_tokenizer
+from .safety import CONFIG_FILE, check_encoder_folder, read_json
+from .tokenizer import NameTokenizer, load_tokenizer
 
 CONVERTER = "openvino.tools.ovc"
 FOLDER = "openvino"  # in the encoder folder
 GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
 DESCRIPTION_FILE = "engine.json"
-FORMAT = 1
 SHAPE_TOKENS = 16  # see `OpenVinoEngine.states`
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
 FORKED: list[Any] = []
 
 
+class Description(BaseModel):
+    """engine.json: what an exported encoder needs besides its graph."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: Literal[1] = 1
+    made_with: str
+    width: Annotated[int, Field(ge=1)]
+
+
 def import_openvino() -> Any:
     """Import OpenVINO without its converter, which sends telemetry when imported.
 
-    RAISES (SapbertError): If it is not installed.
+    Raises:
+        SapbertError: It is not installed.
     """
     withheld = "openvino" not in sys.modules and CONVERTER not in sys.modules
     if withheld:
@@ -49,47 +58,13 @@ def import_openvino() -> Any:
     return openvino
 
 
-TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
-
-
-class Description(BaseModel):
-    """engine.json: what an exported encoder needs besides its graph."""
-
-    model_config = ConfigDict(strict=True)
-
-    format: Literal[1]
-    made_with: str
-    width: Annotated[int, Field(ge=1, le=1 << 16)]
-    pad_id: TokenId
-    unknown_id: Annotated[int, Field(ge=-1, lt=1 << 24)]
-    special_ids: list[TokenId]
-
-
-def read_description(folder: Path) -> Description:
-    """Read engine.json from the folder of a graph.
-
-    RAISES (SapbertError): If the file is missing, damaged or of another format.
-    """
-    path = folder / DESCRIPTION_FILE
-    try:
-        return Description.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}"
-        raise SapbertError(Errors.E223.format(path=path, reason=reason)) from None
-    except OSError as error:
-        raise SapbertError(Errors.E223.format(path=path, reason=error)) from None
-
-
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "OpenVinoEngine":
-    """Load an exported encoder; see `engine.open_engine`.
+    """Load an encoder that was exported into its own folder; see `engine.open_engine`.
 
-    trusted (bool): False = check the whole folder. An exported encoder is part of a
-        knowledge base, so its tokenizer and graph are checked in any case.
-    RAISES (SapbertError): If OpenVINO is not installed, or the encoder is not exported
-        or damaged.
+    An exported encoder is part of a knowledge base, so its tokenizer and graph are
+    checked even if it is trusted.
     """
     import_openvino()
     folder = Path(source)
@@ -103,44 +78,30 @@ def open_engine(
 def open_exported(
     exported: Path, encoder: Path, settings: EncoderSettings, precision: str
 ) -> "OpenVinoEngine":
-    """Load an exported encoder.
+    """Load an exported encoder from its folder and that of the original.
 
-    exported (Path): Folder of the graph.
-    encoder (Path): Folder of the encoder, with the tokenizer.
-    settings (EncoderSettings): How to run it.
-    precision (str): "float32" or "bf16".
-    RAISES (SapbertError): If a file is missing or damaged.
+    Raises:
+        SapbertError: A file is missing, damaged or of another format.
     """
-    description = read_description(exported)
+    path = exported / DESCRIPTION_FILE
+    try:
+        width = Description.model_validate_json(path.read_bytes()).width
+    except (ValidationError, OSError) as error:
+        damaged = isinstance(error, ValidationError)
+        reason = "it is damaged, or of another version." if damaged else error
+        raise SapbertError(Errors.E223.format(path=path, reason=reason)) from None
     check_graph(exported / GRAPH_FILE)
-    backend = read_tokenizer(encoder)
-    backend.enable_truncation(settings.max_length)
-    backend.no_padding()
-    names = NameTokenizer(
-        backend,
-        frozenset(description.special_ids),
-        description.unknown_id,
-        description.pad_id,
-    )
-    engine = OpenVinoEngine(exported / GRAPH_FILE, names, description.width, precision)
+    tokenizer = load_tokenizer(encoder, settings.max_length)
     config = read_json(encoder / CONFIG_FILE)
-    engine.positions = read_number(config, "max_position_embeddings", 0)
-    engine.vocabulary = read_number(config, "vocab_size", backend.get_vocab_size())
+    engine = OpenVinoEngine(
+        exported / GRAPH_FILE, tokenizer, precision, width=width, config=config
+    )
     engine.request()
     return engine
 
 
-def read_number(config: dict[str, Any], key: str, default: int) -> int:
-    """Return an integer of config.json, or the default if it has none."""
-    value = config.get(key)
-    return value if isinstance(value, int) else default
-
-
 def count_threads() -> int:
-    """Return the threads to use: those of torch, which users set.
-
-    RETURNS (int): 0 = one a core.
-    """
+    """Return the threads of torch, which users set; 0 = one for each core."""
     if torch := sys.modules.get("torch"):
         threads: int = torch.get_num_threads()
         return threads
@@ -151,23 +112,37 @@ def count_threads() -> int:
 
 
 class OpenVinoEngine:
-    """See `Engine`."""
+    """See `Engine`.
+
+    Args:
+        config: The content of config.json.
+    """
 
     def __init__(
-        self, graph: Path, tokenizer: NameTokenizer, width: int, precision: str
+        self,
+        graph: Path,
+        tokenizer: NameTokenizer,
+        precision: str,
+        *,
+        width: int,
+        config: dict[str, Any],
     ) -> None:
         self.graph = graph
         self.tokenizer = tokenizer
-        self.width = width
         self.precision = precision
-        self.positions = self.vocabulary = 0
+        self.width = width
+        numbers = {key: n for key, n in config.items() if isinstance(n, int)}
+        self.positions = numbers.get("max_position_embeddings", 0)
+        vocabulary = tokenizer.backend.get_vocab_size()
+        self.vocabulary = numbers.get("vocab_size", vocabulary)
         self.process: int | None = None
         self.opened: Any = None
 
     def request(self) -> Any:
         """Return the openvino.InferRequest of this process, compiled when first used.
 
-        RAISES (SapbertError): If OpenVINO cannot read the graph.
+        Raises:
+            SapbertError: OpenVINO cannot read the graph.
         """
         if self.process != os.getpid():
             openvino = import_openvino()
@@ -191,8 +166,8 @@ class OpenVinoEngine:
     def states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """See `Engine.states`.
 
-        A pass takes longer if its shape is not that of the pass before, and longest if
-        it is new, so a name alone is padded to one of few lengths.
+        A pass takes longer if its shape differs from that of the pass before, and
+        longest if it is new, so a name alone is padded to one of few lengths.
         """
         names, length = ids.shape
         if names == 1:
@@ -200,6 +175,8 @@ class OpenVinoEngine:
             padding = ((0, 0), (0, max(0, longer - length)))
             ids = np.pad(ids, padding, constant_values=self.tokenizer.pad_id)
             mask = np.pad(mask, padding)
-        found = self.request().infer([ids, mask], share_inputs=True, share_outputs=True)
-        states: np.ndarray = found[0]
+        outputs = self.request().infer(
+            [ids, mask], share_inputs=True, share_outputs=True
+        )
+        states: np.ndarray = outputs[0]
         return states[:, :length]

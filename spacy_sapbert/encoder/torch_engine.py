@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from .engine import NameTokenizer
 from .huggingface import EncoderSettings, load_encoder, load_model
-from .sealed_tokenizer import load_tokenizer
+from .tokenizer import NameTokenizer, load_tokenizer, make_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,64 +17,51 @@ if TYPE_CHECKING:
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "TorchEngine":
-    """Load an encoder; see `engine.open_engine`.
-
-    If the folder has an adapter, the encoder runs with it.
-
-    SOURCE: spacy-transformers' TransformerModel: device, forward pass.
-    """
-    from spacy_transformers.data_classes import HFObjects
-    from spacy_transformers.layers import TransformerModel
-    from thinc.api import get_torch_default_device
+    """Load an encoder, with its adapter if it has one; see `engine.open_engine`."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
         if trusted:
-            tokenizer, encoder = load_encoder(str(source))
+            tokenizer, model = load_encoder(str(source))
             if not tokenizer.is_fast:
                 raise SapbertError(Errors.E205.format(name=source))
-            names = make_tokenizer(tokenizer, settings)
+            names = make_tokenizer(
+                tokenizer.backend_tokenizer,
+                tokenizer.all_special_ids,
+                tokenizer.pad_token_id,
+                settings.max_length,
+            )
         else:
-            encoder = load_model(str(source), trusted=False)
+            model = load_model(str(source), trusted=False)
             names = load_tokenizer(Path(source), settings.max_length)
     finally:
         logging.set_verbosity(verbosity)
-    transformer = TransformerModel(str(source), get_spans=list)
-    encoder = encoder.to(get_torch_default_device())
-    transformer.attrs["set_transformer"](transformer, HFObjects(None, encoder, None))
-    return TorchEngine(transformer, names, precision)
-
-
-def make_tokenizer(tokenizer: Any, settings: EncoderSettings) -> NameTokenizer:
-    """Return the name tokenizer of a tokenizer of transformers, which it changes."""
-    backend = tokenizer.backend_tokenizer
-    backend.enable_truncation(settings.max_length)
-    backend.no_padding()
-    unknown = tokenizer.unk_token_id
-    return NameTokenizer(
-        backend,
-        frozenset(tokenizer.all_special_ids),
-        -1 if unknown is None else unknown,
-        tokenizer.pad_token_id or 0,
-    )
+    return TorchEngine(model, names, precision)
 
 
 class TorchEngine:
-    """See `Engine`; the forward pass is spacy-transformers'."""
+    """See `Engine`; device and forward pass are those of spacy-transformers."""
 
-    def __init__(
-        self, transformer: Any, tokenizer: NameTokenizer, precision: str
-    ) -> None:
-        self.transformer = transformer
+    def __init__(self, model: Any, tokenizer: NameTokenizer, precision: str) -> None:
+        from spacy_transformers.data_classes import HFObjects
+        from spacy_transformers.layers import TransformerModel
+        from thinc.api import get_torch_default_device
+
+        self.model = model.to(get_torch_default_device())
+        transformer = TransformerModel(model.name_or_path, get_spans=list)
+        transformer.attrs["set_transformer"](
+            transformer, HFObjects(None, self.model, None)
+        )
+        # This layer takes token ids; the outer one would tokenise again, and truncate
+        # long names without their [SEP].
+        self.layer = transformer.layers[0]
         self.tokenizer = tokenizer
         self.precision = precision
-        self.width: int = transformer.get_dim("nO")
-        config = transformer.transformer.config
-        self.positions: int = getattr(config, "max_position_embeddings", 0)
-        embeddings = transformer.transformer.get_input_embeddings()
-        self.vocabulary: int = embeddings.num_embeddings
+        self.width: int = model.config.hidden_size
+        self.positions: int = getattr(model.config, "max_position_embeddings", 0)
+        self.vocabulary: int = model.get_input_embeddings().num_embeddings
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor":
         """See `Engine.states`."""
@@ -89,12 +75,9 @@ class TorchEngine:
             lengths=mask.sum(axis=1).tolist(),
             token_type_ids=None,
         )
-        kind = self.transformer.transformer.device.type
         fast = self.precision == "bf16"
+        kind = self.model.device.type
         autocast = torch.autocast(kind, torch.bfloat16) if fast else nullcontext()
         with torch.inference_mode(), autocast:
-            # The inner layer takes token ids; the outer one would tokenise again,
-            # and truncate long names without their [SEP].
-            states = self.transformer.layers[0].predict(batch).last_hidden_state
-            found: Tensor = states.float()
-            return found
+            states: Tensor = self.layer.predict(batch).last_hidden_state.float()
+            return states

@@ -1,7 +1,8 @@
-"""Encoders of a knowledge base that are damaged or of a hostile author."""
+"""Encoders that are damaged, or that could run code or open other files."""
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from spacy_sapbert.encoder.huggingface import (
     load_encoder,
     save_encoder,
 )
-from spacy_sapbert.encoder.sealed import is_encoder_file
+from spacy_sapbert.encoder.safety import is_encoder_file
 from spacy_sapbert.errors import SapbertError
 
 NAMES = ["heart attack", "fever", "a b c", "qqq"]
@@ -123,30 +124,45 @@ def test_open_encoder_with_a_shard_outside_is_an_error(
         Encoder.open(folder, trusted=trusted)
 
 
-def test_open_encoder_untrusted_with_a_link_is_an_error(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.rename(folder.with_name("other.safetensors"))
-    path.symlink_to(folder.with_name("other.safetensors"))
-    with pytest.raises(SapbertError, match="E225"):
-        open_untrusted(folder)
+@pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
+def test_open_encoder_untrusted_of_links_as_in_the_cache_of_the_hub(
+    folder: Path, tmp_path: Path
+) -> None:
+    links = tmp_path / "snapshot"
+    links.mkdir()
+    for path in folder.iterdir():
+        (links / path.name).symlink_to(path)
+    expected = open_untrusted(folder).embed(NAMES)
+    assert np.array_equal(open_untrusted(links).embed(NAMES), expected)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [("quantization_config", {"quant_method": "gptq"}), ("model_type", "timm_wrapper")]
     + [("model_type", ["bert"]), ("model_type", None)]
-    + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")]
-    + [("num_hidden_layers", 10**9), ("max_position_embeddings", 10**11)]
-    + [("hidden_size", 10**9), ("vocab_size", 10**12), ("pruned_heads", {"1": 2**70})]
-    + [("hidden_size", 64), ("vocab_size", 200), ("hidden_size", "x")]
-    + [("hidden_act", "none"), ("return_dict", 0), ("chunk_size_feed_forward", 2)],
+    + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")],
 )
-def test_open_encoder_untrusted_with_a_crafted_config_is_an_error(
+def test_open_encoder_untrusted_that_needs_something_outside_is_an_error(
     folder: Path, key: str, value: Any
 ) -> None:
     change_json(folder / "config.json", **{key: value})
-    with pytest.raises(SapbertError, match=r"E2(03|2[5-9]|31)"):
+    with pytest.raises(SapbertError, match=r"E225.*config\.json"):
         open_untrusted(folder)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("hidden_size", 64), ("hidden_size", "x"), ("vocab_size", 200)]
+    + [("max_position_embeddings", 32), ("num_hidden_layers", 3)]
+    + [("hidden_act", "none"), ("return_dict", 0), ("chunk_size_feed_forward", 2)],
+)
+def test_open_encoder_with_another_config_is_an_error(
+    folder: Path, key: str, value: Any, trusted: bool
+) -> None:
+    change_json(folder / "config.json", **{key: value})
+    with pytest.raises(SapbertError, match=r"E203|E226|E231"):
+        Encoder.open(folder, trusted=trusted)
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -275,66 +291,13 @@ def test_open_encoder_untrusted_accepts_other_architectures(
     assert np.array_equal(plain.embed(NAMES), open_untrusted(tmp_path).embed(NAMES))
 
 
-def sentence_piece_table(replacement: bytes) -> str:
-    return base64.b64encode(b"\x04\0\0\0" + b"\0" * 4 + replacement).decode()
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 5,
-        [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 99}],
-        [{"type": "Replace", "pattern": {"String": ""}, "content": "a"}],
-        [{"type": "Replace", "pattern": {"Regex": "(a|a)*$"}, "content": ""}],
-        [{"type": "Prepend", "prepend": "a" * 10**6}],
-        [{"type": "NFKC"}] * 100,
-        [{"type": "Sequence", "normalizers": [{"type": "NFKC"}] * 100}],
-        [
-            {
-                "type": "Precompiled",
-                "precompiled_charsmap": sentence_piece_table(b"a" * 10**6),
-            }
-        ],
-        [{"type": "Precompiled", "precompiled_charsmap": "AAAA"}],
-    ],
-)
-def test_open_encoder_untrusted_unbounded_normalizer_is_an_error(
-    folder: Path, steps: list[dict[str, Any]]
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 10_000])
+def test_open_encoder_untrusted_with_a_damaged_tokenizer_is_an_error(
+    folder: Path, text: str
 ) -> None:
-    normalizer = {"type": "Sequence", "normalizers": steps}
-    change_json(folder / "tokenizer.json", normalizer=normalizer)
-    with pytest.raises(SapbertError, match="E228"):
+    (folder / "tokenizer.json").write_text(text)
+    with pytest.raises(SapbertError, match="E228.*tokenizer.json"):
         open_untrusted(folder)
-
-
-def test_open_encoder_untrusted_unbounded_tokenizer_is_an_error(folder: Path) -> None:
-    path = folder / "tokenizer.json"
-    whole = json.loads(path.read_text("utf8"))
-    cls = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
-    text = {"Sequence": {"id": "A", "type_id": 0}}
-    template = {
-        "type": "TemplateProcessing",
-        "single": [*[cls] * 50, text],
-        "pair": [text, {"Sequence": {"id": "B", "type_id": 0}}],
-        "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}},
-    }
-    split = {"type": "Split", "behavior": "Isolated", "invert": False}
-    regex = {**split, "pattern": {"Regex": "(a+)+$"}}
-    changes: list[dict[str, Any]] = [
-        {"post_processor": template},
-        {"pre_tokenizer": regex},
-        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [regex]}},
-        {"model": {**whole["model"], "continuing_subword_prefix": "a" * 10**5}},
-        {"model": {**whole["model"], "max_input_chars_per_word": 10**9}},
-    ]
-    for change in changes:
-        path.write_text(json.dumps({**whole, **change}), "utf8")
-        with pytest.raises(SapbertError, match="E228"):
-            open_untrusted(folder)
-    for damaged in ("{", "[]", "[" * 10_000):
-        path.write_text(damaged)
-        with pytest.raises(SapbertError, match="E228"):
-            open_untrusted(folder)
 
 
 def test_open_encoder_untrusted_without_a_fast_tokenizer_is_an_error(
@@ -345,17 +308,15 @@ def test_open_encoder_untrusted_without_a_fast_tokenizer_is_an_error(
         open_untrusted(folder)
 
 
-def test_open_encoder_untrusted_accepts_a_tokenizer_of_sentencepiece(
+def test_open_encoder_untrusted_accepts_regular_expressions_of_a_tokenizer(
     folder: Path,
 ) -> None:
-    steps = [
-        {"type": "Precompiled", "precompiled_charsmap": sentence_piece_table(b"a\0")},
-        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
-        {"type": "Lowercase"},
-    ]
-    normalizer = {"type": "Sequence", "normalizers": steps}
-    change_json(folder / "tokenizer.json", normalizer=normalizer)
-    open_untrusted(folder)
+    pattern = {"Regex": r"(?<=\d)(?=[a-z])"}
+    step = {"type": "Split", "behavior": "Isolated", "invert": False}
+    change_json(folder / "tokenizer.json", pre_tokenizer={**step, "pattern": pattern})
+    names = ["12mg", "12", "mg"]
+    together, number, unit = open_untrusted(folder).tokenize(names)[0]
+    assert together == (*number[:-1], *unit[1:])
 
 
 def test_tokenize_names_failing_library_is_an_error(folder: Path) -> None:

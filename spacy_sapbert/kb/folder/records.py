@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...encoder.sealed import is_encoder_file
+from ...encoder.safety import is_encoder_file
 from ...system.writing import FolderKind
 from ..indexes.registry import check_settings, index_files
 

@@ -1,0 +1,240 @@
+"""Which files, settings and weights an encoder may have: none that run code.
+
+The encoder of a knowledge base is not trusted (`trusted=False`). It needs nothing
+outside of its folder: it has known files alone, nothing in it is unpickled, and its
+configuration names no other files. The checks run before transformers reads it.
+"""
+
+import json
+import re
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..errors import Errors, SapbertError
+from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
+from .adapters import has_adapter, read_adapter
+
+CONFIG_FILE = "config.json"
+TOKENIZER_FILE = "tokenizer_config.json"
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+PICKLED_FILE = "pytorch_model.bin"
+PICKLED_INDEX = "pytorch_model.bin.index.json"
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+PICKLED_SHARD = re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin")
+ENCODER_FILES = frozenset(
+    {
+        "README.md",
+        "adapter.json",
+        "adapter.safetensors",
+        "sapbert.json",
+        # transformers: configuration, weights, and the files of tokenizers
+        CONFIG_FILE,
+        "generation_config.json",
+        WEIGHTS_FILE,
+        INDEX_FILE,
+        "added_tokens.json",
+        "chat_template.jinja",
+        "merges.txt",
+        "sentencepiece.bpe.model",
+        "special_tokens_map.json",
+        "spiece.model",
+        "spm.model",
+        "tokenizer.json",
+        "tokenizer.model",
+        TOKENIZER_FILE,
+        "vocab.json",
+        "vocab.txt",
+        # OpenVINO; its `.bin` holds plain numbers
+        "openvino/encoder.bin",
+        "openvino/encoder.xml",
+        "openvino/engine.json",
+    }
+)
+# Encoders of text whose configuration cannot name other files or hub ids.
+TYPES = (
+    "albert bert camembert convbert deberta deberta-v2 distilbert electra ernie "
+    "megatron-bert mobilebert modernbert mpnet nystromformer rembert roberta "
+    "roberta-prelayernorm squeezebert xlm-roberta xlm-roberta-xl"
+)
+MODEL_TYPES = frozenset(TYPES.split())
+# They load other code, other files or packages.
+KEYS = (
+    "auto_map attn_implementation _attn_implementation _attn_implementation_internal "
+    "base_model_name_or_path compression_config custom_pipelines gguf_file "
+    "quantization_config transformers_weights"
+)
+FOREIGN_KEYS = frozenset(KEYS.split())
+NOT_FINITE, ALL_ZERO = "not finite", "all zero"
+
+
+def is_encoder_file(name: str) -> bool:
+    """Return whether the encoder of a knowledge base may have a file.
+
+    Args:
+        name: Relative to the folder of the encoder, with `/`.
+    """
+    return name in ENCODER_FILES or SHARD.fullmatch(name) is not None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object of an encoder; empty if there is no such file.
+
+    Raises:
+        SapbertError: It is damaged.
+    """
+    try:
+        data = json.loads(path.read_text("utf8")) if path.is_file() else {}
+        if not isinstance(data, dict):
+            raise ValueError("it is not a JSON object")
+    except (ValueError, OSError, RecursionError) as error:
+        raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
+    return data
+
+
+def read_shards(path: Path) -> list[str]:
+    """Return the names of files in an index of weights; none if there is no index."""
+    shards = read_json(path).get("weight_map", {})
+    names = shards.values() if isinstance(shards, dict) else [shards]
+    return sorted({str(name) for name in names})
+
+
+def has_safetensors(folder: Path) -> bool:
+    """Return whether a folder has weights in safetensors, which are then read."""
+    return any((folder / name).is_file() for name in (WEIGHTS_FILE, INDEX_FILE))
+
+
+def list_pickled(folder: Path) -> list[Path]:
+    """Return the files of pickled weights; none if there are weights in safetensors."""
+    if has_safetensors(folder):
+        return []
+    if (folder / PICKLED_FILE).is_file():
+        return [folder / PICKLED_FILE]
+    return [folder / name for name in read_shards(folder / PICKLED_INDEX)]
+
+
+def has_weights(folder: Path) -> bool:
+    """Return whether a folder has weights other than an adapter's."""
+    return has_safetensors(folder) or bool(list_pickled(folder))
+
+
+def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
+    """Check that loading an encoder, which may have only an adapter, runs no code.
+
+    Raises:
+        SapbertError: It has no weights, its configuration names code, its weights are
+            outside, or its adapter is incomplete; if it is not trusted, it needs
+            something outside.
+    """
+    if has_adapter(folder):
+        _, base = read_adapter(folder)
+        path = folder / ADAPTER_WEIGHTS
+        if not path.is_file():
+            raise SapbertError(Errors.E211.format(path=path, reason="it is missing."))
+        if not trusted and base is not None:
+            refuse(folder / "adapter.json", "its `base` is not null")
+    elif not has_weights(folder):
+        raise SapbertError(Errors.E206.format(path=folder))
+    index, shard = INDEX_FILE, SHARD
+    if not has_safetensors(folder):
+        index, shard = PICKLED_INDEX, PICKLED_SHARD
+    for name in read_shards(folder / index):
+        if not shard.fullmatch(name) or not (folder / name).is_file():
+            reason = "its `weight_map` names a file that is not part of the encoder"
+            refuse(folder / index, reason)
+    for name in (CONFIG_FILE, TOKENIZER_FILE):
+        if "auto_map" in read_json(folder / name):
+            raise SapbertError(Errors.E207.format(path=folder / name))
+    if trusted:
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not is_encoder_file(path.name):
+            refuse(path, "it is not a file of an encoder")
+    config = read_json(folder / CONFIG_FILE)
+    if str(config.get("model_type")) not in MODEL_TYPES:
+        types = sorted(MODEL_TYPES)
+        refuse(folder / CONFIG_FILE, f"its `model_type` is none of {types}")
+    for key in sorted(FOREIGN_KEYS & config.keys()):
+        if config[key] is not None:
+            reason = f"it has `{key}`, which may load something else"
+            refuse(folder / CONFIG_FILE, reason)
+
+
+def refuse(path: Path, reason: str) -> None:
+    """Raise the error of an encoder that needs something outside of its folder."""
+    raise SapbertError(Errors.E225.format(path=path, reason=reason))
+
+
+def check_pickled(path: Path) -> None:
+    """Check that a file of pickled weights has weights alone; runs no code of it.
+
+    Since torch 2.6, `weights_only` makes tensors and nothing else of a pickle. On the
+    device "meta" they take no memory.
+
+    Raises:
+        SapbertError: It is damaged, or has something else.
+    """
+    import torch
+
+    try:
+        weights = torch.load(
+            path, map_location="meta", weights_only=True, mmap=zipfile.is_zipfile(path)
+        )
+    except Exception as error:  # torch raises almost any for a damaged file
+        raise SapbertError(Errors.E233.format(path=path)) from error
+    if not isinstance(weights, dict) or not all(
+        isinstance(value, torch.Tensor) for value in weights.values()
+    ):
+        raise SapbertError(Errors.E233.format(path=path))
+
+
+def is_needed(name: str) -> bool:
+    """Return whether a name cannot be embedded without a weight.
+
+    The pooler is not used, and older versions of transformers store the numbers of the
+    positions.
+    """
+    return not name.startswith("pooler.") and not name.endswith("position_ids")
+
+
+def check_weights(model: Any, missing: Iterable[str], name: str | Path) -> None:
+    """Check that an encoder has trained weights; see `find_bad_weight`.
+
+    Args:
+        missing: Weights that its files did not have.
+        name: The folder or hub id, for the error.
+
+    Raises:
+        SapbertError: One is missing other than the pooler's, or is not trained.
+    """
+    if needed := sorted(filter(is_needed, missing)):
+        raise SapbertError(
+            Errors.E226.format(name=name, count=len(needed), example=needed[0])
+        )
+    if bad := find_bad_weight(model):
+        weight, problem = bad
+        raise SapbertError(
+            Errors.E227.format(name=name, weight=weight, problem=problem)
+        )
+
+
+def find_bad_weight(model: Any) -> tuple[str, str] | None:
+    """Find a weight that no trained encoder has.
+
+    Returns:
+        The first weight that is not finite, or that is a matrix of zeros, by name, and
+        what it is; None if there is none.
+    """
+    for name, weights in model.state_dict().items():
+        if not weights.is_floating_point() or not weights.numel():
+            continue
+        low, high = (float(value) for value in weights.aminmax())
+        if not abs(low) + abs(high) < float("inf"):  # also if it is NaN
+            return name, NOT_FINITE
+        # Zeros are usual for a bias, and for the only row of a matrix.
+        is_matrix = weights.ndim > 1 and min(weights.shape) > 1
+        if low == high == 0 and is_matrix and is_needed(name):
+            return name, ALL_ZERO
+    return None

@@ -1,0 +1,86 @@
+"""Tokenizers of names, with and without transformers."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import Errors, SapbertError
+from .safety import TOKENIZER_FILE, read_json
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+FILE = "tokenizer.json"
+ROLES = [f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")]
+
+
+class NameTokenizer(NamedTuple):
+    """Tokenises names for an encoder.
+
+    Attributes:
+        backend: Truncates long names and does not pad.
+        special_ids: Ids that stand for no text, and the unknown id.
+        pad_id: Id of padding.
+    """
+
+    backend: "Tokenizer"
+    special_ids: frozenset[int]
+    pad_id: int
+
+
+def make_tokenizer(
+    backend: "Tokenizer", special_ids: Iterable[int], pad_id: int | None, length: int
+) -> NameTokenizer:
+    """Limit a tokenizer, which is changed, to `length` tokens."""
+    backend.enable_truncation(length)
+    backend.no_padding()
+    return NameTokenizer(backend, frozenset(special_ids), pad_id or 0)
+
+
+def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
+    """Load the tokenizer of an encoder that `save_encoder` wrote, without transformers.
+
+    Of tokenizer_config.json only the special tokens are read. Its other settings may
+    name classes and files, and tokenizer.json has what they changed.
+
+    Raises:
+        SapbertError: A file is missing or damaged.
+    """
+    from tokenizers import Tokenizer
+
+    path = folder / FILE
+    if not path.is_file():
+        raise SapbertError(Errors.E205.format(name=folder))
+    with name_panics(path):
+        backend = Tokenizer.from_file(str(path))
+    settings_path = folder / TOKENIZER_FILE
+    settings = read_json(settings_path)
+
+    def read_id(token: Any) -> int:
+        text = token.get("content") if isinstance(token, dict) else token
+        number = backend.token_to_id(text) if isinstance(text, str) else None
+        if number is None:
+            reason = "it names a special token that the tokenizer does not have"
+            raise SapbertError(Errors.E228.format(path=settings_path, reason=reason))
+        return number
+
+    ids = {role: read_id(settings[role]) for role in ROLES if settings.get(role)}
+    others = settings.get("additional_special_tokens")
+    more = [read_id(token) for token in others] if isinstance(others, list) else []
+    return make_tokenizer(backend, [*ids.values(), *more], ids.get("pad_token"), length)
+
+
+@contextmanager
+def name_panics(path: Path | str) -> Iterator[None]:
+    """Raise a named error, with `path`, if the library of tokenizers fails within."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception):  # the library has no narrower one
+            reason = f"it cannot be read: {str(error)[:200]}"
+        elif type(error).__name__ == "PanicException":  # of Rust; not importable
+            reason = "the library that reads it failed"
+        else:
+            raise
+        raise SapbertError(Errors.E228.format(path=path, reason=reason)) from None
