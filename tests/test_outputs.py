@@ -65,6 +65,7 @@ OTHERS = {
     "sapbert kb discard-edits",
     "sapbert kb discard-teaching",
     "sapbert kb export",
+    "sapbert kb gc",
     "sapbert kb info",
     "sapbert kb package",
     "sapbert kb related",

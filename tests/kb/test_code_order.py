@@ -29,4 +29,3 @@ def test_codes_keep_their_order_in_a_knowledge_base_and_its_overlay(
         "A": ["z", "a"],
         "B": ["2", "10", "1", "0"],
     }
-

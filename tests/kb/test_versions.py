@@ -120,9 +120,7 @@ def test_link_while_versions_are_published_uses_the_opened_one(
     assert load_kb(own_kb).link(["fever"])[0].cui == "C9"
 
 
-def test_newest_returns_the_version_that_is_used(
-    own_kb: Path, other_kb: Path
-) -> None:
+def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -> None:
     kb = load_kb(own_kb)
     kb.link(["fever"])
     assert kb.newest() is kb
