@@ -13,6 +13,8 @@ from ..system.forks import ProcessLock
 from .schema import expected_schema, read_schema
 
 MAX_VALUE = 1 << 28  # bytes of a value
+# `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
 # signal. Functions and virtual tables of the file are not called.
 SETTINGS = """
@@ -74,7 +76,7 @@ class Database:
         self.process = os.getpid()
         try:
             self.connection = self.connect()
-        except sqlite3.Error as error:
+        except DAMAGED as error:
             raise self.damaged(str(error)) from error
 
     def connect(self) -> sqlite3.Connection:
@@ -122,7 +124,7 @@ class Database:
                     self.connection = self.connect()
                     self.process = os.getpid()
                 yield self.connection
-        except sqlite3.Error as error:
+        except DAMAGED as error:
             raise self.damaged(str(error)) from error
 
     def damaged(self, reason: str) -> SapbertError:

@@ -88,6 +88,16 @@ def test_load_kb_other_tables_are_an_error(own_kb: Path, sql: str) -> None:
         load_kb(own_kb)
 
 
+def test_load_kb_tables_that_are_no_text_are_an_error(own_kb: Path) -> None:
+    path = own_kb / "v1" / "concepts.db"
+    data = path.read_bytes()
+    assert b"TABLE retired" in data
+    path.write_bytes(data.replace(b"TABLE retired", b"TABLE\xa0retired"))
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E349"):
+        load_kb(own_kb)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
