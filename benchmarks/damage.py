@@ -157,7 +157,7 @@ def sign(meta_path: Path, damaged: Path, name: str) -> None:
             records = {k: FileRecord(**v) for k, v in meta["files"].items()}
             meta["encoder"]["fingerprint"] = encoder_fingerprint(records)
         meta["digest"] = compute_digest(meta)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return
     meta_path.write_text(json.dumps(meta), "utf8")
 

@@ -77,7 +77,7 @@ def test_a_new_version_is_used_and_a_damaged_one_is_not(
     after = client.post("/mentions", body).json()
     assert (after["mentions"][0]["cui"], after["kb"]) == ("C0000009", digest)
     assert before["kb"] != digest
-    (own_kb / "v1" / "meta.json").write_text("{", "utf8")
+    (own_kb / "v2" / "meta.json").write_text("{", "utf8")
     assert client.wait_for("kb_not_switched")["code"] == "E304"
     assert client.post("/mentions", body).json() == after
     assert client.stop() == 0
