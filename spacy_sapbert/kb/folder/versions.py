@@ -372,6 +372,7 @@ def open_target(folder: Path) -> Iterator[Path]:
     """
     if (folder / CURRENT).is_file():
         check_writable(folder)
+        remove_leftovers(folder)  # of builds that were killed
         yield Path(os.path.abspath(folder))
     else:
         with write_folder_atomically(folder, KB_FOLDER) as part:
