@@ -25,6 +25,7 @@ from .filtering import (
     resolve_filter,
 )
 from .folder.files import KbFiles, open_files
+from .folder.manifest import read_manifest
 from .folder.records import Manifest
 from .indexes.layered import search_among
 from .indexes.registry import Index
@@ -91,6 +92,21 @@ class KnowledgeBase(Mapping[str, Concept]):
         other.loaded_encoder = self.loaded_encoder
         other.loaded_base = self.loaded_base
         return other
+
+    def newest(self, *, digest: str | None = None) -> "KnowledgeBase":
+        """Return the present version of the folder, opened and loaded.
+
+        digest: The digest that a new version must have; None = any.
+        RETURNS: This object, if there is no new version.
+        RAISES (SapbertError): If the new version cannot be loaded.
+        """
+        if read_manifest(self.folder).digest == self.manifest.digest:
+            return self
+        from .opening import open_kb
+
+        return open_kb(
+            self.folder, encoder=self.given_encoder, digest=digest, load=True
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         from .opening import load_kb

@@ -118,13 +118,13 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
-    linker.kb_digest = kb_digest or linker.kb_digest
+    linker.opened.pin = kb_digest or linker.opened.pin
     linker.options = change_options(linker.options, options)
     if engine is not None or precision is not None:
         from ..encoder.name_encoder import create_encoder
 
-        its_engine, names_per_pass, its_precision = linker.encoder.attrs["run"]
-        linker.encoder = create_encoder(
+        its_engine, names_per_pass, its_precision = linker.opened.encoder.attrs["run"]
+        linker.opened.encoder = create_encoder(
             engine or its_engine, names_per_pass, precision or its_precision
         )
     if mentions == NAMES:

@@ -4,7 +4,6 @@ import threading
 
 from ..errors import SapbertError
 from ..kb.folder.manifest import read_manifest
-from ..kb.opening import load_kb
 from .logs import EventLog, describe_exception
 from .service import Service
 
@@ -55,11 +54,9 @@ class Watcher:
                 return False
             if self.refused is not None and digest == self.refused[0]:
                 return False
-            new = load_kb(
-                old.folder,
-                encoder=old.given_encoder,
-                digest=self.service.linker.kb_digest,
-            )
+            new = self.service.linker.opened.find_newer(self.service.check_kb)
+            if new is None:
+                return False
             self.service.switch(new)
         except SapbertError as error:
             code = str(error)[1:5]
