@@ -16,7 +16,7 @@ from spacy_sapbert.evaluation.compare import mcnemar_test
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.opening import load_kb
 from spacy_sapbert.linking.surface_forms import name_form, singular_forms
-from spacy_sapbert.pipeline.mapping.found import STATUSES
+from spacy_sapbert.mapping.found import STATUSES
 from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import (
     Concept,
