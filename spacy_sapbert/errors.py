@@ -1029,9 +1029,9 @@ class Errors(metaclass=_WithCodes):
         "pass `label_types` with each call."
     )
     E552 = (
-        "Expected an attribute of spans for each of CUI, candidates, note and pairs, "
-        "but `span._.{attr}` is {reason}. Choose another name with the settings "
-        "`cui_attr`, `candidates_attr`, `note_attr` and `kb_ents_attr`."
+        "Expected an attribute of spans for each of CUI, candidates, note, codes and "
+        "pairs, but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr`, `codes_attr` and `kb_ents_attr`."
     )
     E560 = (
         "Expected {path} to be written by this command, but it was started with "
@@ -1286,7 +1286,8 @@ class Warnings(metaclass=_WithCodes):
     W553 = (
         "Expected the linkers of a pipeline to write different attributes, but "
         "{linker} and {other} both write {attrs}. The later one replaces the links of "
-        "the earlier one; change `cui_attr`, `candidates_attr` and `note_attr`."
+        "the earlier one; change `cui_attr`, `candidates_attr`, `note_attr`, "
+        "`codes_attr` and `kb_ents_attr`."
     )
     W554 = (
         "The knowledge base has a new version that cannot be opened, so the old one "

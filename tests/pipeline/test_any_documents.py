@@ -78,7 +78,7 @@ def nlp(folder: Path) -> Language:
             name=key,
             config={"kb": str(folder), "spans_key": key, "k": 3, **attrs},
         )
-        nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
+        nlp.get_pipe(key).kb = nlp.get_pipe("sapbert_linker").kb
     # No cache, so that each mention is searched again.
     nlp.get_pipe("sapbert_linker").kb.search_cache.size = 0
     return nlp

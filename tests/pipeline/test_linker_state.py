@@ -213,12 +213,45 @@ def test_linker_saves_an_installed_kb_by_name(
     nlp.to_disk(tmp_path / "saved")
     assert not list((tmp_path / "saved").rglob("concepts.db"))
     saved = tmp_path / "saved" / "sapbert_linker" / "settings.json"
-    assert json.loads(saved.read_text())["installed"] == "wards"
+    assert json.loads(saved.read_text())["settings"]["kb"] == [name, "wards"]
     assert link(spacy.load(tmp_path / "saved"), "MI", "Fever") == expected
     assert len(nlp.to_bytes()) < 100_000
     monkeypatch.setattr(installed, "entry_points", lambda group: [])
     with pytest.raises(SapbertError, match="E310.*wards"):
         link(spacy.load(tmp_path / "saved"), "MI")
+
+
+def test_linker_kb_set_to_an_installed_name_is_saved_by_name(
+    own_kb: Path, sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = InstalledKb(own_kb)
+    monkeypatch.setattr(installed, "entry_points", lambda group: [point])
+    nlp = make_nlp(sample_kb)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.kb = "wards"
+    assert linker.kb.folder == own_kb
+    nlp.to_disk(tmp_path / "saved")
+    assert not list((tmp_path / "saved").rglob("concepts.db"))
+    loaded: Any = spacy.load(tmp_path / "saved").get_pipe("sapbert_linker")
+    assert loaded.kb.folder == own_kb
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_linker_taken_from_another_pipeline_keeps_its_kb(
+    own_kb: Path, other_kb: Path, tmp_path: Path, saved: bool
+) -> None:
+    source = make_nlp(own_kb)
+    source.get_pipe("sapbert_linker").kb = other_kb
+    if saved:
+        source.to_disk(tmp_path / "source")
+        source = spacy.load(tmp_path / "source")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", source=source)
+    del source
+    assert link(nlp, "Fever") == ["C0000004"]
+    assert "L2" in nlp.get_pipe("sapbert_linker").kb
+    nlp.to_disk(tmp_path / "taken")
+    assert "L2" in spacy.load(tmp_path / "taken").get_pipe("sapbert_linker").kb
 
 
 def test_linker_reload_opens_a_new_version(own_kb: Path) -> None:
@@ -380,7 +413,19 @@ def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(
     assigned = nlp.analyze_pipes()["attrs"]
     assert assigned["span._.link_note"]["assigns"] == ["sapbert_linker"]
     second = {"kb": str(sample_kb), "note_attr": "second_note"}
-    with pytest.warns(UserWarning, match="W553.*candidates, cui"):
+    with pytest.warns(UserWarning, match="W553.*both write candidates, codes, cui"):
+        nlp.add_pipe("sapbert_linker", name="second", config=second)
+
+
+def test_linkers_that_share_only_codes_or_pairs_are_a_warning(sample_kb: Path) -> None:
+    nlp = make_nlp(sample_kb, kb_ents_attr="kb_ents")
+    second = {
+        "cui_attr": "second_cui",
+        "candidates_attr": "second_candidates",
+        "note_attr": "second_note",
+        "kb_ents_attr": "kb_ents",
+    }
+    with pytest.warns(UserWarning, match="W553.*both write codes, kb_ents"):
         nlp.add_pipe("sapbert_linker", name="second", config=second)
 
 

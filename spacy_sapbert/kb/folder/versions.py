@@ -474,7 +474,9 @@ def copy_version(version: Version, root: Path, *, current: bool = True) -> Versi
         for name in records.keys() - kept.keys():
             target = draft.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(version.path(name), target)
+            # An error of `shutil.copyfile` would name the file that is read.
+            with open(version.path(name), "rb") as source, open(target, "wb") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
         draft.describe(version.manifest, kept)
         return draft.publish(current=current)
 
