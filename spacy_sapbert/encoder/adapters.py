@@ -24,35 +24,6 @@ WEIGHTS_FILE = "adapter.safetensors"
 ARCHITECTURES = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
 PREFIX = "sapbert_adapter."  # of its weights among those of the encoder
 COUPLING_REDUCTION = 2
-INITIAL_DEVIATION = 0.02
-
-
-def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
-    """Freeze an encoder and add a new adapter, which at first hardly changes it.
-
-    The adapter becomes the attribute `sapbert_adapter` of the encoder.
-
-    Returns:
-        The adapter, with the weights that are trained.
-
-    Raises:
-        SapbertError: The encoder is of another architecture or narrower than the
-            reduction, or has an adapter.
-
-    Source:
-        Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
-    """
-    import torch
-    from torch import nn
-
-    with torch.device(model.device):
-        adapter = make_adapter(model, settings)
-    for module in adapter.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
-            nn.init.zeros_(module.bias)
-    place_adapter(model, adapter, settings)
-    return adapter
 
 
 def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
@@ -145,16 +116,6 @@ def run_coupling(
     left = states[..., :half] + nets[0](states[..., half:])
     right = states[..., half:] + nets[1](left)
     return torch.cat((left, right), dim=-1)
-
-
-def trainable_parameters(model: Any) -> list["nn.Parameter"]:
-    """Return the parameters of an encoder that are not frozen."""
-    return [weights for weights in model.parameters() if weights.requires_grad]
-
-
-def count_trainable(model: Any) -> int:
-    """Return the number of trained values, for the model card."""
-    return sum(weights.numel() for weights in trainable_parameters(model))
 
 
 def own_weights(model: Any) -> dict[str, "Tensor"]:

@@ -18,11 +18,8 @@ from transformers import (
 from spacy_sapbert.encoder.adapters import (
     ARCHITECTURES,
     AdapterSettings,
-    add_adapter,
     attach_adapter,
-    count_trainable,
     save_adapter,
-    trainable_parameters,
 )
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
@@ -34,6 +31,11 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
+from training.encoders.new_adapter import (
+    add_adapter,
+    count_trainable,
+    trainable_parameters,
+)
 
 NAMES = ["heart attack", "fever", "acute pain of the heart", "diabetes"]
 

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, BertTokenizerFast
 
-from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter, save_adapter
+from spacy_sapbert.encoder.adapters import AdapterSettings, save_adapter
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -23,6 +23,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.safety import is_encoder_file
 from spacy_sapbert.errors import SapbertError
+from training.encoders.new_adapter import add_adapter
 
 NAMES = ["heart attack", "fever", "a b c", "qqq"]
 MATRIX = "encoder.layer.0.output.dense.weight"

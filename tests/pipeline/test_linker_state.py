@@ -11,7 +11,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import encoder
+from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import database
 from spacy_sapbert.kb.building.build import build_kb
@@ -353,7 +353,7 @@ def test_linker_reload_keeps_the_old_version_if_the_options_do_not_fit_the_new_o
 
 @pytest.mark.parametrize(
     ("module", "function", "number"),
-    [(database, "read_schema", 2), (encoder, "open_engine", 1)],
+    [(database, "read_schema", 2), (torch_engine, "load_model", 1)],
 )
 def test_linker_reload_while_the_folder_is_replaced_opens_the_new_version(
     own_kb: Path,

@@ -10,13 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spacy_sapbert.encoder.adapters import (
-    AdapterSettings,
-    add_adapter,
-    trainable_parameters,
-)
+from spacy_sapbert.encoder.adapters import AdapterSettings
 from spacy_sapbert.encoder.huggingface import load_encoder
 from training.encoders.embedding import embed_tokens
+from training.encoders.new_adapter import add_adapter, trainable_parameters
 from training.errors import Errors, SapbertError
 from training.losses.multi_similarity import hierarchical_loss
 from training.trainer.batches import Batch
