@@ -107,7 +107,7 @@ def find_names(
     for batch in minibatch(windows, WINDOWS_AT_ONCE):
         variants = {form: list_text_variants(form, lang) for form, _, _ in batch}
         forms = {*variants, *chain.from_iterable(variants.values())}
-        spellings = kb.store.spellings(forms, without=kb.searcher.foreign_origins(lang))
+        spellings = kb.store.spellings(forms, without=kb.foreign_origins(lang))
         for form, start, end in batch:
             found = map(spellings.get, (form, *variants[form]))
             names = next(filter(None, found), None)

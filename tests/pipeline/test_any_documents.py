@@ -80,7 +80,7 @@ def nlp(folder: Path) -> Language:
         )
         nlp.get_pipe(key).kb = nlp.get_pipe("sapbert_linker").kb
     # No cache, so that each mention is searched again.
-    nlp.get_pipe("sapbert_linker").kb.search_cache.size = 0
+    nlp.get_pipe("sapbert_linker").kb.searcher.results.size = 0
     return nlp
 
 

@@ -17,11 +17,7 @@ from spacy_sapbert.kb import database
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.versions import (
-    describe_files,
-    read_version,
-    write_manifest,
-)
+from spacy_sapbert.kb.folder.versions import draft_version, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -280,7 +276,7 @@ def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(
     nlp = make_nlp(own_kb, reload_seconds=0)
     add_concepts(load_kb(own_kb), [NEW])
     assert link(nlp, "ward one") == ["L1"]
-    (own_kb / "v1" / "meta.json").write_text("{}")
+    (own_kb / "v2" / "meta.json").write_text("{}")
     with pytest.warns(UserWarning, match="W554.*E304"):
         assert link(nlp, "ward one") == ["L1"]
 
@@ -290,11 +286,13 @@ def damage_index() -> Callable[[Path], None]:
     """Publishes a version whose index has the digest in meta.json, but no content."""
 
     def damage(folder: Path) -> None:
-        (folder / "index.hnsw").unlink()
-        (folder / "index.hnsw").write_bytes(b"no index")
-        manifest = read_version(folder).manifest
-        files = describe_files(folder)
-        write_manifest(folder, manifest.model_copy(update={"files": files}))
+        version = read_version(folder)
+        kept = version.keep(overlay=True)
+        del kept["index.hnsw"]
+        with draft_version(folder) as draft:
+            (draft.path / "index.hnsw").write_bytes(b"no index")
+            draft.describe(version.manifest, kept)
+            draft.publish()
 
     return damage
 
