@@ -21,7 +21,7 @@ from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.records import FILE, FileRecord, encoder_fingerprint
-from spacy_sapbert.kb.folder.versions import compute_digest
+from spacy_sapbert.kb.folder.versions import Version, compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -75,7 +75,7 @@ def extend(path: Path, chance: random.Random) -> None:
 
 def exchange(path: Path, chance: random.Random) -> None:
     """Replace a file by another one of the same folder tree."""
-    root = path.parents[1] if path.parent.name != "kb" else path.parent
+    root = next(folder for folder in path.parents if folder.name == "kb")
     others = [p for p in sorted(root.rglob("*")) if p.is_file() and p != path]
     shutil.copyfile(chance.choice(others), path)
 
@@ -146,21 +146,20 @@ KINDS = [
 ]
 
 
-def sign(folder: Path, damaged: str) -> None:
+def sign(meta_path: Path, damaged: Path, name: str) -> None:
     """Compute the checksum of a damaged file, the fingerprint and the digest again."""
-    path = folder / FILE
     try:
-        meta = json.loads(path.read_text("utf8"))
-        if damaged != FILE:
-            content = (folder / damaged).read_bytes()
+        meta = json.loads(meta_path.read_text("utf8"))
+        if name != FILE:
+            content = damaged.read_bytes()
             digest = hashlib.sha256(content).hexdigest()
-            meta["files"][damaged] = {"size": len(content), "sha256": digest}
+            meta["files"][name] |= {"size": len(content), "sha256": digest}
             records = {k: FileRecord(**v) for k, v in meta["files"].items()}
             meta["encoder"]["fingerprint"] = encoder_fingerprint(records)
         meta["digest"] = compute_digest(meta)
     except (ValueError, KeyError, TypeError):
         return
-    path.write_text(json.dumps(meta), "utf8")
+    meta_path.write_text(json.dumps(meta), "utf8")
 
 
 def compute_answers(folder: Path, mentions: list[str]) -> str:
@@ -224,17 +223,13 @@ def prepare(kb: Path, folder: Path) -> tuple[list[str], str]:
     names = [concept.name for concept in concepts[::step]][:NAMES]
     opened = add_concepts(opened, [Concept("WARD-1", ["ward one", names[0]])])
     opened = remove_concepts(opened, [concepts[-1].cui])
-    for path in folder.glob("overlay-*"):
-        if path.name != opened.manifest.overlay.folder:  # type: ignore[union-attr]
-            shutil.rmtree(path)
     mentions = [*names, *(f"{name[:-1]}x" for name in names), "ward one", "?"]
     return mentions, compute_answers(folder, mentions)
 
 
-def choose_file(folder: Path, kind: Kind, chance: random.Random) -> str:
+def choose_file(version: Version, kind: Kind, chance: random.Random) -> str:
     """Return the name of the file to damage."""
-    meta = json.loads((folder / FILE).read_text("utf8"))
-    names = [*meta["files"]] + ([] if kind.signed else [FILE])
+    names = [*version.manifest.files] + ([] if kind.signed else [FILE])
     if kind.only:
         names = [n for n in (*names, FILE) if Path(n).name.startswith(kind.only)]
     return chance.choice(sorted(names))
@@ -246,20 +241,18 @@ def damage_kb(source: Path, target: Path, kind: Kind, chance: random.Random) -> 
     RETURNS (str): The name of the damaged file.
     """
     shutil.rmtree(target, ignore_errors=True)
-    name = choose_file(source, kind, chance)
-    for path in sorted(source.rglob("*")):
+    version = read_version(source)
+    name = choose_file(version, kind, chance)
+    meta = source / version.name / FILE
+    damaged = meta if name == FILE else version.path(name)
+    shutil.copytree(source, target, copy_function=os.link)
+    for path in {meta, damaged}:
         copy = target / path.relative_to(source)
-        if path.is_dir():
-            copy.mkdir(parents=True)
-        elif path.name == FILE or path.relative_to(source).as_posix() == name:
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        else:
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, copy)
-    kind.damage(target / name, chance)
+        copy.unlink()
+        shutil.copyfile(path, copy)
+    kind.damage(target / damaged.relative_to(source), chance)
     if kind.signed:
-        sign(target, name)
+        sign(target / version.name / FILE, target / damaged.relative_to(source), name)
     return name
 
 

@@ -15,7 +15,8 @@ supports neither numpy 2 nor a newer SciPy:
 For OpenVINO run `spacy sapbert kb export models/medic` and add `--config
 encoder.@architectures=spacy-sapbert.OpenVinoEncoder.v1 --config
 encoder.precision=bf16`. With `--before ../old`, a checkout of an older version of this
-project is measured on the same knowledge base.
+project is measured too. If it cannot read the knowledge base, build one of the same
+concepts and encoder with it, and name that by `--before-kb`.
 
 scispaCy's `EntityLinker` has its default settings, with the index that its
 `create_tfidf_ann_index` builds of the concepts, except that concepts without a
@@ -228,6 +229,9 @@ def main(
     before: Path | None = typer.Option(
         None, help="Checkout of an older version, measured too."
     ),
+    before_kb: Path | None = typer.Option(
+        None, help="Its knowledge base, if it cannot read ours. [--kb]"
+    ),
     scispacy_python: Path | None = typer.Option(
         None, help="Interpreter with scispaCy, measured too."
     ),
@@ -254,15 +258,18 @@ def main(
     corpus = read_corpus(documents, labels=label, prefix=prefix, limit=limit)
     if len(corpus.docs) < 2:
         msg.fail("Expected two documents with mentions: the first warms up", exits=1)
-    settings = {"config": {**parse_config(config), "kb": str(kb.absolute())}}
+
+    def make_worker(kb: Path, checkout: Path | None = None) -> Worker:
+        options = {**parse_config(config), "kb": str(kb.absolute())}
+        return Worker(sys.executable, "ours", {"config": options}, checkout)
+
     workers: dict[str, Worker] = {}
     if before:
-        checkout = before.absolute()
-        workers[BEFORE] = Worker(sys.executable, "ours", settings, checkout)
+        workers[BEFORE] = make_worker(before_kb or kb, before.absolute())
     if scispacy_python:
         python, linker = str(scispacy_python), {**LINKER, "threshold": threshold}
         workers[SCISPACY] = make_scispacy_worker(python, concepts, out, linker)
-    workers[OURS] = Worker(sys.executable, "ours", settings)
+    workers[OURS] = make_worker(kb)
     dictionary = read_dictionary(read_concepts(concepts))
     resolve = make_resolver(dictionary.lookup, known)
     described = [describe_doc(doc, doc.ents) for doc in corpus.docs]

@@ -104,7 +104,7 @@ def measure_opening(
     msg.text(machine_line())
     rows = [(name, format_times(seconds)) for name, seconds in blank.items()]
     print_table(("Components that spaCy sees", '`spacy.blank("en")`'), rows)
-    size = sum(file.stat().st_size for file in kb.rglob("*") if file.is_file())
+    size = sum(file.size for file in read_version(kb).manifest.files.values())
     rows = [(step, format_times([run[step] for run in opened])) for step in opened[0]]
     print_table((f"{kb.name}, {size / 1e6:,.0f} MB", "Time"), rows[1:])
     msg.text(f"Medians of {ROUNDS} processes, and the ranges.")

@@ -30,7 +30,6 @@ from spacy_sapbert.kb.indexes.registry import (
     Index,
     build_index,
     complete_settings,
-    estimate_size,
     index_files,
     load_index,
 )
@@ -54,21 +53,12 @@ WATCH_SECONDS = 5.0
 SINGLES_SECONDS = 60.0  # for searching one by one
 REPEATS = 3
 TOLERANCE = 1e-4  # of a cosine: rows have 16 bits a value
+FULL_ROWS = "index.i16"  # the full vectors of a graph with short ones
 BLOCK_ROWS = 16_384
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 1.0  # of a qualifier, against its name
 
 HEADER = (
-    *(
-        "Names",
-        "Index",
-        "Build",
-        "Processor",
-        "Peak",
-        "Disk",
-        "Estimate",
-        "Resident",
-        "Own",
-    ),
+    *("Names", "Index", "Build", "Processor", "Peak", "Disk", "Resident", "Own"),
     *("Open", "p50, p95", "Queries/s", "Recall@1", "@10"),
 )
 
@@ -88,9 +78,8 @@ def make_rows(path: Path, kb: KnowledgeBase, rows: int, seed: int) -> None:
 
     A sum is that of a name and, with a random weight, of a frequent word of the names.
     """
-    full = kb.folder / "index.i16"
-    if rows == kb.rows and full.is_file():
-        link_file(full, path)
+    if rows == kb.rows and FULL_ROWS in kb.manifest.files:
+        link_file(kb.version.path(FULL_ROWS), path)
         return
     rng = np.random.default_rng(seed)
     chosen = np.arange(kb.rows)
@@ -297,25 +286,15 @@ def measure_table(
                 built = run_step("build", vectors=str(path), **common)
                 rmtree(folder / "work")
                 files = {"queries": str(out / "queries.npy"), "expected": str(answers)}
-                size = estimate_size(backend, many, vectors.shape[1], own)
-                measured = built | {
-                    "disk": folder_size(folder),
-                    "estimate": size.memory,
-                }
-                line.write_text(
-                    json.dumps(run_step("search", **files, **common) | measured),
-                    "ascii",
-                )
+                size = sum(path.stat().st_size for path in folder.iterdir())
+                searched = run_step("search", **files, **common)
+                measured = searched | built | {"disk": size}
+                line.write_text(json.dumps(measured), "ascii")
                 rmtree(folder)
             measured = json.loads(line.read_text("ascii"))
             table.append((f"{many:,}", name, *format_measures(measured)))
             msg.text(" | ".join(table[-1]))
     print_measures(table, len(queries))
-
-
-def folder_size(folder: Path) -> int:
-    """Return the bytes of the files directly in a folder."""
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
 
 def format_measures(measured: dict[str, float]) -> tuple[str, ...]:
@@ -330,7 +309,6 @@ def format_measures(measured: dict[str, float]) -> tuple[str, ...]:
     return (
         *building,
         f"{measured['disk'] / 1e6:,.0f} MB",
-        f"{measured['estimate'] / 1e6:,.0f} MB",
         f"{measured['VmRSS']:,} MB",
         f"{measured['RssAnon']:,} MB",
         f"{measured['open']:.2f} s",
@@ -364,10 +342,11 @@ def measure_kb(
     start = time.perf_counter()
     opened = load_kb(kb)
     opening = time.perf_counter() - start
-    index, width = opened.manifest.index, opened.manifest.encoder.width
+    manifest, full = opened.manifest, opened.version.path(FULL_ROWS)
+    index, rows = manifest.index, manifest.counts.rows
     queries = embed_mentions(opened, mentions)
-    vectors = RowFile(kb / "index.i16", rows=opened.rows, width=width)
-    shape = {"rows": opened.rows, "width": width, "folder": str(kb)}
+    vectors = RowFile(full, rows=rows, width=manifest.encoder.width)
+    shape = {"rows": rows, "width": vectors.shape[1], "folder": str(full.parent)}
     with TemporaryDirectory() as folder:
         files = {name: f"{folder}/{name}.npy" for name in ("queries", "expected")}
         np.save(files["queries"], queries)
@@ -375,21 +354,20 @@ def measure_kb(
         settings = index.settings | ({"ef": ef} if ef else {})
         common = {"backend": index.backend, "settings": settings, **shape}
         measured = run_step("search", starts=starts, **files, **common)
-    size = estimate_size(index.backend, opened.rows, width, index.settings)
-    measured |= {"estimate": size.memory, "disk": folder_size(kb)}
-    row = (f"{opened.rows:,}", index.backend, *format_measures(measured))
+    measured["disk"] = sum(file.size for file in manifest.files.values())
+    row = (f"{rows:,}", index.backend, *format_measures(measured))
     print_measures([row], len(queries))
     found, _ = opened.search(queries, NEAREST)
-    data = (kb / "concepts.db").stat().st_size
+    data = manifest.files["concepts.db"].size
     msg.text(
         f"Opened and verified in {opening:.2f} s. concepts.db: {data / 1e9:.2f} GB, "
         f"{len(opened):,} concepts. The names of {NEAREST} rows, median and 95 %:"
     )
     for label in ("for the first time", "again"):  # from the disk, from memory
         seconds = []
-        for rows in found.tolist():
+        for nearest in found.tolist():
             start = time.perf_counter()
-            opened.entries(rows)
+            opened.entries(nearest)
             seconds.append(1000 * (time.perf_counter() - start))
         times = np.percentile(seconds, [50, 95])
         msg.text(f"{label}: {times[0]:.3f} ms, {times[1]:.3f} ms")

@@ -1306,6 +1306,11 @@ class Warnings(metaclass=_WithCodes):
         "Expected a disk with locks for {path}, but got: {reason}. Do not change this "
         "knowledge base by two processes at once."
     )
+    W558 = (
+        "Expected faiss for the index of {rows:,} names, but it is not installed. The "
+        "index is hnsw with shorter vectors, which needs more memory and finds fewer "
+        "nearest names. For faiss, stop, `pip install faiss-cpu` and build again."
+    )
     W001 = "The id {cui} was retired; the concept is now {now}."
 
 

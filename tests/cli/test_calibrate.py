@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.versions import FILE, read_version
+from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.system.reading import file_digest
 
@@ -53,7 +53,7 @@ def test_calibrate_reveals_no_text_and_no_folder(
     annotated_file: Path, own_kb: Path
 ) -> None:
     result = run("calibrate", annotated_file, "--kb", own_kb, "--json")
-    written = (own_kb / FILE).read_text("utf8")
+    written = (own_kb / "v2" / "meta.json").read_text("utf8")
     for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
         assert secret not in result.output
         assert secret not in written
@@ -62,11 +62,11 @@ def test_calibrate_reveals_no_text_and_no_folder(
 def test_calibrate_changes_nothing_in_a_dry_run(
     annotated_file: Path, own_kb: Path
 ) -> None:
-    before = (own_kb / FILE).read_bytes()
+    before = read_version(own_kb)
     result = run("calibrate", annotated_file, "--kb", own_kb, "--dry-run")
     assert result.exit_code == 0
     assert "--dry-run" in result.output
-    assert (own_kb / FILE).read_bytes() == before
+    assert read_version(own_kb) == before
 
 
 def test_calibrate_checks_on_other_mentions(
@@ -78,7 +78,7 @@ def test_calibrate_checks_on_other_mentions(
     assert refused.exit_code == 1
     assert "E587" in refused.output
     assert run("calibrate", annotated_file, "--kb", own_kb).exit_code == 0
-    before = (own_kb / FILE).read_bytes()
+    before = read_version(own_kb)
     other, picture = tmp_path / "other.tsv", tmp_path / "check.png"
     text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
     other.write_text(text, "utf8")
@@ -88,7 +88,7 @@ def test_calibrate_checks_on_other_mentions(
     found = json.loads(run("calibrate", other, *options, "--force", "--json").stdout)
     assert found["files"][0]["file"] == "other.tsv"
     assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
-    assert (own_kb / FILE).read_bytes() == before
+    assert read_version(own_kb) == before
 
 
 def test_calibrate_prints_nothing_if_quiet(annotated_file: Path, own_kb: Path) -> None:
@@ -141,12 +141,12 @@ def test_calibrate_uses_aliases_and_a_limit(
 def test_calibrate_refuses_bad_options(
     annotated_file: Path, own_kb: Path, options: list, code: str
 ) -> None:
-    before = (own_kb / FILE).read_bytes()
+    before = read_version(own_kb)
     kb = [] if "--kb" in options else ["--kb", str(own_kb)]
     result = run("calibrate", annotated_file, *kb, *options)
     assert result.exit_code == 1
     assert code in result.output
-    assert (own_kb / FILE).read_bytes() == before
+    assert read_version(own_kb) == before
 
 
 def test_calibrate_never_changes_an_installed_kb(
@@ -159,10 +159,10 @@ def test_calibrate_never_changes_an_installed_kb(
     monkeypatch.setattr(
         "spacy_sapbert.kb.folder.installed.installed_kbs", lambda: {"umls": Point()}
     )
-    before = (own_kb / FILE).read_bytes()
+    before = read_version(own_kb)
     for options in ([], ["--kb", "umls"]):
         refused = run("calibrate", annotated_file, *options)
         assert refused.exit_code == 1
         assert "E586" in refused.output
         assert run("calibrate", annotated_file, *options, "--dry-run").exit_code == 0
-    assert (own_kb / FILE).read_bytes() == before
+    assert read_version(own_kb) == before

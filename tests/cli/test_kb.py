@@ -92,7 +92,8 @@ def test_kb_build_replaces_a_folder_only_with_force(
     assert "--force" in refused.output
     assert run(*arguments, "--force", "--backend", "exact").exit_code == 0
     assert load_kb(own_kb).manifest.index.backend == "exact"
-    assert not (own_kb / "v1" / "index.hnsw").exists()
+    assert (own_kb / "v1" / "index.hnsw").exists()
+    assert not (own_kb / "v2" / "index.hnsw").exists()
 
 
 def test_kb_info_prints_a_table_and_json(sample_kb: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.versions import read_version, write_manifest
+from spacy_sapbert.kb.settings import change_kb
 
 SENTINEL = "SENTINELTEXT"
 
@@ -22,7 +22,6 @@ DYING = """
 import os, signal, sys
 from spacy_sapbert.pipeline import running as pipelines
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 real, run_batch = os.replace, pipelines.run_batch
 def tick():
     global left
@@ -48,7 +47,6 @@ for moment in sys.argv[1].split(","):
 LIMITED = """
 import resource, signal, sys
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.kb.folder.versions import read_version, write_manifest
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 app(sys.argv[2:])
@@ -194,8 +192,7 @@ def test_link_parts_of_other_settings_are_an_error(
 
 
 def test_link_parts_of_another_kb_are_an_error(lines, own_kb, tmp_path, whole):
-    changed = read_version(own_kb).manifest.model_copy(update={"threshold": 0.1})
-    write_manifest(own_kb, changed)
+    change_kb(own_kb, threshold=0.1)
     result = run(lines, own_kb, tmp_path / "whole")
     assert result.exit_code == 1
     assert "`kb`" in result.output

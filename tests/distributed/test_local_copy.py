@@ -13,7 +13,7 @@ import pytest
 
 from spacy_sapbert.distributed.local_copy import copy_kb
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 
 # Copies in processes that start at the same time, and prints what each opened.
@@ -109,7 +109,7 @@ def test_copy_kb_with_a_damaged_description_names_the_source(
     own_kb: Path, tmp_path: Path
 ) -> None:
     (own_kb / "v1" / "meta.json").write_text("{}", "utf8")
-    with pytest.raises(SapbertError, match=f"E304.*{own_kb}/meta.json"):
+    with pytest.raises(SapbertError, match=f"E304.*{own_kb}/v1/meta.json"):
         copy_kb(str(own_kb), tmp_path, digest=None)
 
 
@@ -132,7 +132,7 @@ def test_copy_kb_that_has_no_room_is_an_error(own_kb: Path, tmp_path: Path) -> N
     path = own_kb / "v1" / "meta.json"
     meta = json.loads(path.read_text("utf8"))
     meta["files"]["concepts.db"]["size"] = 1 << 39
-    meta["digest"] = ""
+    meta["digest"] = compute_digest(meta)
     path.write_text(json.dumps(meta), "utf8")
     with pytest.raises(SapbertError, match="E377.*MB of room.*copy_to"):
         copy_kb(str(own_kb), tmp_path / "local", digest=None)

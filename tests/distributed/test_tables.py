@@ -65,7 +65,7 @@ def test_datasets_cache_is_used_until_the_kb_changes(
 ) -> None:
     import pyarrow.parquet as pq
 
-    from spacy_sapbert.kb.folder.versions import read_version, write_manifest
+    from spacy_sapbert.kb.settings import change_kb
 
     documents_file = str(tmp_path / "documents.parquet")
     pq.write_table(documents, documents_file)
@@ -85,8 +85,7 @@ def test_datasets_cache_is_used_until_the_kb_changes(
     first = link()
     assert first > 0
     assert link() == first
-    changed = read_version(own_kb).manifest.model_copy(update={"threshold": 0.1})
-    write_manifest(own_kb, changed)
+    change_kb(own_kb, threshold=0.1)
     from spacy_sapbert.distributed.opened import open_settings
 
     open_settings.cache_clear()  # as in a new process

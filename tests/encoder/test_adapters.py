@@ -290,7 +290,7 @@ def test_load_kb_changed_adapter_is_an_error(
 ) -> None:
     save_whole(tiny_encoder, tmp_path / "encoder")
     build_kb(concepts_file, tmp_path / "kb", str(tmp_path / "encoder"), threads=1)
-    path = tmp_path / "kb" / "encoder" / "adapter.safetensors"
+    path = tmp_path / "kb" / "v1" / "encoder" / "adapter.safetensors"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)

@@ -35,5 +35,6 @@ def incomplete_kb(sample_kb: Path) -> KnowledgeBase:
     """A knowledge base whose index does not find fever."""
     kb = load_kb(sample_kb)
     rows = [entry.row for entry in kb.store.entries_of("C0000004")]
-    kb.loaded_index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore[assignment]
+    index = IncompleteIndex(kb.index, kb.rows, rows)
+    kb.parts.loaded_index = index  # type: ignore[assignment]
     return kb

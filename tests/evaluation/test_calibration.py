@@ -1,5 +1,6 @@
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,7 +295,8 @@ def test_score_top1_compares_with_the_gold_ids(
 def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
     files = {Path("dev.tsv"): [GoldMention(2, "", "acute pain", [["C0000007"]])]}
     scores = score_top1(kb, files, {}).scores
-    high = KnowledgeBase(kb.files, kb.manifest.model_copy(update={"threshold": 1.0}))
+    manifest = kb.manifest.model_copy(update={"threshold": 1.0})
+    high = KnowledgeBase(replace(kb.version, manifest=manifest))
     assert np.array_equal(score_top1(high, files, {}).scores, scores)
     assert np.isfinite(scores).all()
 

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ def test_find_missed_concepts_returns_what_exact_search_ranks_first(
 
 def test_find_missed_concepts_skips_an_exact_index(kb: KnowledgeBase) -> None:
     index = IndexRecord(backend="exact", settings={})
-    exact = KnowledgeBase(kb.files, kb.manifest.model_copy(update={"index": index}))
+    manifest = kb.manifest.model_copy(update={"index": index})
+    exact = KnowledgeBase(replace(kb.version, manifest=manifest))
     assert find_missed_concepts(exact, {"fever": 0.5}, {}) == {}
 
 

@@ -35,9 +35,13 @@ UNANNOTATED = (TEXT, "csv", "parquet")  # documents of these have no mentions
 HEAD_BYTES = 1 << 16  # that are read to detect a format
 TITLE = re.compile(rb"\s*([^|\t\r\n]+)\|t\|[^\n]*\n?\s*([^|\t\n]*)")
 JSON_DOCUMENTS = re.compile(rb'\s*\{.*"(documents|passages)"\s*:\s*\[', re.DOTALL)
-# files that a folder has if it is a knowledge base or pipeline, or an encoder
-MODELS = (("meta.json", "concepts.db"), ("meta.json", "config.cfg"))
-ENCODERS = (("config.json", "tokenizer.json"), ("config.json", "vocab.txt"))
+# what a folder has if it is a pipeline or an encoder; a knowledge base has versions
+MODELS = (
+    ("meta.json", "config.cfg"),
+    ("config.json", "tokenizer.json"),
+    ("config.json", "vocab.txt"),
+)
+KB_FILE, KB_VERSION = "CURRENT", re.compile(r"v\d+")
 
 
 class InputFile(NamedTuple):
@@ -149,10 +153,15 @@ def choose_file(path: Path, name: str, format: str | None) -> InputFile:
     return InputFile(path, name, format)
 
 
-def is_model(names: Iterable[str]) -> bool:
-    """Return whether files are those of a knowledge base, a pipeline or an encoder."""
-    found = {*names}
-    return any(found.issuperset(files) for files in (*MODELS, *ENCODERS))
+def is_model(folders: Iterable[str], files: Iterable[str]) -> bool:
+    """Return whether a folder is a knowledge base, a pipeline or an encoder.
+
+    folders (Iterable[str]), files (Iterable[str]): The names in it.
+    """
+    found = {*files}
+    if KB_FILE in found and any(map(KB_VERSION.fullmatch, folders)):
+        return True
+    return any(found.issuperset(names) for names in MODELS)
 
 
 def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
@@ -163,7 +172,7 @@ def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
     """
     found: list[Path] = []
     for place, folders, files in os.walk(folder, followlinks=False):
-        if is_model(files):
+        if is_model(folders, files):
             left_out["of knowledge bases or models"] += 1
             folders.clear()
             continue

@@ -34,13 +34,7 @@ from ..folder.versions import (
     lock_kb,
     open_target,
 )
-from ..indexes.choice import (
-    Choice,
-    choose_index,
-    describe_choices,
-    free_memory,
-    uses_compact_rows,
-)
+from ..indexes.choice import Choice, choose_index, uses_compact_rows
 from ..indexes.registry import build_index
 from ..indexes.row_file import RowFile
 from ..knowledge_base import open_version
@@ -116,7 +110,7 @@ def build_kb(
             replace=force,
         )
         matrix, counts, index = embed_names(
-            work, concepts_path, prepared, given, threads, progress=progress
+            work, concepts_path, prepared, given, progress=progress
         )
         with open_target(output) as root, draft_version(root) as draft:
             part = draft.path
@@ -190,7 +184,6 @@ def embed_names(
     concepts_path: Path,
     prepared: Preparation,
     given: Choice | None,
-    threads: int,
     *,
     progress: bool,
 ) -> tuple[RowFile, Counts, Choice]:
@@ -199,7 +192,6 @@ def embed_names(
     work (Path): Folder of the build.
     given (Choice | None): The index; None = that of the stopped build, or see
         `choose_index`.
-    threads (int): For the index.
     RETURNS (tuple[RowFile, Counts, Choice]): The vectors, the counts for meta.json, and
         the index to build.
     """
@@ -216,11 +208,11 @@ def embed_names(
             quiet=not progress,
         )
         names, counts = write_store(concepts, work / STORE_FILE, encoder)
-    index = given or choose_index(counts.rows, width, free=free_memory())
+    index = given or choose_index(counts.rows)
     index = agree_on_plan(work, prepared.plan, index, fixed=given is not None)
     compact = uses_compact_rows(index)
     if progress:
-        msg.info(describe_choices(index, counts.rows, width, threads=threads))
+        msg.info(f"{counts.rows:,} distinct names; index: {index.backend}")
     if finished:
         path = work / VECTORS
         return (

@@ -140,8 +140,8 @@ def agree_on_plan(
 ) -> Choice:
     """Write the plan if there is none yet, else use its index.
 
-    The memory that is free, by which an index is chosen, may be another on each machine
-    and at each time, which must not cost the vectors.
+    The libraries that are installed, by which an index is chosen, may differ between
+    machines, which must not cost the vectors.
 
     folder (Path): Folder of the build.
     plan (dict[str, Any]): See `check_plan`.

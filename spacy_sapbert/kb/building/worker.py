@@ -8,7 +8,7 @@ from ...encoder.huggingface import EncoderSettings
 from ...errors import Errors, SapbertError
 from ...system.progress import show_progress
 from ...vocabularies.concepts import read_concepts
-from ..indexes.choice import choose_index, free_memory, uses_compact_rows
+from ..indexes.choice import choose_index, uses_compact_rows
 from .names import read_names
 from .plan import agree_on_plan, lock_work_folder
 from .preparation import check_inputs, prepare
@@ -70,9 +70,7 @@ def embed_shards(
             quiet=not progress,
         )
         names, counts = read_names(concepts, prepared.encoder)
-        index = given or choose_index(
-            counts.rows, prepared.encoder.width, free=free_memory()
-        )
+        index = given or choose_index(counts.rows)
         index = agree_on_plan(work, prepared.plan, index, fixed=given is not None)
         embed_rows(
             names,

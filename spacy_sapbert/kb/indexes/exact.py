@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import Errors, SapbertError
-from .registry import Size, best_first, check_queries
+from .registry import best_first, check_queries
 from .row_file import Vectors, decode_rows, find_bad_vector, value_type, write_rows
 
 LIBRARY = PACKAGE = ""
@@ -22,12 +22,6 @@ READ_ROWS = 16_384  # rows read at once from a file or another index
 def list_files(settings: Mapping[str, int]) -> list[str]:
     """Return the names of the files."""
     return [COMPACT_FILE if settings["compact"] else FILE]
-
-
-def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
-    """See `registry.estimate_size`: each search reads all of the mapped file."""
-    size = rows * width * value_type(compact=bool(settings["compact"])).itemsize
-    return Size(memory=size, building=0, disk=size, seconds=0)
 
 
 def build_index(

@@ -18,7 +18,7 @@ from ...system.writing import link_file, sync_path
 from . import projection, reranked
 from .faiss_file import check_graph, count_rows
 from .projection import project, sample_rows
-from .registry import Size, check_queries, graph_seconds, import_library
+from .registry import check_queries, import_library
 from .reranked import RerankedIndex, open_reranked, write_full_rows
 from .row_file import Vectors
 
@@ -37,7 +37,6 @@ RANGES = {
 CHANGEABLE = {"ef", "rerank"}
 ABSENT: dict[str, int] = {}
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
-COST = 28e-6  # see `graph_seconds`
 PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
 # A search begins at one node and may end far from the best: each query has several.
 STARTS = 6
@@ -54,18 +53,6 @@ def list_files(settings: Mapping[str, int]) -> list[str]:
 def short_width(settings: Mapping[str, int], width: int) -> int:
     """Return the width of the vectors in the graph."""
     return min(settings["pca"] or width, width)
-
-
-def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
-    """See `registry.estimate_size`."""
-    short = short_width(settings, width)
-    graph = rows * (short + 8 * settings["M"] + 20)
-    return Size(
-        memory=graph,
-        building=2 * graph,  # faiss doubles its arrays when they are full
-        disk=graph + 2 * rows * width,
-        seconds=graph_seconds(rows, settings, COST),
-    )
 
 
 def create_graph(settings: Mapping[str, int], width: int) -> Any:

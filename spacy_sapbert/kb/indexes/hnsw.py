@@ -12,14 +12,7 @@ from ...system.progress import show_progress
 from . import projection, reranked
 from .hnsw_file import NodeVectors, read_graph
 from .projection import project
-from .registry import (
-    Index,
-    Size,
-    best_first,
-    check_queries,
-    graph_seconds,
-    import_library,
-)
+from .registry import Index, best_first, check_queries, import_library
 from .reranked import open_reranked, write_full_rows
 from .row_file import Vectors
 
@@ -47,23 +40,11 @@ RANGES = {
 CHANGEABLE = {"ef", "rerank"}
 ABSENT = {"pca": 0, "rerank": 100}
 BLOCK_ROWS = 4096
-ROW_COST, VALUE_COST = 11e-6, 52e-9  # see `graph_seconds`
 
 
 def list_files(settings: Mapping[str, int]) -> list[str]:
     """Return the names of the files."""
     return [FILE, *([projection.FILE, reranked.FILE] if settings["pca"] else [])]
-
-
-def estimate_size(rows: int, width: int, settings: Mapping[str, int]) -> Size:
-    """See `registry.estimate_size`."""
-    short = min(settings["pca"] or width, width)
-    graph = rows * (4 * short + 8 * settings["M"] + 32)
-    full = 2 * rows * width if settings["pca"] else 0
-    locks = 100 * rows  # and visited nodes, of the process only
-    memory = graph + locks
-    seconds = graph_seconds(rows, settings, ROW_COST + VALUE_COST * short)
-    return Size(memory=memory, building=memory, disk=graph + full, seconds=seconds)
 
 
 def build_index(

@@ -1,11 +1,10 @@
 """Search structures: one module a backend, all behind one small protocol."""
 
-import math
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,28 +14,13 @@ from .row_file import Vectors
 # A backend is a module with `LIBRARY` and `PACKAGE` (what it imports, and what to
 # install; "" = nothing), `DEFAULTS`, `RANGES`, `CHANGEABLE` (settings that need no new
 # build), `ABSENT` (settings that older folders lack, and what they have instead),
-# `list_files`, `estimate_size`, `build_index` and `load_index`.
+# `list_files`, `build_index` and `load_index`.
 EXACT_ROWS = 20_000  # fewer rows are searched exactly
 BACKENDS: dict[str, str] = {
     "hnsw": "spacy_sapbert.kb.indexes.hnsw",
     "faiss": "spacy_sapbert.kb.indexes.faiss_graph",
     "exact": "spacy_sapbert.kb.indexes.exact",
 }
-
-
-class Size(NamedTuple):
-    """What an index takes, in bytes and seconds.
-
-    memory (int): Of the process that searches, besides memory-mapped full vectors.
-    building (int): Of the process that builds it, at most.
-    disk (int): Of its files.
-    seconds (float): To build it, on one core of a server of 2020.
-    """
-
-    memory: int
-    building: int
-    disk: int
-    seconds: float
 
 
 class Index(Protocol):
@@ -107,15 +91,6 @@ def is_usable(backend: str) -> bool:
         return False
 
 
-def graph_seconds(rows: int, settings: Mapping[str, int], cost: float) -> float:
-    """Return about the seconds that one core needs to build a graph.
-
-    cost (float): Measured: the seconds for a row and a level of a binary tree of all
-        rows, with an `ef_construction` of 200.
-    """
-    return rows * math.log2(max(rows, 2)) * cost * settings["ef_construction"] / 200
-
-
 def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
     """Return the names of the files of an index.
 
@@ -124,20 +99,6 @@ def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
     module = load_backend(backend)
     names: list[str] = module.list_files({**module.ABSENT, **settings})
     return names
-
-
-def estimate_size(
-    backend: str, rows: int, width: int, settings: Mapping[str, int]
-) -> Size:
-    """Estimate what an index takes.
-
-    backend (str): Its name.
-    rows (int), width (int): Of the vectors.
-    settings (Mapping[str, int]): Settings that differ from the defaults.
-    """
-    complete = complete_settings(backend, settings)
-    size: Size = load_backend(backend).estimate_size(rows, width, complete)
-    return size
 
 
 def complete_settings(backend: str, given: Mapping[str, int]) -> dict[str, int]:

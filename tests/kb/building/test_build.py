@@ -17,7 +17,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
 from spacy_sapbert.kb.folder.versions import lock_kb, read_version
-from spacy_sapbert.kb.indexes.choice import choose_index
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import estimate_threshold
 from spacy_sapbert.kb.settings import change_kb
@@ -212,8 +211,6 @@ def test_build_kb_chooses_the_backend_by_the_number_of_rows(
 ) -> None:
     manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     assert (manifest.index.backend, manifest.recall) == ("exact", None)
-    assert choose_index(20_000, 384, free=0).backend == "exact"
-    assert choose_index(20_001, 384, free=None).backend == "hnsw"
 
 
 def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) -> None:
