@@ -9,12 +9,12 @@ from ..linking.candidates import Entry, RankedEntry
 from ..linking.features import Provenance, compute_features, pool_concepts
 from ..linking.ranker import Ranker
 from ..linking.surface_forms import name_form
+from ..vocabularies.concepts import ANNOTATED
 
 if TYPE_CHECKING:
     from .knowledge_base import KnowledgeBase
     from .store import Store
 
-ANNOTATED = "annotated"  # source of names that annotated mentions have
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 
 
