@@ -49,7 +49,7 @@ class SavedSettings(BaseModel):
             return cls.model_validate_json(content)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
-            raise SapbertError(Errors.E304.format(path=path, reason=reason)) from None
+            raise SapbertError(Errors.E553.format(path=path, reason=reason)) from None
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:

@@ -98,7 +98,7 @@ def test_linker_saved_with_damaged_settings_is_an_error(
 ) -> None:
     make_nlp(own_kb).to_disk(tmp_path / "saved")
     (tmp_path / "saved" / "sapbert_linker" / "settings.json").write_text("{")
-    with pytest.raises(SapbertError, match="E304.*settings.json"):
+    with pytest.raises(SapbertError, match="E553.*settings.json"):
         spacy.load(tmp_path / "saved")
 
 

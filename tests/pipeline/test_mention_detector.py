@@ -498,7 +498,7 @@ def test_detector_settings_of_the_config_win_over_saved_ones(
 def test_detector_saved_with_damaged_settings_is_an_error(tmp_path):
     make_pipeline().to_disk(tmp_path)
     (tmp_path / "sapbert_mentions" / "settings.json").write_text('{"label": "X"}')
-    with pytest.raises(SapbertError, match="E304.*settings.json"):
+    with pytest.raises(SapbertError, match="E553.*settings.json"):
         spacy.load(tmp_path)
 
 
