@@ -270,11 +270,11 @@ def test_link_batches_writes_the_digest_of_the_version_that_linked(
     nlp.add_pipe("sapbert_linker", config=config)
     nlp.to_disk(tmp_path / "pipeline", exclude=["sapbert_linker"])
     link = LinkBatches(tmp_path / "pipeline")
-    old = read_manifest(own_kb).digest
+    old = read_version(own_kb).manifest.digest
     assert link(make_table("fever")).column("kb_digest").to_pylist() == [old]
     add_concepts(load_kb(own_kb), [Concept("L1", ["Fever"])])
     rows = link(make_table("fever")).to_pylist()
-    digest = read_manifest(own_kb).digest
+    digest = read_version(own_kb).manifest.digest
     assert [(row["cui"], row["kb_digest"]) for row in rows] == [("C0000004", digest)]
     assert digest != old
 

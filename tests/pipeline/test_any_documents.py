@@ -347,15 +347,15 @@ def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
 def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kb = nlp.get_pipe("sapbert_linker").kb
-    real = kb.embed
+    searcher = nlp.get_pipe("sapbert_linker").kb.searcher
+    real = searcher.embed
 
     def embed(texts: Any, **settings: Any) -> Any:
         embeddings = real(texts, **settings)
         embeddings.vectors[-1] = bad
         return embeddings
 
-    monkeypatch.setattr(kb, "embed", embed)
+    monkeypatch.setattr(searcher, "embed", embed)
     doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
     doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
     for options in ({}, {"fusion": "rrf"}, {"filter": {"types": ["T047", "T184"]}}):

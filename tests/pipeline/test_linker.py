@@ -391,7 +391,7 @@ def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
     opened = state.pop("opened")
     state.pop("scorer")
-    return [state, opened.pin, opened.reload_seconds, opened.encoder.attrs["run"]]
+    return [state, opened.pin, opened.reload_seconds, opened.encoder]
 
 
 def test_linker_settings_round_trip_in_config_and_pipeline(
