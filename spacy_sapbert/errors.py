@@ -531,8 +531,9 @@ class Errors(metaclass=_WithCodes):
         "copy the knowledge base again."
     )
     E305 = (
-        "Expected a knowledge base of format {expected}, but {path} has {got}. Build "
-        "it again: `spacy sapbert kb build concepts.jsonl {path} --encoder … --force`."
+        "Expected a knowledge base of format {expected}, but {path} has {got}. Build a "
+        "new folder, `spacy sapbert kb build concepts.jsonl NEW --encoder …`, and "
+        "remove the old one."
     )
     E306 = (
         "Expected {path} as it was when the knowledge base was built, but {reason}. "
