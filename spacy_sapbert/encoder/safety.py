@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Errors, SapbertError
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
@@ -111,11 +111,11 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
             something outside.
     """
     if has_adapter(folder):
-        _, base = read_adapter(folder)
+        adapter = read_adapter(folder)
         path = folder / ADAPTER_WEIGHTS
         if not path.is_file():
             raise SapbertError(Errors.E211.format(path=path, reason="it is missing."))
-        if not trusted and base is not None:
+        if not trusted and adapter.base is not None:
             refuse(folder / "adapter.json", "its `base` is not null")
     elif not has_weights(folder):
         raise SapbertError(Errors.E206.format(path=folder))
@@ -144,7 +144,7 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
             refuse(folder / CONFIG_FILE, reason)
 
 
-def refuse(path: Path, reason: str) -> None:
+def refuse(path: Path, reason: str) -> NoReturn:
     """Raise the error of an encoder that needs something outside of its folder."""
     raise SapbertError(Errors.E225.format(path=path, reason=reason))
 

@@ -15,7 +15,6 @@ import spacy
 import torch
 from spacy.tokens import Span
 
-from spacy_sapbert.encoder.adapters import AdapterSettings
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import (
@@ -112,7 +111,7 @@ def test_openvino_bfloat16_is_close_to_float32(exported_encoder: Path) -> None:
 
 def test_openvino_export_has_the_adapter(tiny_encoder: Path, tmp_path: Path) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
-    adapter = add_adapter(model, AdapterSettings(reduction=4))
+    adapter = add_adapter(model, 4)
     with torch.no_grad():
         for weights in adapter.parameters():
             weights.add_(0.3)

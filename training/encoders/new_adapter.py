@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from spacy_sapbert.encoder.adapters import AdapterSettings, make_adapter, place_adapter
+from spacy_sapbert.encoder.adapters import make_adapter, place_adapter
 
 INITIAL_DEVIATION = 0.02
 
 
-def add_adapter(model: Any, settings: AdapterSettings) -> nn.ModuleDict:
+def add_adapter(model: Any, reduction: int) -> nn.ModuleDict:
     """Freeze an encoder and add a new adapter, which at first hardly changes it.
 
     The adapter becomes the attribute `sapbert_adapter` of the encoder.
@@ -26,12 +26,12 @@ def add_adapter(model: Any, settings: AdapterSettings) -> nn.ModuleDict:
         Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
     """
     with torch.device(model.device):
-        adapter = make_adapter(model, settings)
+        adapter = make_adapter(model, reduction)
     for module in adapter.modules():
         if isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
             nn.init.zeros_(module.bias)
-    place_adapter(model, adapter, settings)
+    place_adapter(model, adapter, reduction)
     return adapter
 
 
