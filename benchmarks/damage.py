@@ -202,6 +202,8 @@ def run_child(
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         answers = compute_answers(folder, mentions)
         code = NO_EFFECT if answers == expected else OTHER_ANSWER
+    except MemoryError:
+        code = OTHER_ANSWER
     except SapbertError as error:
         code = NAMED_ERROR
         os.write(writing, str(error)[:6].encode())
@@ -286,10 +288,12 @@ def measure(
             code, error = run_child(
                 target, mentions, expected, seconds=seconds, memory=limit
             )
+            other = "other answer" if kind.signed else "other"
             column = {
                 NAMED_ERROR: "named error",
                 NO_EFFECT: "no effect",
-                OTHER_ANSWER: "other answer" if kind.signed else "other",
+                OTHER_ANSWER: other,
+                -signal.SIGALRM: other,
             }.get(code, "other")
             counts[kind.name].update(["tried", column])
             if column == "other":
@@ -306,9 +310,9 @@ def main(
 ) -> None:
     """kb/ -> table: what damaged copies of it do, each in a process with limits
 
-    With recomputed checksums, a copy may answer otherwise: its author may write any
-    content. The last column counts crashes, raw errors, exceeded limits and, with kept
-    checksums, other answers. Exit code: 1 if it is not 0.
+    With recomputed checksums, a copy may answer otherwise or exceed a limit: its author
+    may write any content. The last column counts crashes, raw errors and, with kept
+    checksums, other answers and exceeded limits. Exit code: 1 if it is not 0.
 
     Example: python -m benchmarks.damage models/sample/kb --tries 1200
     """

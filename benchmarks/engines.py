@@ -50,7 +50,7 @@ class PlainEngine:
 
     def __init__(self, folder: Path, original: Any) -> None:
         _, self.model = load_encoder(str(folder))
-        self.tokenizer, self.width = original.tokenizer, original.width
+        self.tokenizer = original.tokenizer
         self.positions, self.vocabulary = original.positions, original.vocabulary
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> Tensor:
@@ -71,8 +71,8 @@ def open_engines(
         engine, precision = name.split()
         config = EncoderConfig(engine, precision=precision)
         encoders[name] = Encoder.open(folder, config, settings=settings)
-    plain = PlainEngine(folder, encoders[OURS[0]].engine)
-    encoders[PLAIN] = Encoder(EncoderConfig(), settings, plain)
+    first = encoders[OURS[0]]
+    encoders[PLAIN] = replace(first, engine=PlainEngine(folder, first.engine))
     return encoders
 
 

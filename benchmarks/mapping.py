@@ -15,7 +15,7 @@ from benchmarks.harness import machine_line, markdown_table, run_cli
 from spacy_sapbert.evaluation.compare import mcnemar_test
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.surface_forms import name_form, singular_forms
-from spacy_sapbert.pipeline.mapping.found import STATUSES
+from spacy_sapbert.mapping.found import STATUSES
 from spacy_sapbert.system.writing import check_outputs
 from spacy_sapbert.vocabularies.concepts import (
     Concept,

@@ -36,7 +36,7 @@ class Errors(metaclass=_WithCodes):
     E002 = "Expected a file at {path}, but it is a folder. Name a file inside it."
     E003 = (
         "Expected to write {path}, but it exists already. Remove it, name another "
-        "place, or pass `--force`."
+        "place, or pass `--force` (in Python `force=True`)."
     )
     E004 = (
         "Expected to write {path}, but the system refused: {reason}. Nothing was left "
@@ -165,7 +165,7 @@ class Errors(metaclass=_WithCodes):
 
     E120 = (
         "Expected a concept with {expected}, but the concept {cui!r} is another. "
-        "Correct its id and names."
+        "Correct the concept."
     )
 
     E121 = (
@@ -1030,9 +1030,13 @@ class Errors(metaclass=_WithCodes):
         "pass `label_types` with each call."
     )
     E552 = (
-        "Expected an attribute of spans for each of CUI, candidates, note and pairs, "
-        "but `span._.{attr}` is {reason}. Choose another name with the settings "
-        "`cui_attr`, `candidates_attr`, `note_attr` and `kb_ents_attr`."
+        "Expected an attribute of spans for each of CUI, candidates, note, codes and "
+        "pairs, but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr`, `codes_attr` and `kb_ents_attr`."
+    )
+    E553 = (
+        "{path}: Expected the settings of a saved component, but {reason}. Save the "
+        "pipeline again."
     )
     E560 = (
         "Expected {path} to be written by this command, but it was started with "
@@ -1287,7 +1291,8 @@ class Warnings(metaclass=_WithCodes):
     W553 = (
         "Expected the linkers of a pipeline to write different attributes, but "
         "{linker} and {other} both write {attrs}. The later one replaces the links of "
-        "the earlier one; change `cui_attr`, `candidates_attr` and `note_attr`."
+        "the earlier one; change `cui_attr`, `candidates_attr`, `note_attr`, "
+        "`codes_attr` and `kb_ents_attr`."
     )
     W554 = (
         "The knowledge base has a new version that cannot be opened, so the old one "

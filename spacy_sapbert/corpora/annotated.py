@@ -11,7 +11,7 @@ from ..formats.inputs.files import detect_format
 from ..formats.inputs.reading import read_docbin
 from ..formats.inputs.rows import Columns
 from ..kb.teaching.documents import AnnotatedDocument
-from ..pipeline.mapping.reviewed import is_mapped
+from ..mapping.reviewed import is_mapped
 from ..pipeline.teaching import annotate, annotate_docs
 from .registry import FORMATS, change_prefixes, read_corpus
 

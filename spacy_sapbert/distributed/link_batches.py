@@ -29,7 +29,6 @@ from ..formats.arrow import MENTION_SCHEMA, make_batch
 from ..formats.documents import Document
 from ..formats.entities import (
     COLUMNS,
-    AttributeNames,
     LinkedDoc,
     describe_entities,
     mention_rows,
@@ -207,7 +206,7 @@ class LinkBatches:
         documents (dict[int, Document]): By their places.
         failed (dict[int, str]): Updated: errors of components by places.
         """
-        names, key = AttributeNames(*opened.linker.attrs), opened.linker.spans_key
+        names, key = opened.linker.attrs, opened.linker.spans_key
         columns = [c for c in COLUMNS if self.candidates or c != "candidates"]
         numbers: list[int] = []
         rows: list[list[Any]] = []

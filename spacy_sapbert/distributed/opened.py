@@ -30,13 +30,17 @@ class OpenedPipeline:
 
     nlp (Language): The pipeline.
     linker (SapbertLinker): Its linker.
-    digest (str): Of its knowledge base.
     """
 
-    def __init__(self, nlp: "Language", linker: "SapbertLinker", digest: str) -> None:
-        self.nlp, self.linker, self.digest = nlp, linker, digest
+    def __init__(self, nlp: "Language", linker: "SapbertLinker") -> None:
+        self.nlp, self.linker = nlp, linker
         self.lock = ProcessLock()  # memory zones are not for several threads
         self.strings = len(nlp.vocab.strings)  # when opened
+
+    @property
+    def digest(self) -> str:
+        """The digest of the version of the knowledge base that the linker uses."""
+        return self.linker.kb.manifest.digest
 
     @contextmanager
     def use(self) -> Iterator[None]:
@@ -74,4 +78,5 @@ def open_settings(settings: str) -> OpenedPipeline:
         values["mentions"] = values.get("mentions") or NAMES
     nlp = load_pipeline(name, lang=lang)
     linker = complete_pipeline(nlp, **values)
-    return OpenedPipeline(nlp, linker, linker.kb.manifest.digest)
+    linker.kb  # noqa: B018 (an error shows before the first document)
+    return OpenedPipeline(nlp, linker)

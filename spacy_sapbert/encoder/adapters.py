@@ -6,7 +6,6 @@ non-linearity, so it cannot be merged into the weights of the encoder: plain Aut
 reads a folder with an adapter as the encoder without it.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,39 +23,28 @@ WEIGHTS_FILE = "adapter.safetensors"
 ARCHITECTURES = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
 PREFIX = "sapbert_adapter."  # of its weights among those of the encoder
 COUPLING_REDUCTION = 2
-INITIAL_DEVIATION = 0.02
 
 
-def add_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
-    """Freeze an encoder and add a new adapter, which at first hardly changes it.
+class SavedAdapter(BaseModel):
+    """adapter.json.
 
-    The adapter becomes the attribute `sapbert_adapter` of the encoder.
-
-    Returns:
-        The adapter, with the weights that are trained.
-
-    Raises:
-        SapbertError: The encoder is of another architecture or narrower than the
-            reduction, or has an adapter.
-
-    Source:
-        Pfeiffer et al. (2020), MAD-X; initial weights as BERT's.
+    Attributes:
+        base: Folder or hub id of the encoder; None = its weights are in the folder.
     """
-    import torch
-    from torch import nn
 
-    with torch.device(model.device):
-        adapter = make_adapter(model, settings)
-    for module in adapter.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
-            nn.init.zeros_(module.bias)
-    place_adapter(model, adapter, settings)
-    return adapter
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    format: Literal[1]
+    base: str | None
+    reduction: Annotated[int, Field(ge=1)]
 
 
-def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
+def make_adapter(model: Any, reduction: int) -> "nn.ModuleDict":
     """Build the modules of an adapter for an encoder, which is not changed.
+
+    Args:
+        reduction: Width of the encoder divided by that of the bottlenecks. For
+            BERT-BASE, 1 trains 13 % of the parameters, 16 trains 1 %.
 
     Returns:
         `layers`, a bottleneck each, and `coupling`, two nets.
@@ -71,14 +59,14 @@ def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
     if hasattr(model, "sapbert_adapter"):
         raise SapbertError(Errors.E213)
     width = config.hidden_size
-    check_range("reduction", settings.reduction, 1, width)
+    check_range("reduction", reduction, 1, width)
 
     def net(inputs: int, inner: int, outputs: int) -> nn.Sequential:
         return nn.Sequential(
             nn.Linear(inputs, inner), nn.ReLU(), nn.Linear(inner, outputs)
         )
 
-    inner = width // settings.reduction
+    inner = width // reduction
     layers = [net(width, inner, width) for _ in model.encoder.layer]
     # ELECTRA's embeddings are narrower than its layers.
     embedded = getattr(config, "embedding_size", width)
@@ -93,9 +81,7 @@ def make_adapter(model: Any, settings: "AdapterSettings") -> "nn.ModuleDict":
     )
 
 
-def place_adapter(
-    model: Any, adapter: "nn.ModuleDict", settings: "AdapterSettings"
-) -> None:
+def place_adapter(model: Any, adapter: "nn.ModuleDict", reduction: int) -> None:
     """Freeze an encoder and add an adapter to its forward pass.
 
     Hooks call the adapter, so the class and the modules of the encoder do not change.
@@ -103,7 +89,7 @@ def place_adapter(
     model.requires_grad_(False)
     adapter.to(device=model.device, dtype=model.dtype).train(model.training)
     model.sapbert_adapter = adapter
-    model.sapbert_adapter_settings = settings
+    model.sapbert_adapter_reduction = reduction  # for `save_adapter`
     nets: Any = adapter["coupling"]
     bottlenecks: Any = adapter["layers"]
     model.embeddings.register_forward_hook(partial(run_coupling, nets))
@@ -147,16 +133,6 @@ def run_coupling(
     return torch.cat((left, right), dim=-1)
 
 
-def trainable_parameters(model: Any) -> list["nn.Parameter"]:
-    """Return the parameters of an encoder that are not frozen."""
-    return [weights for weights in model.parameters() if weights.requires_grad]
-
-
-def count_trainable(model: Any) -> int:
-    """Return the number of trained values, for the model card."""
-    return sum(weights.numel() for weights in trainable_parameters(model))
-
-
 def own_weights(model: Any) -> dict[str, "Tensor"]:
     """Return the weights of an encoder without those of its adapter, by name."""
     return {
@@ -172,37 +148,32 @@ def has_adapter(folder: Path) -> bool:
 
 
 def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
-    """Write the adapter of an encoder without the encoder's own weights.
-
-    Args:
-        base: Folder or hub id of the encoder; None = its weights are in the folder.
-    """
+    """Write the adapter of an encoder, whose own weights are at `base`."""
     from safetensors.torch import save_file
 
     weights = model.sapbert_adapter.state_dict()
     save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
-    reduction = model.sapbert_adapter_settings.reduction
-    saved = SavedSettings(format=1, base=base, reduction=reduction)
+    reduction = model.sapbert_adapter_reduction
+    saved = SavedAdapter(format=1, base=base, reduction=reduction)
     text = saved.model_dump_json(indent=2)
     (folder / SETTINGS_FILE).write_text(text + "\n", "utf8")
 
 
-def read_adapter(folder: Path) -> tuple["AdapterSettings", str | None]:
-    """Read the size of an adapter, and its base; see `save_adapter`.
+def read_adapter(folder: Path) -> SavedAdapter:
+    """Read what `save_adapter` wrote about an adapter.
 
     Raises:
         SapbertError: The file is missing, damaged or of a later format.
     """
     path = folder / SETTINGS_FILE
     try:
-        saved = SavedSettings.model_validate_json(path.read_bytes())
+        return SavedAdapter.model_validate_json(path.read_bytes())
     except ValidationError as error:
         problem = error.errors(include_input=False)[0]
         reason = f"`{'.'.join(map(str, problem['loc']))}`: {problem['msg']}"
         raise SapbertError(Errors.E210.format(path=path, reason=reason)) from None
     except OSError as error:
         raise SapbertError(Errors.E210.format(path=path, reason=error)) from None
-    return AdapterSettings(saved.reduction), saved.base
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
@@ -215,11 +186,11 @@ def attach_adapter(model: Any, folder: Path) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    settings, _ = read_adapter(folder)
+    reduction = read_adapter(folder).reduction
     path = folder / WEIGHTS_FILE
     # No random initial weights: they come from the file.
     with torch.device("meta"):
-        adapter = make_adapter(model, settings)
+        adapter = make_adapter(model, reduction)
     adapter.to_empty(device=model.device)
     try:
         adapter.load_state_dict(load_file(path))
@@ -230,26 +201,4 @@ def attach_adapter(model: Any, folder: Path) -> None:
         # The message of torch names a hundred weights.
         reason = "its weights have other names or shapes than this encoder needs."
         raise SapbertError(Errors.E211.format(path=path, reason=reason)) from error
-    place_adapter(model, adapter, settings)
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterSettings:
-    """The size of an adapter.
-
-    Attributes:
-        reduction: Width of the encoder divided by that of the bottlenecks. For
-            BERT-BASE, 1 trains 13 % of the parameters, 16 trains 1 %.
-    """
-
-    reduction: int
-
-
-class SavedSettings(BaseModel):
-    """adapter.json."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    format: Literal[1]
-    base: str | None
-    reduction: Annotated[int, Field(ge=1)]
+    place_adapter(model, adapter, reduction)

@@ -2,22 +2,54 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from ..errors import Errors, SapbertError, check_range
 from ..system.forks import ProcessLock, make_fork_safe
-from .engine import ENGINES, PRECISIONS, Engine, open_engine
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
-from .tokenizer import name_panics
+from .tokenizer import NameTokenizer, name_panics
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TokenIds = tuple[int, ...]
+# Each is a module `…_engine` here with a function
+# `open_engine(source, settings, precision, *, trusted)`; see `Encoder.open`.
+ENGINES = ("torch", "openvino")
+PRECISIONS = ("float32", "bf16")
 LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
 MAX_NAMES = 1 << 16  # in one forward pass
+
+
+class Engine(Protocol):
+    """A loaded encoder.
+
+    Attributes:
+        positions: Maximum of tokens in a name; 0 = not known.
+        vocabulary: Number of its token ids.
+    """
+
+    tokenizer: NameTokenizer
+    positions: int
+    vocabulary: int
+
+    def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor | np.ndarray":
+        """Compute token states; not safe for threads.
+
+        Args:
+            ids: Token ids, int64. Shape: (n, length).
+            mask: 1 for a token, 0 for padding, int64. Shape: (n, length).
+
+        Returns:
+            States of the last layer in float32, on any device, valid until the next
+            call. Shape: (n, length, width).
+        """
 
 
 @dataclass(frozen=True)
@@ -59,11 +91,16 @@ def make_openvino_encoder(
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """The opened encoder of one folder, for any number of threads."""
+    """The opened encoder of one folder, for any number of threads.
+
+    Attributes:
+        width: Columns of a vector.
+    """
 
     config: EncoderConfig
     settings: EncoderSettings
     engine: Engine
+    width: int
     lock: ProcessLock = field(default_factory=ProcessLock, repr=False)
 
     @classmethod
@@ -89,15 +126,10 @@ class Encoder:
         """
         make_fork_safe()
         settings = settings or read_settings(Path(source))
-        engine = open_engine(
-            config.engine, source, settings, config.precision, trusted=trusted
-        )
-        return cls(config, settings, engine)
-
-    @property
-    def width(self) -> int:
-        """Columns of a vector."""
-        return self.engine.width
+        module: Any = import_module(f".{config.engine}_engine", __package__)
+        engine = module.open_engine(source, settings, config.precision, trusted=trusted)
+        width = measure_width(engine, settings.max_length, source)
+        return cls(config, settings, engine, width)
 
     def embed(self, names: Sequence[str]) -> np.ndarray:
         """Embed texts; see `tokenize` and `encode`. Shape: (n, width)."""
@@ -167,6 +199,27 @@ class Encoder:
             unit = torch.nn.functional.normalize(pooled, dim=1)
             vectors: np.ndarray = unit.cpu().numpy()
             return vectors
+
+
+def measure_width(engine: Engine, length: int, name: str | Path) -> int:
+    """Return the columns of a vector, from a trial with `length` tokens.
+
+    Raises:
+        SapbertError: The encoder `name` has fewer positions, or it fails.
+    """
+    if 0 < engine.positions < length:
+        raise SapbertError(
+            Errors.E230.format(limit=engine.positions, name=name, got=length)
+        )
+    ids = np.full((1, length), engine.tokenizer.pad_id + 1)  # any but padding
+    try:
+        shape = tuple(engine.states(ids, np.ones_like(ids)).shape)
+        reason = f"its states have the shape {shape}"
+    except Exception as error:  # the libraries raise almost any
+        shape, reason = (), " ".join(str(error).split())[:300]
+    if len(shape) != 3 or shape[:2] != ids.shape:
+        raise SapbertError(Errors.E231.format(name=name, reason=reason))
+    return int(shape[2])
 
 
 def pad_token_ids(

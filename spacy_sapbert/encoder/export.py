@@ -1,22 +1,16 @@
 """Encoder folder → the encoder as OpenVINO runs it, compared with the original."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import Errors, SapbertError
-from ..system.writing import write_json
-from .encoder import Encoder, EncoderConfig
+from .encoder import Encoder
 from .huggingface import EncoderSettings, load_model
-from .openvino_engine import (
-    DESCRIPTION_FILE,
-    GRAPH_FILE,
-    Description,
-    import_openvino,
-    open_exported,
-)
+from .openvino_engine import GRAPH_FILE, import_openvino, open_exported
 
 LEAST_COSINE = 0.999
 TRIED_NAMES = 64
@@ -44,9 +38,6 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     graph = convert_graph(model, source)
     target.mkdir(exist_ok=True)
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
-    made_with = f"openvino {openvino.__version__}"
-    described = Description(made_with=made_with, width=model.config.hidden_size)
-    write_json(target / DESCRIPTION_FILE, described.model_dump())
     cosine = compare_engines(source, target, settings)
     if not cosine > LEAST_COSINE:  # also if it is NaN
         raise SapbertError(Errors.E224.format(least=LEAST_COSINE, cosine=cosine))
@@ -110,7 +101,7 @@ def compare_engines(source: Path, target: Path, settings: EncoderSettings) -> fl
     """Return the smallest cosine between both engines for random token ids."""
     original = Encoder.open(source, settings=settings, trusted=False)
     engine = open_exported(target, source, settings, "float32")
-    exported = Encoder(EncoderConfig("openvino"), settings, engine)
+    exported = replace(original, engine=engine)
     random = np.random.default_rng(0)
     lengths = random.integers(1, settings.max_length + 1, TRIED_NAMES)
     most = original.engine.vocabulary

@@ -100,7 +100,7 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
             raise SapbertError(Errors.E201.format(path=path, reason=error)) from None
     if has_adapter(folder) and not has_weights(folder):
         find_base(folder)  # names what is wrong with it
-        return read_own_settings(Path(str(read_adapter(folder)[1])))
+        return read_own_settings(Path(str(read_adapter(folder).base)))
     pooling = read_modules_pooling(folder)
     return {} if pooling is None else {"pooling": pooling}
 
@@ -234,7 +234,7 @@ def find_base(folder: Path) -> Path:
     if not has_adapter(folder) or has_weights(folder):
         return folder
     path = folder / ADAPTER_FILE
-    _, base = read_adapter(folder)
+    base = read_adapter(folder).base
     if base is None:
         reason = "it names none, and the folder has no other weights."
         raise SapbertError(Errors.E212.format(path=path, reason=reason))

@@ -5,37 +5,43 @@ It needs neither torch nor transformers, so it opens sooner.
 
 import os
 import sys
+from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import Errors, SapbertError
 from ..system import forks
 from .huggingface import EncoderSettings
-from .openvino_graph import check_graph
 from .safety import CONFIG_FILE, check_encoder_folder, read_json
 from .tokenizer import NameTokenizer, load_tokenizer
 
 CONVERTER = "openvino.tools.ovc"
 FOLDER = "openvino"  # in the encoder folder
 GRAPH_FILE = "encoder.xml"  # its weights are in encoder.bin
-DESCRIPTION_FILE = "engine.json"
 SHAPE_TOKENS = 16  # see `OpenVinoEngine.states`
 # Keeps what a forked process inherited: deleting it would wait for threads that the
 # fork did not copy.
 FORKED: list[Any] = []
-
-
-class Description(BaseModel):
-    """engine.json: what an exported encoder needs besides its graph."""
-
-    model_config = ConfigDict(strict=True)
-
-    format: Literal[1] = 1
-    made_with: str
-    width: Annotated[int, Field(ge=1)]
+BYTES = {"boolean": 1, "i8": 1, "u8": 1, "f16": 2, "bf16": 2, "i16": 2, "u16": 2}
+BYTES |= {"f32": 4, "i32": 4, "u32": 4, "f64": 8, "i64": 8, "u64": 8}
+# Operations of exported encoders, by their number of inputs.
+OPERATIONS = {
+    0: "Const Parameter",
+    1: "Abs BitwiseNot Ceiling Convert Cos Erf Exp Floor Gelu HSwish Log LogicalNot "
+    "Mish Negative ReLU Result ShapeOf Sigmoid Sin SoftMax SoftPlus Sqrt Swish Tanh",
+    2: "Add Broadcast Convolution CumSum Divide Equal Greater GreaterEqual "
+    "GroupConvolution Less LessEqual LogicalAnd LogicalOr MVN MatMul Maximum Minimum "
+    "Mod Multiply NotEqual Power ReduceMax ReduceMean ReduceSum Reshape Split Squeeze "
+    "Subtract Transpose Unsqueeze",
+    3: "Gather Range Select VariadicSplit",
+    4: "Pad ScaledDotProductAttention",
+    5: "Slice",
+}
+INPUTS = {name: n for n, names in OPERATIONS.items() for name in names.split()}
+SEVERAL = "Concat"  # has any number of inputs
 
 
 def import_openvino() -> Any:
@@ -61,7 +67,7 @@ def import_openvino() -> Any:
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "OpenVinoEngine":
-    """Load an encoder that was exported into its own folder; see `engine.open_engine`.
+    """Load an encoder that was exported into its own folder; see `Encoder.open`.
 
     An exported encoder is part of a knowledge base, so its tokenizer and graph are
     checked even if it is trusted.
@@ -81,23 +87,53 @@ def open_exported(
     """Load an exported encoder from its folder and that of the original.
 
     Raises:
-        SapbertError: A file is missing, damaged or of another format.
+        SapbertError: A file is missing or damaged.
     """
-    path = exported / DESCRIPTION_FILE
-    try:
-        width = Description.model_validate_json(path.read_bytes()).width
-    except (ValidationError, OSError) as error:
-        damaged = isinstance(error, ValidationError)
-        reason = "it is damaged, or of another version." if damaged else error
-        raise SapbertError(Errors.E223.format(path=path, reason=reason)) from None
     check_graph(exported / GRAPH_FILE)
     tokenizer = load_tokenizer(encoder, settings.max_length)
     config = read_json(encoder / CONFIG_FILE)
-    engine = OpenVinoEngine(
-        exported / GRAPH_FILE, tokenizer, precision, width=width, config=config
-    )
+    engine = OpenVinoEngine(exported / GRAPH_FILE, tokenizer, precision, config)
     engine.request()
     return engine
+
+
+def check_graph(path: Path) -> None:
+    """Check that OpenVINO does not read outside of its memory for a graph.
+
+    It does so for operations with too few inputs or with a state, and the size of a
+    constant can overflow in it.
+
+    Raises:
+        SapbertError: The graph is damaged, or has other operations than an export.
+    """
+    try:
+        weights = path.with_suffix(".bin").stat().st_size
+        text = path.read_text("utf8")
+        if "<!DOCTYPE" in text:  # OpenVINO would read another graph
+            raise ValueError("it declares a document type")
+        for layer in ElementTree.fromstring(text).iter("layer"):
+            check_layer(layer, weights)
+    except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
+        reason = f"it has no {error}." if isinstance(error, KeyError) else f"{error}."
+        raise SapbertError(Errors.E223.format(path=path, reason=reason)) from None
+
+
+def check_layer(layer: ElementTree.Element, weights: int) -> None:
+    """Raise an error if a layer is not as in an export with `weights` bytes."""
+    name = layer.attrib["type"]
+    ports = layer.find("input")
+    inputs = 0 if ports is None else len(ports.findall("port"))
+    if INPUTS.get(name) != inputs and name != SEVERAL:
+        raise ValueError(f"it has the operation {name!r} with {inputs} inputs")
+    if not layer.attrib["version"].startswith("opset"):
+        raise ValueError("it has an operation of an extension")
+    if name == "Const":
+        data = {} if (element := layer.find("data")) is None else element.attrib
+        shape = [int(size) for size in data["shape"].split(",") if size.strip()]
+        begin, size = int(data["offset"]), int(data["size"])
+        whole = size == prod(shape) * BYTES[data["element_type"]]
+        if min([begin, *shape]) < 0 or not whole or begin + size > weights:
+            raise ValueError("a constant is not inside of encoder.bin")
 
 
 def count_threads() -> int:
@@ -123,14 +159,11 @@ class OpenVinoEngine:
         graph: Path,
         tokenizer: NameTokenizer,
         precision: str,
-        *,
-        width: int,
         config: dict[str, Any],
     ) -> None:
         self.graph = graph
         self.tokenizer = tokenizer
         self.precision = precision
-        self.width = width
         numbers = {key: n for key, n in config.items() if isinstance(n, int)}
         self.positions = numbers.get("max_position_embeddings", 0)
         vocabulary = tokenizer.backend.get_vocab_size()

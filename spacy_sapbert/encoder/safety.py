@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Errors, SapbertError
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
@@ -24,35 +24,17 @@ PICKLED_FILE = "pytorch_model.bin"
 PICKLED_INDEX = "pytorch_model.bin.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PICKLED_SHARD = re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin")
-ENCODER_FILES = frozenset(
-    {
-        "README.md",
-        "adapter.json",
-        "adapter.safetensors",
-        "sapbert.json",
-        # transformers: configuration, weights, and the files of tokenizers
-        CONFIG_FILE,
-        "generation_config.json",
-        WEIGHTS_FILE,
-        INDEX_FILE,
-        "added_tokens.json",
-        "chat_template.jinja",
-        "merges.txt",
-        "sentencepiece.bpe.model",
-        "special_tokens_map.json",
-        "spiece.model",
-        "spm.model",
-        "tokenizer.json",
-        "tokenizer.model",
-        TOKENIZER_FILE,
-        "vocab.json",
-        "vocab.txt",
-        # OpenVINO; its `.bin` holds plain numbers
-        "openvino/encoder.bin",
-        "openvino/encoder.xml",
-        "openvino/engine.json",
-    }
+# Of this package, transformers (configuration, weights, tokenizers) and OpenVINO, whose
+# `.bin` holds plain numbers.
+FILES = (
+    "README.md adapter.json adapter.safetensors sapbert.json "
+    "config.json generation_config.json model.safetensors model.safetensors.index.json "
+    "added_tokens.json chat_template.jinja merges.txt sentencepiece.bpe.model "
+    "special_tokens_map.json spiece.model spm.model tokenizer.json tokenizer.model "
+    "tokenizer_config.json vocab.json vocab.txt "
+    "openvino/encoder.bin openvino/encoder.xml"
 )
+ENCODER_FILES = frozenset(FILES.split())
 # Encoders of text whose configuration cannot name other files or hub ids.
 TYPES = (
     "albert bert camembert convbert deberta deberta-v2 distilbert electra ernie "
@@ -129,11 +111,11 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
             something outside.
     """
     if has_adapter(folder):
-        _, base = read_adapter(folder)
+        adapter = read_adapter(folder)
         path = folder / ADAPTER_WEIGHTS
         if not path.is_file():
             raise SapbertError(Errors.E211.format(path=path, reason="it is missing."))
-        if not trusted and base is not None:
+        if not trusted and adapter.base is not None:
             refuse(folder / "adapter.json", "its `base` is not null")
     elif not has_weights(folder):
         raise SapbertError(Errors.E206.format(path=folder))
@@ -162,7 +144,7 @@ def check_encoder_folder(folder: Path, *, trusted: bool = True) -> None:
             refuse(folder / CONFIG_FILE, reason)
 
 
-def refuse(path: Path, reason: str) -> None:
+def refuse(path: Path, reason: str) -> NoReturn:
     """Raise the error of an encoder that needs something outside of its folder."""
     raise SapbertError(Errors.E225.format(path=path, reason=reason))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_engine(
     source: str | Path, settings: EncoderSettings, precision: str, *, trusted: bool
 ) -> "TorchEngine":
-    """Load an encoder, with its adapter if it has one; see `engine.open_engine`."""
+    """Load an encoder, with its adapter if it has one; see `Encoder.open`."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()
@@ -59,7 +59,6 @@ class TorchEngine:
         self.layer = transformer.layers[0]
         self.tokenizer = tokenizer
         self.precision = precision
-        self.width: int = model.config.hidden_size
         self.positions: int = getattr(model.config, "max_position_embeddings", 0)
         self.vocabulary: int = model.get_input_embeddings().num_embeddings
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
 from ..formats.gold import NO_ID, SEPARATORS, split_ids
-from ..pipeline.mapping.reviewed import is_mapped, read_reviewed
+from ..mapping.reviewed import is_mapped, read_reviewed
 from ..system.reading import read_lines
 
 BARS = "||"

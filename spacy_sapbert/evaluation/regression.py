@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
-from ..formats.entities import NIL, AttributeNames, LinkedEntity, describe_entities
+from ..formats.entities import NIL, LinkedEntity, describe_entities
 from ..pipeline.batches import find_linker, run_alone
 from ..pipeline.long_forms import long_form_text, singular
 from ..pipeline.running import link_documents
@@ -128,7 +128,7 @@ def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[O
     YIELDS (Outcome): In the order of the cases.
     RAISES (SapbertError): If the pipeline fails; the error names file and line.
     """
-    key, names = linker.spans_key, AttributeNames(*linker.attrs)
+    key, names = linker.spans_key, linker.attrs
     pending: list[Case] = []
 
     def documents() -> Iterator[Document]:

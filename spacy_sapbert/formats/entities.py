@@ -53,11 +53,20 @@ class AttributeNames(NamedTuple):
     cui (str): The concept.
     candidates (str): The candidates, best first.
     note (str): Why there is no concept, or how the mention was changed.
+    codes (str | None): The codes of the concept, by vocabulary.
+    kb_ents (str | None): Pairs of CUI and score, as scispaCy sets them.
     """
 
     cui: str = "cui"
     candidates: str = "candidates"
     note: str = "link_note"
+    codes: str | None = "codes"
+    kb_ents: str | None = None
+
+    @property
+    def used(self) -> list[str]:
+        """The attributes that are set."""
+        return [name for name in self if name is not None]
 
 
 ATTRIBUTE_NAMES = AttributeNames()
@@ -173,7 +182,7 @@ def describe_entities(
     spans_key (str | None): A span group; None = the entities.
     """
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
-    columns = (read_attribute(doc, spans, spans_key, name) for name in names)
+    columns = (read_attribute(doc, spans, spans_key, name) for name in names[:3])
     described: list[LinkedEntity] = []
     for span, cui, found, note in zip(spans, *columns, strict=True):
         candidates = [plain_candidate(candidate) for candidate in found or ()]

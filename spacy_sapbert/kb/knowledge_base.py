@@ -228,6 +228,10 @@ class KnowledgeBase(Mapping[str, Concept]):
         """
         return self.searcher.resolve_filter(filter)
 
+    def foreign_origins(self, lang: str) -> frozenset[int]:
+        """Return the origins of names in other languages than those of a document."""
+        return self.searcher.foreign_origins(lang)
+
     def check_options(self, options: LinkOptions) -> None:
         """Check that options name types, sources and languages of this knowledge base.
 

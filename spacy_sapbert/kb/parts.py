@@ -1,6 +1,5 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +59,7 @@ class Parts:
         self.loaded_base: Index | None = None
         self.loaded_index: Index | None = None
         self.loaded_ngrams: NgramIndex | NgramLayers | None = None
+        self.ranker = self.load_ranker()
         if old is not None and old.config == config:
             if old.digests("encoder/") == self.digests("encoder/"):
                 self.loaded_encoder = old.loaded_encoder
@@ -168,9 +168,8 @@ class Parts:
             return base
         return NgramLayers(base, load(f"{OVERLAY}/{NGRAMS}", overlay.rows))
 
-    @cached_property
-    def ranker(self) -> Ranker | None:
-        """The learned order of candidates, if there is one.
+    def load_ranker(self) -> Ranker | None:
+        """Load the learned order of candidates, if there is one.
 
         Raises:
             SapbertError: If the file is of another version of the package.

@@ -34,6 +34,7 @@ from ..linking.scores import round_score
 from ..linking.surface_forms import name_form
 from ..linking.taught_order import order_by_ranker
 from ..system.cache import LruCache
+from ..vocabularies.concepts import ANNOTATED
 from .filters import (
     FilterResult,
     check_sources_of_codes,
@@ -53,7 +54,6 @@ MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change resu
 FILTER_CACHE = 16  # filters, or more if the options have more
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
-ANNOTATED = "annotated"  # source of names that annotated mentions have
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 RELATIONS = ("parent", "child", "sibling")
 

@@ -6,26 +6,22 @@ from typing import TYPE_CHECKING, Any
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors, SapbertError
+from ..formats.entities import AttributeNames
 
 if TYPE_CHECKING:
     from ..linking.link import Linked
 
 NIL = "NIL"  # the same text as in spaCy's own entity linker
-Attrs = tuple[str, str, str]  # names of the attributes for CUI, candidates and note
+# What an attribute is where no linker has set it, in the order of `AttributeNames`.
+DEFAULTS: tuple[Any, ...] = (None, [], None, {}, None)
 
 
-def set_extensions(
-    attrs: Attrs, kb_ents_attr: str | None = None, codes_attr: str | None = None
-) -> None:
+def set_extensions(attrs: AttributeNames) -> None:
     """Register the attributes of spans that a linker sets.
 
-    attrs (Attrs): Their names.
-    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score.
-    codes_attr (str | None): Name of the attribute for codes.
     RAISES (SapbertError): If two names are equal, or an attribute has a getter.
     """
-    defaults: tuple[Any, ...] = (None, [], None, [], {})
-    given = zip((*attrs, kb_ents_attr, codes_attr), defaults, strict=True)
+    given = zip(attrs, DEFAULTS, strict=True)
     wanted = [(name, default) for name, default in given if name is not None]
     names = [name for name, _ in wanted]
     for attr, default in wanted:
@@ -43,33 +39,27 @@ def write_links(
     spans: Sequence[Span],
     results: "Sequence[Linked]",
     *,
-    attrs: Attrs,
+    attrs: AttributeNames,
     spans_key: str | None,
-    kb_ents_attr: str | None = None,
-    codes_attr: str | None = None,
 ) -> None:
     """Write the links of the spans of one Doc.
 
     doc (Doc): Changed in place.
     spans (Sequence[Span]): Its entities, or the spans of the group.
     results (Sequence[Linked]): The link of each span.
-    attrs (Attrs): Names of the attributes.
+    attrs (AttributeNames): Pairs of CUI and score are set for mentions that are linked
+        to their first candidate.
     spans_key (str | None): Key of the span group; None = the entities.
-    kb_ents_attr (str | None): Name of the attribute for pairs of CUI and score, which
-        are set for mentions linked to their first candidate.
-    codes_attr (str | None): Name of the attribute for the codes of the concept by
-        vocabulary.
     """
-    cui_attr, candidates_attr, note_attr = attrs
     for span, result in zip(spans, results, strict=True):
-        span._.set(cui_attr, result.cui)
-        span._.set(candidates_attr, result.candidates)
-        span._.set(note_attr, result.note)
-        if kb_ents_attr is not None:
+        span._.set(attrs.cui, result.cui)
+        span._.set(attrs.candidates, result.candidates)
+        span._.set(attrs.note, result.note)
+        if attrs.kb_ents is not None:
             pairs = [(c["cui"], c["score"]) for c in result.accepted]
-            span._.set(kb_ents_attr, pairs)
-        if codes_attr is not None:
-            span._.set(codes_attr, result.codes)
+            span._.set(attrs.kb_ents, pairs)
+        if attrs.codes is not None:
+            span._.set(attrs.codes, result.codes)
         if spans_key is None:
             # `ent.kb_id_ = …` would be lost: `doc.ents` creates new spans.
             for token in span:
@@ -83,8 +73,8 @@ def write_links(
             group[number] = Span(
                 doc, span.start, span.end, span.label, kb_id=kb_id, span_id=span.id
             )
-        group.attrs[cui_attr] = [result.cui for result in results]
-        group.attrs[candidates_attr] = [result.candidates for result in results]
-        group.attrs[note_attr] = [result.note for result in results]
-        if codes_attr is not None:
-            group.attrs[codes_attr] = [result.codes for result in results]
+        group.attrs[attrs.cui] = [result.cui for result in results]
+        group.attrs[attrs.candidates] = [result.candidates for result in results]
+        group.attrs[attrs.note] = [result.note for result in results]
+        if attrs.codes is not None:
+            group.attrs[attrs.codes] = [result.codes for result in results]

@@ -2,21 +2,31 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+import srsly
 from spacy.language import Language
+from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import Warnings, check_range
-from ..linking.options import LinkOptions, change_options
-from .annotations import Attrs, set_extensions, write_links
+from ..formats.entities import AttributeNames
+from ..linking.options import OPTIONS, LinkOptions, change_options
+from ..system.forks import TemporaryFolder
+from .annotations import set_extensions, write_links
 from .default_config import DEFAULTS, check_labels, with_options
-from .linker_state import LinkerState
 from .long_forms import long_form_text
+from .opened_kb import OpenedKb
+from .saved_settings import FILE as SETTINGS_FILE
+from .saved_settings import SavedSettings
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
 
 MAX_BATCH = 1_000_000
 MENTIONS = "sapbert_mentions"
@@ -66,17 +76,14 @@ def make_sapbert_linker(
     check_labels(options["label_types"])
     linker = SapbertLinker(
         name,
-        kb=kb,
-        kb_digest=kb_digest,
-        reload_seconds=reload_seconds,
+        kb=OpenedKb(kb, pin=kb_digest, encoder=encoder, reload_seconds=reload_seconds),
         options=LinkOptions(**options),
         batch_size=batch_size,
         spans_key=spans_key,
-        attrs=(cui_attr, candidates_attr, note_attr),
-        codes_attr=codes_attr,
-        kb_ents_attr=kb_ents_attr,
+        attrs=AttributeNames(
+            cui_attr, candidates_attr, note_attr, codes_attr, kb_ents_attr
+        ),
         long_form_attr=long_form_attr,
-        encoder=encoder,
         scorer=scorer,
     )
     warn_of_shared_attributes(linker, nlp)
@@ -89,11 +96,11 @@ def make_sapbert_linker(
 def warn_of_shared_attributes(linker: "SapbertLinker", nlp: Language) -> None:
     """Warn if another linker of the pipeline writes the same attributes of the spans.
 
-    Also spans of different groups share an attribute if their offsets are equal.
+    Spans of different groups share an attribute too, if their offsets are equal.
     """
     for name, other in nlp.components:
         if isinstance(other, SapbertLinker):
-            shared = sorted({*linker.attrs} & {*other.attrs})
+            shared = sorted({*linker.attrs.used} & {*other.attrs.used})
             if shared:
                 names = ", ".join(shared)
                 warnings.warn(
@@ -103,15 +110,12 @@ def warn_of_shared_attributes(linker: "SapbertLinker", nlp: Language) -> None:
                 )
 
 
-class SapbertLinker(LinkerState):
+class SapbertLinker(Pipe):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
-    The other arguments are those of `default_config`. Each option of linking is also a
+    The arguments are explained in `default_config`. Each option of linking is also a
     property that can be set: `linker.threshold = 0.8`.
 
-    name (str): Name of the component.
-    options (LinkOptions): How mentions are linked.
-    attrs (Attrs): Names of the attributes for CUI, candidates and note.
     RAISES (SapbertError): If a number is out of its range.
     """
 
@@ -119,36 +123,52 @@ class SapbertLinker(LinkerState):
         self,
         name: str,
         *,
-        kb: str | Path | None,
-        kb_digest: str | None,
-        reload_seconds: float | None,
+        kb: OpenedKb,
         options: LinkOptions,
         batch_size: int,
         spans_key: str | None,
-        attrs: Attrs,
-        codes_attr: str | None,
-        kb_ents_attr: str | None,
+        attrs: AttributeNames,
         long_form_attr: str | None,
-        encoder: EncoderConfig,
         scorer: Callable[..., dict[str, Any]] | None,
     ) -> None:
         check_range("batch_size", batch_size, 1, MAX_BATCH)
         self.name = name
+        self.opened = kb
+        self.options = options
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = attrs
-        self.codes_attr = codes_attr
-        self.kb_ents_attr = kb_ents_attr
         self.long_form_attr = long_form_attr
         self.scorer = scorer
-        self.start(
-            kb,
-            digest=kb_digest,
-            options=options,
-            encoder=encoder,
-            reload_seconds=reload_seconds,
-        )
-        set_extensions(self.attrs, self.kb_ents_attr, self.codes_attr)
+        self.config = self.settings()
+        set_extensions(attrs)
+
+    @property
+    def kb(self) -> "KnowledgeBase":
+        """The knowledge base, opened when first used.
+
+        Set it to the result of `add_concepts` or `remove_concepts` after an edit, or to
+        the folder or name of another knowledge base.
+        """
+        return self.opened.get()
+
+    @kb.setter
+    def kb(self, kb: "KnowledgeBase | str | Path") -> None:
+        self.opened.use(kb)
+
+    def check_kb(self, kb: "KnowledgeBase") -> None:
+        """Check that the options fit a knowledge base."""
+        kb.check_options(self.options)
+
+    def reload(self) -> bool:
+        """Load the knowledge base again if its folder has a new version.
+
+        RETURNS (bool): Whether there was one.
+        RAISES (SapbertError): If the new version cannot be loaded, has another digest
+            than `kb_digest`, or does not fit the options. Then the linker uses the old
+            version.
+        """
+        return self.opened.refresh(self.check_kb)
 
     def initialize(
         self,
@@ -165,9 +185,29 @@ class SapbertLinker(LinkerState):
             no such types, sources or languages as the settings name, or ids as the
             entities have.
         """
-        self.kb.check_options(self.options)
+        self.check_kb(self.kb)
         if get_examples is not None:
             self.teach(example.reference for example in get_examples())
+
+    def teach(self, docs: Iterable[Doc]) -> None:
+        """Teach a copy of the knowledge base with Docs; use it if it is better.
+
+        docs (Iterable[Doc]): See `teaching.teach`. The copy is saved with the pipeline.
+        """
+        from .teaching import annotate_docs
+
+        documents = [
+            d for d in annotate_docs(docs, spans_key=self.spans_key) if d.mentions
+        ]
+        if not documents:
+            return
+        from ..kb.teaching.teach import teach_documents
+
+        temporary = TemporaryFolder(prefix="sapbert-kb-")
+        output = temporary.path.resolve() / "kb"
+        kb, report = teach_documents(self.kb, documents, output=output)
+        if report.changed:
+            self.opened.use(kb, unpacked=temporary)
 
     def spans(self, doc: Doc) -> list[Span]:
         """Return the spans to link."""
@@ -233,7 +273,7 @@ class SapbertLinker(LinkerState):
             warnings.warn(Warnings.W556.format(name=self.name, key=key), stacklevel=2)
         if not placed:
             return
-        self.reload_in_time()
+        self.opened.refresh_in_time(self.check_kb)
         kb = self.kb
         options = fit_language(options, docs[0].vocab.lang)
         links = kb.link(
@@ -249,10 +289,127 @@ class SapbertLinker(LinkerState):
                 of_doc,
                 [next(results) for _ in of_doc],
                 attrs=self.attrs,
-                kb_ents_attr=self.kb_ents_attr,
-                codes_attr=self.codes_attr,
                 spans_key=self.spans_key,
             )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that can change, as a config has them."""
+        opened = self.opened
+        kb = None if opened.source is None else str(opened.source)
+        return {"kb": kb, "kb_digest": opened.pin, **self.options.to_config()}
+
+    def describe(self) -> SavedSettings:
+        """Return the settings to save; a knowledge base is named if it is installed."""
+        now = {**self.settings(), "kb": self.opened.installed_name}
+        return SavedSettings.compare(self.config, now)
+
+    def copies_kb(self, exclude: Iterable[str]) -> bool:
+        """Return whether the knowledge base is saved with the component."""
+        return "kb" not in exclude and self.opened.installed_name is None
+
+    def use_saved(
+        self,
+        saved: SavedSettings,
+        folder: Path | None,
+        *,
+        unpacked: TemporaryFolder | None = None,
+        config_wins: bool = True,
+    ) -> None:
+        """Use what was saved, as far as the config has not changed since.
+
+        folder (Path | None): The knowledge base that was saved with the settings.
+        unpacked (TemporaryFolder | None): The folder, if it is temporary.
+        config_wins (bool): Use the knowledge base of a config that has changed.
+        RAISES (SapbertError): If a value is not possible, or the config names a
+            knowledge base that does not exist.
+        """
+        from ..kb.folder.installed import find_kb
+
+        kept = saved.kept(self.config)
+        merged = self.config | kept
+        options = {name: merged[name] for name in OPTIONS}
+        self.options = change_options(self.options, options)
+        named = self.config["kb"]
+        if config_wins and named is not None and "kb" not in kept:
+            find_kb(named)
+            self.opened.choose(named, pin=self.config["kb_digest"])
+            return
+        source = folder or saved.settings["kb"].saved or self.opened.source
+        self.opened.choose(source, pin=merged["kb_digest"], unpacked=unpacked)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the component to a folder.
+
+        The knowledge base is copied, unless it is an installed one: then the component
+        refers to it by name. `exclude` may have "kb".
+        """
+        from ..kb.packages.copies import save_copy
+
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        saved = self.describe()
+        if self.copies_kb(exclude):
+            save_copy(self.kb, folder / "kb")
+        saved.write(folder)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Use the knowledge base and the settings of a saved component.
+
+        A value that the config had not when the component was saved wins.
+
+        RAISES (SapbertError): If the config names a knowledge base that does not exist.
+        """
+        saved = SavedSettings.read(Path(path))
+        if saved is not None:
+            folder = Path(path) / "kb"
+            packed = "kb" not in exclude and folder.is_dir()
+            self.use_saved(saved, folder if packed else None)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise the component; see `to_disk`."""
+        from ..kb.packages.copies import kb_to_files
+
+        files = kb_to_files(self.kb) if self.copies_kb(exclude) else {}
+        settings = self.describe().model_dump_json()
+        return srsly.msgpack_dumps({"kb": files, SETTINGS_FILE: settings})
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Unpack a serialised component into a temporary folder; see `from_disk`.
+
+        RAISES (SapbertError): If the knowledge base in it is damaged.
+        """
+        from ..kb.packages.copies import unpack_kb
+
+        content = srsly.msgpack_loads(data)
+        saved = SavedSettings.parse(content[SETTINGS_FILE], Path(SETTINGS_FILE))
+        files = content["kb"] if "kb" not in exclude else None
+        unpacked = unpack_kb(files) if files else None
+        # The receiver of bytes may have no such folder as the config names.
+        folder = unpacked.path if unpacked is not None else None
+        self.use_saved(saved, folder, unpacked=unpacked, config_wins=False)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return __newobj__, (type(self),), {**self.__dict__, "name": self.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.name = state.pop("name")
+        self.__dict__.update(state)
+        set_extensions(self.attrs)
+
+
+def option_property(name: str) -> property:
+    """Return the property of an option of linking; a value that is set is checked."""
+
+    def set_option(linker: SapbertLinker, value: Any) -> None:
+        linker.options = change_options(linker.options, {name: value})
+
+    return property(lambda linker: getattr(linker.options, name), set_option)
+
+
+for option_name in OPTIONS:
+    setattr(SapbertLinker, option_name, option_property(option_name))
 
 
 def fit_language(options: LinkOptions, lang: str) -> LinkOptions:

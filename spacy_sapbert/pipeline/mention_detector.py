@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import srsly
-from pydantic import BaseModel, ConfigDict
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 from spacy.tokens import Doc, Span, SpanGroup
@@ -20,8 +20,9 @@ from ..errors import SapbertError, check_range
 from ..linking.name_variants import list_text_starts, list_text_variants
 from ..linking.stop_names import STOP_NAMES
 from ..linking.surface_forms import list_windows, means_name, name_form
-from ..system.forks import ProcessLock
-from .saved_linker import Change, parse_saved
+from .opened_kb import OpenedKb
+from .saved_settings import FILE as SETTINGS_FILE
+from .saved_settings import SavedSettings
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 LINKER = "sapbert_linker"
 SETTINGS = ("label", "max_tokens", "min_length", "overwrite", "spans_key", "stop_names")
-SETTINGS_FILE = "settings.json"
 WINDOWS_AT_ONCE = 5_000  # bounds memory for a very long Doc
-OPENING = ProcessLock()  # not in the component: a lock cannot be pickled
 
 
 @Language.factory(
@@ -108,7 +107,7 @@ def find_names(
     for batch in minibatch(windows, WINDOWS_AT_ONCE):
         variants = {form: list_text_variants(form, lang) for form, _, _ in batch}
         forms = {*variants, *chain.from_iterable(variants.values())}
-        spellings = kb.store.spellings(forms, without=kb.searcher.foreign_origins(lang))
+        spellings = kb.store.spellings(forms, without=kb.foreign_origins(lang))
         for form, start, end in batch:
             found = map(spellings.get, (form, *variants[form]))
             names = next(filter(None, found), None)
@@ -124,25 +123,6 @@ def drop_overlapping(spans: Iterable[Span], others: Iterable[Span]) -> list[Span
     """Return the spans that do not overlap other spans."""
     taken = {place for span in others for place in range(span.start, span.end)}
     return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]
-
-
-def restore_mentions(state: dict[str, Any]) -> "SapbertMentions":
-    """Return a component from a pickle of its attributes."""
-    mentions = SapbertMentions.__new__(SapbertMentions)
-    mentions.__dict__.update(state)
-    mentions.name = state["name"]
-    return mentions
-
-
-class SavedMentions(BaseModel):
-    """The settings of a saved component; see `saved_linker`.
-
-    settings (dict[str, Change]): All settings by name, with `kb`.
-    """
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    settings: dict[str, Change]
 
 
 class SapbertMentions(Pipe):
@@ -180,16 +160,7 @@ class SapbertMentions(Pipe):
         stop_names: Iterable[str] | None = None,
     ) -> None:
         self.name = name
-        self.config = {
-            "kb": kb and str(kb),
-            "label": label,
-            "max_tokens": max_tokens,
-            "min_length": min_length,
-            "overwrite": overwrite,
-            "spans_key": spans_key,
-            "stop_names": None if stop_names is None else sorted(stop_names),
-        }
-        self.source = kb
+        self.opened = OpenedKb(kb)
         self.label = label
         self.max_tokens = max_tokens
         self.min_length = min_length
@@ -200,7 +171,8 @@ class SapbertMentions(Pipe):
             map(name_form, common if stop_names is None else stop_names)
         )
         self.check_numbers()
-        self.opened: KnowledgeBase | None = None
+        given = None if stop_names is None else sorted(stop_names)
+        self.config = {**self.settings(), "stop_names": given}
         # Weak, since a pipeline refers to its components.
         self.pipeline = ref(nlp) if nlp is not None else None
         # The last one found: a pipeline that takes this component from another one can
@@ -216,15 +188,8 @@ class SapbertMentions(Pipe):
     @property
     def kb(self) -> "KnowledgeBase":
         """The knowledge base, opened when first used."""
-        linker = self.find_linker() if self.source is None else None
-        if linker is not None:
-            return linker.kb
-        with OPENING:
-            if self.opened is None:
-                from ..kb.knowledge_base import load_kb
-
-                self.opened = load_kb(self.source)
-        return self.opened
+        linker = self.find_linker() if self.opened.source is None else None
+        return self.opened.get() if linker is None else linker.kb
 
     def find_linker(self) -> "SapbertLinker | None":
         """Return the first linker in the same pipeline, if there is one."""
@@ -284,48 +249,49 @@ class SapbertMentions(Pipe):
             doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *found]))
         return doc
 
-    def describe(self) -> SavedMentions:
+    def settings(self) -> dict[str, Any]:
+        """Return the settings, as a config has them."""
+        source = self.opened.source
+        values = {name: getattr(self, name) for name in SETTINGS}
+        values |= {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
+        return values
+
+    def describe(self) -> SavedSettings:
         """Return the settings to save.
 
         They do not name the knowledge base of the linker, which the linker saves.
         """
-        source = self.source
+        now, source = self.settings(), self.opened.source
         linker = self.find_linker()
         if source is not None and linker is not None:
             from ..kb.folder.installed import find_kb
 
             with suppress(SapbertError):
                 if find_kb(source).resolve() == linker.kb.folder.resolve():
-                    source = None
-        values = {name: getattr(self, name) for name in SETTINGS}
-        values |= {"kb": source and str(source), "stop_names": sorted(self.stop_names)}
-        return SavedMentions(
-            settings={name: Change(self.config[name], values[name]) for name in values}
-        )
+                    now["kb"] = None
+        return SavedSettings.compare(self.config, now)
 
     def use_saved(
-        self, saved: SavedMentions, *, config_wins: bool = True
+        self, saved: SavedSettings, *, config_wins: bool = True
     ) -> "SapbertMentions":
-        """Apply what was saved, as far as the config has not changed since.
+        """Use what was saved, as far as the config has not changed since.
 
         config_wins (bool): Use the knowledge base of a config that has changed.
         RAISES (SapbertError): If a number is out of its range.
         """
-        for name, change in saved.settings.items():
-            same = change.config == self.config.get(name)
-            if name == "kb" and (same or not config_wins):
-                self.source, self.opened = change.saved, None
-            elif name in SETTINGS and same:
-                setattr(self, name, change.saved)
+        kept = saved.kept(self.config)
+        if "kb" in kept or not config_wins:
+            self.opened.choose(saved.settings["kb"].saved, pin=None)
+        for name in SETTINGS:
+            if name in kept:
+                setattr(self, name, kept[name])
         self.stop_names = {*self.stop_names}
         self.check_numbers()
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the settings to a folder; the linker saves the knowledge base."""
-        Path(path).mkdir(parents=True, exist_ok=True)
-        text = self.describe().model_dump_json(indent=2)
-        (Path(path) / SETTINGS_FILE).write_text(text, "utf8")
+        self.describe().write(Path(path))
 
     def from_disk(
         self, path: str | Path, *, exclude: Iterable[str] = ()
@@ -336,8 +302,8 @@ class SapbertMentions(Pipe):
 
         RAISES (SapbertError): If they are damaged.
         """
-        file = Path(path) / SETTINGS_FILE
-        return self.use_saved(parse_saved(file.read_bytes(), file, SavedMentions))
+        saved = SavedSettings.read(Path(path))
+        return self if saved is None else self.use_saved(saved)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the settings; see `to_disk`."""
@@ -349,12 +315,16 @@ class SapbertMentions(Pipe):
     ) -> "SapbertMentions":
         """Load the settings; see `from_disk`."""
         content = srsly.msgpack_loads(data)
-        saved = parse_saved(content, Path(SETTINGS_FILE), SavedMentions)
+        saved = SavedSettings.parse(content, Path(SETTINGS_FILE))
         # The receiver of bytes may have no such folder as the config names.
         return self.use_saved(saved, config_wins=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The linker is pickled too, so that both share one knowledge base in a worker.
-        linker = self.find_linker() if self.source is None else None
+        linker = self.find_linker() if self.opened.source is None else None
         state = {**self.__dict__, "pipeline": None, "linker": linker}
-        return restore_mentions, ({**state, "name": self.name},)
+        return __newobj__, (type(self),), {**state, "name": self.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.name = state.pop("name")
+        self.__dict__.update(state)

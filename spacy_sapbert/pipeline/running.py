@@ -119,13 +119,14 @@ def complete_pipeline(
     elif kb is not None:
         raise SapbertError(Errors.E509.format(linker=name))
     linker: Any = nlp.get_pipe(name)
-    linker.kb_digest = kb_digest or linker.kb_digest
+    linker.opened.pin = kb_digest or linker.opened.pin
     linker.options = change_options(linker.options, options)
     if engine is not None or precision is not None:
-        linker.encoder = replace(
-            linker.encoder,
-            engine=engine or linker.encoder.engine,
-            precision=precision or linker.encoder.precision,
+        config = linker.opened.encoder
+        linker.opened.encoder = replace(
+            config,
+            engine=engine or config.engine,
+            precision=precision or config.precision,
         )
     if mentions == NAMES:
         config = {"spans_key": linker.spans_key}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.options import LinkOptions
-from ..pipeline.mapping.columns import (
+from ..mapping.columns import (
     CHOSEN,
     SSSOM,
     list_cells,
@@ -18,9 +18,9 @@ from ..pipeline.mapping.columns import (
     sssom_cells,
     sssom_head,
 )
-from ..pipeline.mapping.found import EXACT, LINKED, Found
-from ..pipeline.mapping.lookup import Query, map_batch
-from ..pipeline.mapping.tables import (
+from ..mapping.found import EXACT, LINKED, Found
+from ..mapping.lookup import Query, map_batch
+from ..mapping.tables import (
     ENDINGS,
     TSV,
     Cell,

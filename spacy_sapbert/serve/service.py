@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import Errors, SapbertError
 from ..formats.documents import Document
-from ..formats.entities import AttributeNames, LinkedEntity, describe_entities
+from ..formats.entities import LinkedEntity, describe_entities
 from ..formats.inputs.checks import MOST_RUN, measure_run
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
@@ -64,7 +64,7 @@ class Service:
     ) -> None:
         self.nlp = nlp
         self.linker = linker
-        linker.reload_seconds = None  # `Watcher` opens new versions
+        linker.opened.reload_seconds = None  # `Watcher` opens new versions
         self.options = linker.options
         self.limits = limits
         self.metrics = metrics or Metrics()
@@ -124,6 +124,10 @@ class Service:
         """Run a function between two batches, when nothing else uses the pipeline."""
         return await asyncio.wrap_future(self.thread.call(function))
 
+    def check_kb(self, kb: KnowledgeBase) -> None:
+        """Check that the options of the pipeline fit a knowledge base."""
+        kb.check_options(self.options)
+
     def switch(self, kb: KnowledgeBase) -> None:
         """Use another knowledge base from the next batch on, and wait until it is so.
 
@@ -131,7 +135,7 @@ class Service:
             in use.
         RAISES (SapbertError): If the options of the pipeline do not fit it.
         """
-        kb.check_options(self.options)
+        self.check_kb(kb)
         kb.load()
 
         def replace() -> None:
@@ -171,7 +175,7 @@ class Service:
 
         texts (list[tuple[int, str]]): With their places in their requests.
         """
-        names = AttributeNames(*self.linker.attrs)
+        names = self.linker.attrs
         digest = self.kb.manifest.digest
         results: dict[int, TextResult] = {}
         documents: dict[int, Document] = {}

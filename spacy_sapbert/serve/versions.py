@@ -54,7 +54,9 @@ class Watcher:
                 return False
             if self.refused is not None and digest == self.refused[0]:
                 return False
-            new = old.newest(digest=self.service.linker.kb_digest)
+            new = self.service.linker.opened.find_newer(self.service.check_kb)
+            if new is None:
+                return False
             self.service.switch(new)
         except SapbertError as error:
             code = str(error)[1:5]

@@ -16,6 +16,7 @@ from ..system.reading import RECORD_BYTES, RECORD_VALUES, is_too_large, read_lin
 from ..system.writing import write_atomically
 
 PLACES = ("languages", "sources")
+ANNOTATED = "annotated"  # source of names that a knowledge base learned from mentions
 VALUES = RECORD_VALUES // 4  # rows of a concept, or facts: each takes up to 250 bytes
 Texts = list[str]
 Places = dict[str, list[int]]
@@ -215,18 +216,21 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
 
 
 def find_invalid(
-    cui: str, aliases: list[str], places: Iterable[Places], written: int
+    cui: str, aliases: list[str], places: tuple[Places, Places], written: int
 ) -> str:
     """Return what was expected of the fields of a concept, or "" if they are valid.
 
-    places (Iterable[Places]): Its languages and its sources.
+    places (tuple[Places, Places]): Its languages and its sources.
     written (int): Number of names that the places refer to.
     """
     if not cui.strip():
         return EXPECTED["cui"]
     if not aliases or not all(map(str.strip, aliases)):
         return "at least one name, and no empty one"
-    for key, lists in zip(PLACES, places, strict=True):
+    languages, sources = places
+    if ANNOTATED in sources:
+        return f"names of sources other than `{ANNOTATED}`, which marks what was taught"
+    for key, lists in zip(PLACES, (languages, sources), strict=True):
         for each in lists.values():
             if not each or each[0] < 0 or each[-1] >= written:
                 return EXPECTED[key]

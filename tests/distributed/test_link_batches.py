@@ -16,7 +16,10 @@ from spacy_sapbert import LinkBatches, SapbertError, __version__  # noqa: E402
 from spacy_sapbert.distributed import opened  # noqa: E402
 from spacy_sapbert.formats.arrow import MENTION_SCHEMA  # noqa: E402
 from spacy_sapbert.formats.entities import describe_entities  # noqa: E402
+from spacy_sapbert.kb.edits.change import add_concepts  # noqa: E402
 from spacy_sapbert.kb.folder.versions import read_version  # noqa: E402
+from spacy_sapbert.kb.knowledge_base import load_kb  # noqa: E402
+from spacy_sapbert.vocabularies.concepts import Concept  # noqa: E402
 
 SENTINEL = "SENTINELTEXT"
 MakeLink = Callable[..., LinkBatches]
@@ -256,6 +259,24 @@ def test_link_batches_of_another_version_of_the_kb_is_an_error(sample_kb: Path) 
     link = LinkBatches(kb=sample_kb, kb_digest="0" * 64)
     with pytest.raises(SapbertError, match="E351"):
         link(make_table("fever"))
+
+
+def test_link_batches_writes_the_digest_of_the_version_that_linked(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions", config={"kb": str(own_kb)})
+    config = {"kb": str(own_kb), "reload_seconds": 0}
+    nlp.add_pipe("sapbert_linker", config=config)
+    nlp.to_disk(tmp_path / "pipeline", exclude=["sapbert_linker"])
+    link = LinkBatches(tmp_path / "pipeline")
+    old = read_version(own_kb).manifest.digest
+    assert link(make_table("fever")).column("kb_digest").to_pylist() == [old]
+    add_concepts(load_kb(own_kb), [Concept("L1", ["Fever"])])
+    rows = link(make_table("fever")).to_pylist()
+    digest = read_version(own_kb).manifest.digest
+    assert [(row["cui"], row["kb_digest"]) for row in rows] == [("C0000004", digest)]
+    assert digest != old
 
 
 def test_link_batches_from_threads_at_once(

@@ -17,12 +17,8 @@ from transformers import (
 
 from spacy_sapbert.encoder.adapters import (
     ARCHITECTURES,
-    AdapterSettings,
-    add_adapter,
     attach_adapter,
-    count_trainable,
     save_adapter,
-    trainable_parameters,
 )
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
@@ -34,6 +30,11 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
+from training.encoders.new_adapter import (
+    add_adapter,
+    count_trainable,
+    trainable_parameters,
+)
 
 NAMES = ["heart attack", "fever", "acute pain of the heart", "diabetes"]
 
@@ -59,7 +60,7 @@ def adapted(base: Path, *, deviation: float = 0.3) -> tuple[Any, Any, np.ndarray
     """An adapter that has learnt something: it moves every vector."""
     tokenizer, model = load_encoder(str(base))
     torch.manual_seed(1)
-    adapter = add_adapter(model, AdapterSettings(4))
+    adapter = add_adapter(model, 4)
     with torch.no_grad():
         for weights in adapter.parameters():
             weights.normal_(std=deviation)
@@ -91,13 +92,13 @@ def test_adapter_parameters_equal_those_of_the_paper(
 ) -> None:
     with torch.device("meta"):
         model = BertModel(BertConfig())
-    add_adapter(model, AdapterSettings(reduction))
+    add_adapter(model, reduction)
     assert count_trainable(model) == parameters
 
 
 def test_add_adapter_hardly_changes_the_vectors(tiny_encoder: Path) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
-    add_adapter(model, AdapterSettings(1))
+    add_adapter(model, 1)
     with torch.no_grad():
         vectors = encode(tokenizer, model).numpy()
     before = vectors_of(tiny_encoder)
@@ -133,7 +134,7 @@ def test_adapter_training_changes_the_adapter_only(
     tiny_encoder: Path, fast: bool
 ) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
-    adapter = add_adapter(model, AdapterSettings(2))
+    adapter = add_adapter(model, 2)
     model.train()
     before = {name: weights.clone() for name, weights in model.state_dict().items()}
     trained = trainable_parameters(model)
@@ -171,7 +172,7 @@ def test_add_adapter_works_for_every_supported_architecture(
         config.embedding_size = 8
     model, copy = (AutoModel.from_config(config).eval() for _ in range(2))
     copy.load_state_dict(model.state_dict())
-    adapter = add_adapter(model, AdapterSettings(2))
+    adapter = add_adapter(model, 2)
     states = model(torch.arange(5, 15).view(2, 5)).last_hidden_state
     states[:, :, 0].sum().backward()
     for weights in adapter.parameters():
@@ -374,7 +375,7 @@ def test_add_adapter_other_architecture_is_an_error() -> None:
     with torch.device("meta"):
         model = DistilBertModel(DistilBertConfig(n_layers=1))
     with pytest.raises(SapbertError, match=r"bert, .*xlm-roberta.* got distilbert"):
-        add_adapter(model, AdapterSettings(16))
+        add_adapter(model, 16)
 
 
 @pytest.mark.parametrize("reduction", [0, 33])
@@ -383,10 +384,10 @@ def test_add_adapter_reduction_to_nothing_is_an_error(
 ) -> None:
     _, model = load_encoder(str(tiny_encoder))
     with pytest.raises(SapbertError, match="reduction from 1 to 32"):
-        add_adapter(model, AdapterSettings(reduction))
+        add_adapter(model, reduction)
 
 
 def test_add_adapter_twice_is_an_error(tiny_encoder: Path) -> None:
     _, model, _ = adapted(tiny_encoder)
     with pytest.raises(SapbertError, match="without an adapter"):
-        add_adapter(model, AdapterSettings(4))
+        add_adapter(model, 4)

@@ -1,6 +1,5 @@
 """The encoder in OpenVINO: like the original, kept whole, and never asked for news."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,7 +15,6 @@ import spacy
 import torch
 from spacy.tokens import Span
 
-from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder
 from spacy_sapbert.encoder.huggingface import (
@@ -31,6 +29,7 @@ from spacy_sapbert.kb.building.export import export_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
+from training.encoders.new_adapter import add_adapter
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -44,7 +43,6 @@ NAMES = [
     "Pain",
     "pain",
 ]
-DESCRIPTION = {"format": 1, "made_with": "", "width": 32}
 OPENVINO = EncoderConfig("openvino")
 IN_OPENVINO = {"encoder": {"@architectures": "spacy-sapbert.OpenVinoEncoder.v1"}}
 
@@ -113,7 +111,7 @@ def test_openvino_bfloat16_is_close_to_float32(exported_encoder: Path) -> None:
 
 def test_openvino_export_has_the_adapter(tiny_encoder: Path, tmp_path: Path) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
-    adapter = add_adapter(model, AdapterSettings(reduction=4))
+    adapter = add_adapter(model, 4)
     with torch.no_grad():
         for weights in adapter.parameters():
             weights.add_(0.3)
@@ -172,14 +170,9 @@ def test_build_kb_with_openvino_is_close_to_torch(
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("engine.json", "{"),
-        ("engine.json", json.dumps({"format": 2})),
         ("encoder.xml", "<net/>"),
         ("encoder.bin", ""),
         ("encoder.bin", "half"),
-        ("engine.json", json.dumps({**DESCRIPTION, "width": 10**9})),
-        ("engine.json", json.dumps({**DESCRIPTION, "width": 31})),
-        ("engine.json", json.dumps({**DESCRIPTION, "width": "32"})),
         ("../tokenizer.json", "{"),
     ],
 )

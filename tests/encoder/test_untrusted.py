@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, BertTokenizerFast
 
-from spacy_sapbert.encoder.adapters import AdapterSettings, add_adapter, save_adapter
+from spacy_sapbert.encoder.adapters import save_adapter
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -23,6 +23,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.safety import is_encoder_file
 from spacy_sapbert.errors import SapbertError
+from training.encoders.new_adapter import add_adapter
 
 NAMES = ["heart attack", "fever", "a b c", "qqq"]
 MATRIX = "encoder.layer.0.output.dense.weight"
@@ -91,7 +92,7 @@ def test_open_encoder_untrusted_with_a_base_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
-    add_adapter(model, AdapterSettings(4))
+    add_adapter(model, 4)
     save_encoder(
         tmp_path, tokenizer, model, EncoderSettings(), adapter_base=str(tiny_encoder)
     )
@@ -246,7 +247,7 @@ def test_open_encoder_with_bad_adapter_weights_is_an_error(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
     tokenizer, model = load_encoder(str(tiny_encoder))
-    adapter: Any = add_adapter(model, AdapterSettings(4))
+    adapter: Any = add_adapter(model, 4)
     with torch.no_grad():
         adapter["layers"][0][0].weight[0, 0] = float("nan")
     save_encoder(tmp_path, tokenizer, model, EncoderSettings())

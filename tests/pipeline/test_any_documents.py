@@ -78,9 +78,9 @@ def nlp(folder: Path) -> Language:
             name=key,
             config={"kb": str(folder), "spans_key": key, "k": 3, **attrs},
         )
-        nlp.get_pipe(key).opened = nlp.get_pipe("sapbert_linker").kb
+        nlp.get_pipe(key).kb = nlp.get_pipe("sapbert_linker").kb
     # No cache, so that each mention is searched again.
-    nlp.get_pipe("sapbert_linker").kb.search_cache.size = 0
+    nlp.get_pipe("sapbert_linker").kb.searcher.results.size = 0
     return nlp
 
 
@@ -347,15 +347,15 @@ def test_linker_accepts_lone_surrogates(folder: Path, mention: str) -> None:
 def test_linker_has_no_concept_for_a_vector_of_nan(
     nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kb = nlp.get_pipe("sapbert_linker").kb
-    real = kb.embed
+    searcher = nlp.get_pipe("sapbert_linker").kb.searcher
+    real = searcher.embed
 
     def embed(texts: Any, **settings: Any) -> Any:
         embeddings = real(texts, **settings)
         embeddings.vectors[-1] = bad
         return embeddings
 
-    monkeypatch.setattr(kb, "embed", embed)
+    monkeypatch.setattr(searcher, "embed", embed)
     doc = Doc(nlp.vocab, words=["fever", "zq", "MI"])
     doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
     for options in ({}, {"fusion": "rrf"}, {"filter": {"types": ["T047", "T184"]}}):

@@ -11,17 +11,13 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import encoder
+from spacy_sapbert.encoder import torch_engine
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import database
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import installed
-from spacy_sapbert.kb.folder.versions import (
-    describe_files,
-    read_version,
-    write_manifest,
-)
+from spacy_sapbert.kb.folder.versions import draft_version, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.packages.copies import save_copy
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -102,7 +98,7 @@ def test_linker_saved_with_damaged_settings_is_an_error(
 ) -> None:
     make_nlp(own_kb).to_disk(tmp_path / "saved")
     (tmp_path / "saved" / "sapbert_linker" / "settings.json").write_text("{")
-    with pytest.raises(SapbertError, match="E304.*settings.json"):
+    with pytest.raises(SapbertError, match="E553.*settings.json"):
         spacy.load(tmp_path / "saved")
 
 
@@ -213,12 +209,45 @@ def test_linker_saves_an_installed_kb_by_name(
     nlp.to_disk(tmp_path / "saved")
     assert not list((tmp_path / "saved").rglob("concepts.db"))
     saved = tmp_path / "saved" / "sapbert_linker" / "settings.json"
-    assert json.loads(saved.read_text())["installed"] == "wards"
+    assert json.loads(saved.read_text())["settings"]["kb"] == [name, "wards"]
     assert link(spacy.load(tmp_path / "saved"), "MI", "Fever") == expected
     assert len(nlp.to_bytes()) < 100_000
     monkeypatch.setattr(installed, "entry_points", lambda group: [])
     with pytest.raises(SapbertError, match="E310.*wards"):
         link(spacy.load(tmp_path / "saved"), "MI")
+
+
+def test_linker_kb_set_to_an_installed_name_is_saved_by_name(
+    own_kb: Path, sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = InstalledKb(own_kb)
+    monkeypatch.setattr(installed, "entry_points", lambda group: [point])
+    nlp = make_nlp(sample_kb)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    linker.kb = "wards"
+    assert linker.kb.folder == own_kb
+    nlp.to_disk(tmp_path / "saved")
+    assert not list((tmp_path / "saved").rglob("concepts.db"))
+    loaded: Any = spacy.load(tmp_path / "saved").get_pipe("sapbert_linker")
+    assert loaded.kb.folder == own_kb
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_linker_taken_from_another_pipeline_keeps_its_kb(
+    own_kb: Path, other_kb: Path, tmp_path: Path, saved: bool
+) -> None:
+    source = make_nlp(own_kb)
+    source.get_pipe("sapbert_linker").kb = other_kb
+    if saved:
+        source.to_disk(tmp_path / "source")
+        source = spacy.load(tmp_path / "source")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker", source=source)
+    del source
+    assert link(nlp, "Fever") == ["C0000004"]
+    assert "L2" in nlp.get_pipe("sapbert_linker").kb
+    nlp.to_disk(tmp_path / "taken")
+    assert "L2" in spacy.load(tmp_path / "taken").get_pipe("sapbert_linker").kb
 
 
 def test_linker_reload_opens_a_new_version(own_kb: Path) -> None:
@@ -247,7 +276,7 @@ def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(
     nlp = make_nlp(own_kb, reload_seconds=0)
     add_concepts(load_kb(own_kb), [NEW])
     assert link(nlp, "ward one") == ["L1"]
-    (own_kb / "v1" / "meta.json").write_text("{}")
+    (own_kb / "v2" / "meta.json").write_text("{}")
     with pytest.warns(UserWarning, match="W554.*E304"):
         assert link(nlp, "ward one") == ["L1"]
 
@@ -257,11 +286,13 @@ def damage_index() -> Callable[[Path], None]:
     """Publishes a version whose index has the digest in meta.json, but no content."""
 
     def damage(folder: Path) -> None:
-        (folder / "index.hnsw").unlink()
-        (folder / "index.hnsw").write_bytes(b"no index")
-        manifest = read_version(folder).manifest
-        files = describe_files(folder)
-        write_manifest(folder, manifest.model_copy(update={"files": files}))
+        version = read_version(folder)
+        kept = version.keep(overlay=True)
+        del kept["index.hnsw"]
+        with draft_version(folder) as draft:
+            (draft.path / "index.hnsw").write_bytes(b"no index")
+            draft.describe(version.manifest, kept)
+            draft.publish()
 
     return damage
 
@@ -319,34 +350,38 @@ def test_linker_reload_keeps_the_old_version_if_the_options_do_not_fit_the_new_o
 
 
 @pytest.mark.parametrize(
-    ("module", "function", "number"),
-    [(database, "read_schema", 2), (encoder, "open_engine", 1)],
+    ("module", "function"),
+    [(database, "read_schema"), (torch_engine, "load_model")],
 )
-def test_linker_reload_while_the_folder_is_replaced_opens_the_new_version(
+def test_linker_reload_while_a_version_is_published_opens_one_version(
     own_kb: Path,
+    other_encoder_kb: Path,
     sample_kb: Path,
     monkeypatch: pytest.MonkeyPatch,
     module: Any,
     function: str,
-    number: int,
 ) -> None:
     linker: Any = make_nlp(own_kb).get_pipe("sapbert_linker")
     linker.kb.link(["fever"])
-    add_concepts(load_kb(own_kb), [NEW])
+    save_copy(load_kb(other_encoder_kb), own_kb)
+    edited = add_concepts(load_kb(own_kb), [NEW])
+    expected = edited.link(["ward one", "feverish"])
     newest = load_kb(sample_kb)
     original, calls = getattr(module, function), []
 
-    def replace_in_between(*arguments: Any, **others: Any) -> Any:
-        calls.append(1)
-        if len(calls) == number:
-            save_copy(newest, own_kb)  # without the overlay that is being opened
+    def publish_in_between(*arguments: Any, **others: Any) -> Any:
+        if not calls:
+            calls.append(1)
+            save_copy(newest, own_kb)
         return original(*arguments, **others)
 
-    monkeypatch.setattr(module, function, replace_in_between)
+    monkeypatch.setattr(module, function, publish_in_between)
     assert linker.reload()
-    assert len(calls) > number
+    assert calls
+    assert linker.kb.manifest.digest == edited.manifest.digest
+    assert linker.kb.link(["ward one", "feverish"]) == expected
+    assert linker.reload()
     assert linker.kb.manifest.digest == newest.manifest.digest
-    assert linker.kb.link(["ward one"]) == newest.link(["ward one"])
 
 
 @pytest.mark.parametrize(
@@ -380,7 +415,19 @@ def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(
     assigned = nlp.analyze_pipes()["attrs"]
     assert assigned["span._.link_note"]["assigns"] == ["sapbert_linker"]
     second = {"kb": str(sample_kb), "note_attr": "second_note"}
-    with pytest.warns(UserWarning, match="W553.*candidates, cui"):
+    with pytest.warns(UserWarning, match="W553.*both write candidates, codes, cui"):
+        nlp.add_pipe("sapbert_linker", name="second", config=second)
+
+
+def test_linkers_that_share_only_codes_or_pairs_are_a_warning(sample_kb: Path) -> None:
+    nlp = make_nlp(sample_kb, kb_ents_attr="kb_ents")
+    second = {
+        "cui_attr": "second_cui",
+        "candidates_attr": "second_candidates",
+        "note_attr": "second_note",
+        "kb_ents_attr": "kb_ents",
+    }
+    with pytest.warns(UserWarning, match="W553.*both write codes, kb_ents"):
         nlp.add_pipe("sapbert_linker", name="second", config=second)
 
 

@@ -339,3 +339,14 @@ def test_parse_concept_any_json_gives_a_concept_or_a_sapbert_error(data: Any) ->
         return
     assert concept.aliases
     json.dumps(concept_to_json(concept))
+
+
+def test_source_that_marks_taught_names_is_an_error_in_a_vocabulary(
+    tmp_path: Path,
+) -> None:
+    concept = Concept("C1", ["fever"], sources={"annotated": [0]})
+    with pytest.raises(SapbertError, match="E120.*other than `annotated`"):
+        check_concept(concept)
+    path = write(tmp_path / "c.jsonl", json.dumps(concept_to_json(concept)))
+    with pytest.raises(SapbertError, match="E101.*c.jsonl:1.*`annotated`"):
+        list(read_concepts(path))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import spacy_sapbert
-from spacy_sapbert.encoder.adapters import count_trainable
 from training.data.hierarchy import FAMILY
 from training.data.tokenized_pairs import Corpus
+from training.encoders.new_adapter import count_trainable
 from training.trainer.checkpoints import Progress
 
 SOURCES = {

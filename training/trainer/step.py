@@ -10,13 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spacy_sapbert.encoder.adapters import (
-    AdapterSettings,
-    add_adapter,
-    trainable_parameters,
-)
 from spacy_sapbert.encoder.huggingface import load_encoder
 from training.encoders.embedding import embed_tokens
+from training.encoders.new_adapter import add_adapter, trainable_parameters
 from training.errors import Errors, SapbertError
 from training.losses.multi_similarity import hierarchical_loss
 from training.trainer.batches import Batch
@@ -63,7 +59,7 @@ def make_state(
     tokenizer, model = load_encoder(encoder.base)
     torch.manual_seed(training.seed)  # the same new weights in all processes
     if encoder.adapter_reduction:
-        add_adapter(model, AdapterSettings(encoder.adapter_reduction))
+        add_adapter(model, encoder.adapter_reduction)
     elif encoder.adapter_only and not hasattr(model, "sapbert_adapter"):
         raise SapbertError(
             Errors.E616.format(setting="encoder.adapter_reduction", least=1, value=0)

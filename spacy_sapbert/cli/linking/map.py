@@ -64,9 +64,9 @@ def map_terms(
     """
     from ...kb.knowledge_base import load_kb
     from ...linking.options import DEFAULT_OPTIONS, change_options
-    from ...pipeline.mapping.found import STATUSES
-    from ...pipeline.mapping.lookup import has_threshold
-    from ...pipeline.mapping.run import TermColumns, check_output, map_table
+    from ...mapping.found import STATUSES
+    from ...mapping.lookup import has_threshold
+    from ...mapping.run import TermColumns, check_output, map_table
 
     check_outputs(output, force=force)
     check_output(output)

@@ -51,9 +51,9 @@ def make_part_writer(
     run (Callable | None): See `link_documents`.
     RETURNS (WritePart): Documents and a file → the counts.
     """
-    from ...formats.entities import AttributeNames, describe_docs
+    from ...formats.entities import describe_docs
 
-    names = AttributeNames(*linker.attrs)
+    names = linker.attrs
     key = linker.spans_key
 
     def write_part(documents: Iterable[Document], file: Any) -> Counter[str]:

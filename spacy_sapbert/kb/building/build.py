@@ -79,7 +79,7 @@ def build_kb(
     threshold (float | None): Cosine below which a mention has no concept; None = see
         `estimate_threshold`; 0 or −1 = link everything.
     sources (Sequence[str]): The vocabularies and their releases, for `kb info`.
-    engine (str): See `create_encoder`. With "openvino" the encoder is exported, and the
+    engine (str): See `EncoderConfig`. With "openvino" the encoder is exported, and the
         linker may use the engine too.
     names_per_pass (int): Names in one forward pass.
     precision (str): "float32" or "bf16".

@@ -13,8 +13,7 @@ from ...linking.ranking import has_text
 from ...linking.surface_forms import name_form
 from ...system.reading import read_lines
 from ...system.writing import write_atomically
-from ...vocabularies.concepts import Concept, clean_name
-from ..search import ANNOTATED
+from ...vocabularies.concepts import ANNOTATED, Concept, clean_name
 
 Text = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

@@ -372,6 +372,7 @@ def open_target(folder: Path) -> Iterator[Path]:
     """
     if (folder / CURRENT).is_file():
         check_writable(folder)
+        remove_leftovers(folder)  # of builds that were killed
         yield Path(os.path.abspath(folder))
     else:
         with write_folder_atomically(folder, KB_FOLDER) as part:
@@ -473,7 +474,9 @@ def copy_version(version: Version, root: Path, *, current: bool = True) -> Versi
         for name in records.keys() - kept.keys():
             target = draft.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(version.path(name), target)
+            # An error of `shutil.copyfile` would name the file that is read.
+            with open(version.path(name), "rb") as source, open(target, "wb") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
         draft.describe(version.manifest, kept)
         return draft.publish(current=current)
 

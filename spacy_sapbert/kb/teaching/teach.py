@@ -232,13 +232,14 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version | None, TeachingRe
     )
     old = lesson.edits
     with draft_version(kb.folder) as first, draft_version(kb.folder) as draft:
-        untaught = kb
+        untaught, plain = kb, old
         if old.teaching is not None:
             plain = Edits(old.added, old.removed)
             untaught = open_draft(kb, write_overlay(first, kb, old, plain))
         edits = Edits(old.added, old.removed, [*lesson.taught], teaching)
-        # Its names are searched for before it is published.
-        version = write_overlay(draft, kb, old, edits)
+        # Its names are searched for before it is published. Vectors of what was taught
+        # before are not used, so that teaching in parts gives the same bytes.
+        version = write_overlay(draft, untaught, plain, edits)
         opened = open_draft(kb, version)
         mentions = AnnotatedMentions(
             opened,

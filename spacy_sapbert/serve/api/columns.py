@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from ...errors import Errors
 from ...linking.candidates import Candidate
 from ...linking.options import change_options
+from ...mapping.found import Found
 from ...pipeline.linker import fit_language
-from ...pipeline.mapping.found import Found
 from ..columns import FORMATS, map_terms, read_table, write_mapped
 from ..problems import RequestError
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings

@@ -18,7 +18,8 @@ from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.building.plan import lock_work_folder
 from spacy_sapbert.kb.folder.versions import lock_kb, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.probe import change_kb, estimate_threshold
+from spacy_sapbert.kb.probe import estimate_threshold
+from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 
 pytest.importorskip("fcntl", reason="this system has no such locks")

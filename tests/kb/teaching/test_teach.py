@@ -24,14 +24,18 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import discard_teaching
 from spacy_sapbert.kb.edits.edits import read_edits
 from spacy_sapbert.kb.folder.records import RANKER_FILE, FileRecord
-from spacy_sapbert.kb.folder.versions import read_version, write_manifest
+from spacy_sapbert.kb.folder.versions import (
+    format_manifest,
+    list_versions,
+    read_version,
+)
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.search import read_counts
 from spacy_sapbert.kb.teaching.curve import measure_point
 from spacy_sapbert.kb.teaching.documents import AnnotatedDocument, AnnotatedMention
 from spacy_sapbert.kb.teaching.examples import AnnotatedMentions
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.features import FEATURES
+from spacy_sapbert.linking.surface_forms import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
 
 ROOT = Path(__file__).parents[3]
@@ -140,7 +144,7 @@ def test_teach_report_is_that_of_cross_validation(
     plain_kb: Path, documents: list[AnnotatedDocument], tmp_path: Path
 ) -> None:
     kb = load_kb(plain_kb)
-    new, report = teach_documents(kb, documents, output=tmp_path / "kb")
+    new, report = teach_documents(kb, documents, output=tmp_path / "kb", curve=True)
     assert report.changed
     assert report.examples == 300
     assert report.before.all is not None
@@ -226,19 +230,24 @@ def test_teach_the_same_documents_twice_counts_once(
     kb, first = teach_documents(load_kb(own_kb), documents, force=True)
     kb, second = teach_documents(kb, documents[:1], force=True)
     assert (first.counts.repeated, second.counts.repeated) == (0, 1)
-    assert read_counts(kb.store, ["sugar"]) == [{"C0000005": 1}]
+    assert read_counts(kb, ["sugar"]) == [{"C0000005": 1}]
     assert sum(file.mentions for file in second.sources) == 2
 
 
+def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
+    """How often each mention was annotated with each concept."""
+    forms = [name_form(mention) for mention in mentions]
+    known = kb.store.annotated(forms)
+    return [{**known.get(form, {})} for form in forms]
+
+
 def learned_files(kb: KnowledgeBase) -> dict[str, str]:
-    """The sha256 of each file of the overlay, without its number."""
-    overlay = kb.manifest.overlay
-    assert overlay is not None
-    prefix = f"{overlay.folder}/"
+    """The sha256 of each file of the overlay."""
+    assert kb.manifest.overlay is not None
     return {
-        name.removeprefix(prefix): record.sha256
+        name: record.sha256
         for name, record in kb.manifest.files.items()
-        if name.startswith(prefix)
+        if name.startswith("overlay/")
     }
 
 
@@ -255,10 +264,8 @@ def test_teach_again_or_in_parts_is_teaching_once(
     assert learned_files(kb) == learned_files(once)
     assert (report.counts.repeated, report.counts.replaced) == (50, 0)
     assert kb.manifest.taught == once.manifest.taught
-    # Its folder has no older version, which nobody has open.
-    assert [path.name for path in kb.folder.glob("overlay-*")] == [
-        str(kb.manifest.overlay and kb.manifest.overlay.folder)
-    ]
+    # Each teaching is a version that can be used again.
+    assert len(list_versions(kb.folder)) == 4
 
 
 def test_teach_a_corrected_document_replaces_what_it_taught_before(
@@ -275,7 +282,7 @@ def test_teach_a_corrected_document_replaces_what_it_taught_before(
     kb, _ = teach_documents(load_kb(own_kb), write("C0000005", "a"), force=True)
     kb, report = teach_documents(kb, write("C0000004", "b"), force=True)
     assert (report.counts.repeated, report.counts.replaced) == (0, 30)
-    assert read_counts(kb.store, ["funny turn"]) == [{"C0000004": 30}]
+    assert read_counts(kb, ["funny turn"]) == [{"C0000004": 30}]
     assert (
         kb["C0000005"].aliases == load_kb(own_kb.with_name("once"))["C0000005"].aliases
     )
@@ -299,7 +306,7 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     assert (two.before, two.names) == (one.before, one.names)
     assert two.names.seen is None
     assert two.examples == 120
-    assert read_counts(kb.store, ["n1 is like nothing else"]) == [{"C0000002": 2}]
+    assert read_counts(kb, ["n1 is like nothing else"]) == [{"C0000002": 2}]
 
 
 def test_teach_an_order_that_is_always_right_is_kept(
@@ -331,7 +338,7 @@ def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
     counts = report.counts
     assert dict(counts.unknown) == {"C7777777": 1}
     assert (counts.composites, counts.without_concept, counts.without_text) == (1, 2, 1)
-    assert read_counts(kb.store, ["fever", "ward", "old id"]) == [
+    assert read_counts(kb, ["fever", "ward", "old id"]) == [
         {"C0000004": 1, "C0000005": 1},
         {"": 1},
         {"C0000001": 1},  # a retired id
@@ -419,7 +426,7 @@ def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
     ]
     assert [entity.text for entity in doc.ents] == ["Acute", "AHP", "ward"]
     kb, report = teach(load_kb(own_kb), [doc], force=True)
-    counts = read_counts(kb.store, ["acute heart pain", "ahp", "acute"])
+    counts = read_counts(kb, ["acute heart pain", "ahp", "acute"])
     assert counts == [{"C0000001": 1}, {}, {}]
     assert report.counts.mentions == 2
     assert report.counts.without_concept == 1
@@ -473,7 +480,7 @@ def test_teach_command_reads_links_that_were_corrected(
     assert report["counts"]["without_concept"] == 1
     kb = load_kb(own_kb)
     assert kb.link(["Sugar, high"])[0].cui == "C0000005"
-    assert read_counts(kb.store, ["=ward"]) == [{"": 1}]
+    assert read_counts(kb, ["=ward"]) == [{"": 1}]
     info = run("kb", "info", own_kb)
     assert "reviewed.csv: 2 documents, 3 mentions" in info.output
     result = run("kb", "discard-teaching", own_kb)
@@ -493,12 +500,12 @@ def test_teach_command_tells_documents_without_text_apart_by_id(
         assert result.exit_code == 0, result.output
         kb = load_kb(own_kb)
         assert kb.link(["qqword"])[0].cui == "C0000004"
-        assert read_counts(kb.store, ["qqword"]) == [{"C0000004": 30, "C0000005": 1}]
+        assert read_counts(kb, ["qqword"]) == [{"C0000004": 30, "C0000005": 1}]
     assert json.loads(report.read_text())["counts"]["repeated"] == 31
     # The same rows in another file are other documents.
     shutil.copy(path, tmp_path / "other.csv")
     assert run("teach", own_kb, tmp_path / "other.csv", "--force").exit_code == 0
-    counts = read_counts(load_kb(own_kb).store, ["qqword"])
+    counts = read_counts(load_kb(own_kb), ["qqword"])
     assert counts == [{"C0000004": 60, "C0000005": 2}]
 
 
@@ -585,15 +592,16 @@ def test_load_kb_with_a_crafted_order_is_an_error(
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
     manifest = read_version(kb).manifest
     assert manifest.overlay is not None
-    name = f"{manifest.overlay.folder}/{RANKER_FILE}"
-    data = json.loads((kb / name).read_text())
+    name, version = f"overlay/{RANKER_FILE}", read_version(kb)
+    data = json.loads(version.path(name).read_text())
     content = json.dumps({**data, **change}).encode()
-    (kb / name).write_bytes(content)
+    version.path(name).write_bytes(content)
     with pytest.raises(SapbertError, match="E306"):
         load_kb(kb)
     sha256 = hashlib.sha256(content).hexdigest()
     manifest.files[name] = FileRecord(size=len(content), sha256=sha256)
-    write_manifest(kb, manifest)
+    content, _ = format_manifest(manifest)
+    (version.folder / version.name / "meta.json").write_bytes(content)
     with pytest.raises(SapbertError, match="E360"):
         load_kb(kb)
 

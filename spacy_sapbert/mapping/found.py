@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ...linking.candidates import Candidate
+from ..linking.candidates import Candidate
 
 EXACT, LINKED, REVIEW, NONE = "exact", "linked", "review", "none"
 STATUSES = {

@@ -7,12 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import Errors, SapbertError
-from ...kb.knowledge_base import KnowledgeBase
-from ...linking.candidates import Candidate
-from ...linking.link import Linked
-from ...linking.options import LinkOptions
-from ...linking.surface_forms import name_form
+from ..errors import Errors, SapbertError
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.candidates import Candidate
+from ..linking.link import Linked
+from ..linking.options import LinkOptions
+from ..linking.surface_forms import name_form
 from .found import EXACT, LINKED, NONE, REVIEW, Found
 from .terms import has_side, list_readings
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from spacy_sapbert.cli.main import app
-from spacy_sapbert.pipeline.mapping.tables import read_rows, write_table
+from spacy_sapbert.mapping.tables import read_rows, write_table
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def test_mapping_page_commands_run_on_the_sample(tmp_path, tiny_encoder, monkeypatch):

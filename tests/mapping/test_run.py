@@ -15,9 +15,9 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
-from spacy_sapbert.pipeline.mapping import lookup
-from spacy_sapbert.pipeline.mapping.run import TermColumns, map_table
-from spacy_sapbert.pipeline.mapping.tables import read_rows, write_table
+from spacy_sapbert.mapping import lookup
+from spacy_sapbert.mapping.run import TermColumns, map_table
+from spacy_sapbert.mapping.tables import read_rows, write_table
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 

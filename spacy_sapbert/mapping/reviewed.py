@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import Errors, SapbertError
-from ...formats.gold import NO_ID, split_ids
+from ..errors import Errors, SapbertError
+from ..formats.gold import NO_ID, split_ids
 from .columns import CHOSEN, TERM
 from .tables import ENDINGS, read_rows
 

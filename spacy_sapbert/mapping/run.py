@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import Errors, SapbertError
-from ...kb.knowledge_base import KnowledgeBase
-from ...linking.options import LinkOptions
-from ...system.progress import show_progress
-from ...system.reading import file_digest
-from ...system.writing import write_atomically
+from ..errors import Errors, SapbertError
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.options import LinkOptions
+from ..system.progress import show_progress
+from ..system.reading import file_digest
+from ..system.writing import write_atomically
 from .columns import (
     PREFIX,
     SSSOM,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.pipeline.mapping.lookup import Found, describe, quality
+from spacy_sapbert.mapping.lookup import Found, describe, quality
 
 
 def make_link(alias: str, score: float, cui: str | None = "X:1") -> Linked:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from ...linking.ranking import has_text
+from ..linking.ranking import has_text
 
 # A code of a classification: E11.9, C50, 250.00, J45.909, 38341003, LOINC's 4548-4
 CODE = r"(?:[A-Z]{1,2}\d{2,4}(?:\.[\dA-Z]{1,4})?|\d{3}\.\d{1,2}|\d{6,18}|\d{2,6}-\d)"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.pipeline.mapping.terms import list_readings, split_terms
+from spacy_sapbert.mapping.terms import list_readings, split_terms
 
 
 @pytest.mark.parametrize(

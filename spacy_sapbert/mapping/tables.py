@@ -6,12 +6,12 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
-from ...errors import Errors, SapbertError
-from ...system.formulas import FORMULA, defuse
-from ...system.writing import write_atomically
-from ...vocabularies.report import Report
-from ...vocabularies.tables.excel import read_workbook
-from ...vocabularies.tables.table import read_text
+from ..errors import Errors, SapbertError
+from ..system.formulas import FORMULA, defuse
+from ..system.writing import write_atomically
+from ..vocabularies.report import Report
+from ..vocabularies.tables.excel import read_workbook
+from ..vocabularies.tables.table import read_text
 
 CSV, TSV, EXCEL, PARQUET = "csv", "tsv", "xlsx", "parquet"
 ENDINGS = {
@@ -84,8 +84,8 @@ def read_parquet(path: Path) -> Iterator[list[str]]:
     try:
         import pyarrow.parquet as pq
 
-        from ...formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
-        from ...formats.inputs.rows import Columns
+        from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
+        from ..formats.inputs.rows import Columns
     except ImportError as error:
         raise missing_library("pyarrow", error) from None
     try:

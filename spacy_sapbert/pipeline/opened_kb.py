@@ -1,0 +1,140 @@
+"""The knowledge base of a component: which one, its opened version, and later ones."""
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Warnings, check_range
+from ..system.forks import ProcessLock, TemporaryFolder
+
+if TYPE_CHECKING:
+    from ..encoder.encoder import EncoderConfig
+    from ..kb.knowledge_base import KnowledgeBase
+
+OPENING = ProcessLock()  # not in the object: a lock cannot be pickled
+MAX_SECONDS = 10_000_000
+Check = Callable[["KnowledgeBase"], None]
+
+
+class OpenedKb:
+    """A knowledge base that is opened when first used, and can be exchanged.
+
+    source: Folder or name of an installed one; None = the only one installed.
+    pin: The digest that it must have; None = any.
+    encoder: How to run its encoder; None = by default.
+    reload_seconds: How often to look for a new version; None = never.
+    RAISES (SapbertError): If the number is out of its range.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | None,
+        *,
+        pin: str | None = None,
+        encoder: "EncoderConfig | None" = None,
+        reload_seconds: float | None = None,
+    ) -> None:
+        if reload_seconds is not None:
+            check_range("reload_seconds", reload_seconds, 0, MAX_SECONDS)
+        self.encoder = encoder
+        self.reload_seconds = reload_seconds
+        self.checked = time.monotonic()  # when a new version was last looked for
+        self.choose(source, pin=pin)
+
+    def choose(
+        self,
+        source: str | Path | None,
+        *,
+        pin: str | None,
+        unpacked: TemporaryFolder | None = None,
+    ) -> None:
+        """Choose a source, which is opened when first used.
+
+        unpacked: The folder of the source, if it is temporary.
+        """
+        self.source, self.pin, self.unpacked = source, pin, unpacked
+        self.kb: KnowledgeBase | None = None
+
+    def get(self) -> "KnowledgeBase":
+        """Return the knowledge base, opened.
+
+        RAISES (SapbertError): If there is none, or it is damaged.
+        """
+        with OPENING:
+            if self.kb is None:
+                self.kb = self.open(self.source, self.pin)
+        return self.kb
+
+    def open(self, source: str | Path | None, digest: str | None) -> "KnowledgeBase":
+        from ..kb.knowledge_base import load_kb
+
+        return load_kb(source, encoder=self.encoder, digest=digest)
+
+    def use(
+        self,
+        kb: "KnowledgeBase | str | Path",
+        *,
+        unpacked: TemporaryFolder | None = None,
+    ) -> None:
+        """Use another knowledge base; a pin becomes the digest of that one.
+
+        kb: Opened, or its folder or name.
+        unpacked: Its folder, if it is temporary.
+        RAISES (SapbertError): If it cannot be opened. Then nothing changes.
+        """
+        source: str | Path = kb if isinstance(kb, (str, Path)) else kb.folder
+        opened = self.open(kb, None) if isinstance(kb, (str, Path)) else kb
+        with OPENING:
+            self.choose(
+                source, pin=self.pin and opened.manifest.digest, unpacked=unpacked
+            )
+            self.kb = opened
+
+    def find_newer(self, check: Check) -> "KnowledgeBase | None":
+        """Return the new version of the folder, opened and loaded, if there is one.
+
+        check: Raises an error if it does not fit the component.
+        RAISES (SapbertError): If it does not fit, has not the pinned digest, or cannot
+            be loaded.
+        """
+        old = self.get()
+        self.checked = time.monotonic()
+        new = old.newest(digest=self.pin)
+        if new is old:
+            return None
+        check(new)
+        return new
+
+    def refresh(self, check: Check) -> bool:
+        """Use the new version if there is one; see `find_newer`.
+
+        RETURNS: Whether there was one. If it raises, the old version stays in use.
+        """
+        new = self.find_newer(check)
+        if new is not None:
+            with OPENING:
+                self.kb = new
+        return new is not None
+
+    def refresh_in_time(self, check: Check) -> None:
+        """Refresh if `reload_seconds` have passed; a failure is a warning (W554)."""
+        if self.reload_seconds is None or self.kb is None:
+            return
+        if time.monotonic() - self.checked >= self.reload_seconds:
+            try:
+                self.refresh(check)
+            except Exception as error:  # a service goes on with what it has
+                warnings.warn(Warnings.W554.format(reason=error), stacklevel=2)
+
+    @property
+    def installed_name(self) -> str | None:
+        """The name of the installed knowledge base that the source stands for."""
+        from ..kb.folder.installed import installed_name
+
+        return installed_name(self.source)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process opens the same version of the same folder.
+        return {**self.__dict__, "unpacked": None}

@@ -1,0 +1,150 @@
+"""What a mention gets depends on the mention, the options and the version alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.link import Linked
+from spacy_sapbert.linking.options import LinkOptions
+from spacy_sapbert.vocabularies.concepts import Concept
+
+PLACES = {"ENG": [0, 1]}
+BUILT = [
+    Concept("C1", ["heart attack", "cardiac attack"], ["T047"], languages=PLACES),
+    Concept("C2", ["heart failure", "cardiac failure"], ["T047"], languages=PLACES),
+    Concept("C3", ["fever", "pyrexia"], ["T184"], languages=PLACES),
+    Concept("C4", ["fevers of the ward", "ward 7"], ["T184"], languages=PLACES),
+]
+ADDED = [
+    Concept("C5", ["heart", "hearts"], ["T023"], languages=PLACES),
+    Concept("C3", ["febrile"], languages={"ENG": [0]}),
+    Concept("C6", ["acute pain", "pain"], ["T184"], languages=PLACES),
+]
+SPANISH = [Concept("S1", ["fiebre alta"], ["T184"], languages={"SPA": [0]})]
+MENTIONS = ["heart", "acute heart syndrom", "fevers", "fevërs", "fever", "MI", "", "?!"]
+MENTIONS += ["pains", "ward", "cardiac", "hart atack", "febrile", "attack, heart"]
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "threshold": st.sampled_from([-1.0, 0.6, 0.9, 0.99]),
+        "fusion": st.sampled_from([None, "weighted", "rrf"]),
+        "broader": st.booleans(),
+        "filter": st.sampled_from([{}, {"types": ["T184"]}, {"deny": ["C3"]}]),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def built(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+    """A knowledge base of all concepts."""
+    united = {concept.cui: concept for concept in BUILT}
+    both = Concept("C3", ["fever", "pyrexia", "febrile"], ["T184"])
+    both.languages = {"ENG": [0, 1, 2]}
+    concepts = [*(united | {"C3": both}).values(), ADDED[0], ADDED[2]]
+    folder = make_kb(tmp_path_factory.mktemp("built"), concepts, ngrams=True)
+    return load_kb(folder)
+
+
+@pytest.fixture(scope="module")
+def edited(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+    """The same by edits: some are taken back, and one is in another language."""
+    folder = make_kb(tmp_path_factory.mktemp("edited"), BUILT, ngrams=True)
+    kb = add_concepts(load_kb(folder), ADDED[:1])
+    kb = add_concepts(kb, [Concept("X1", ["hart"]), *ADDED[1:]])
+    return remove_concepts(kb, ["X1"])
+
+
+def outline(linked: Linked) -> Any:
+    """What a mention got, with scores as far as two machines agree."""
+    found = [
+        (one["cui"], round(one["score"], 3), one["tie"]) for one in linked.candidates
+    ]
+    return linked.note, linked.cui, found
+
+
+@settings(max_examples=60)
+@given(
+    mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=9),
+    options=OPTIONS,
+    k=st.integers(1, 6),
+)
+@pytest.mark.parametrize("which", ["built", "edited"])
+def test_a_link_does_not_depend_on_the_batch_or_on_k(
+    which: str,
+    mentions: list[str],
+    options: dict[str, Any],
+    k: int,
+    request: pytest.FixtureRequest,
+) -> None:
+    kb: KnowledgeBase = request.getfixturevalue(which)
+    kb.clear_cache()
+    together = kb.link(mentions, k=k, **options)
+    for mention, linked in zip(mentions, together, strict=True):
+        kb.clear_cache()
+        (alone,) = kb.link([mention], k=k, **options)
+        assert outline(linked) == outline(alone)
+        (longer,) = kb.link([mention], k=10, **options)
+        assert (alone.note, alone.cui) == (longer.note, longer.cui)
+        assert outline(longer)[2][:k] == outline(alone)[2][: len(alone.candidates)]
+
+
+@settings(max_examples=60)
+@given(
+    mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=6),
+    options=OPTIONS.filter(lambda options: options.get("fusion") is None),
+    k=st.integers(1, 6),
+)
+def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
+    built: KnowledgeBase,
+    edited: KnowledgeBase,
+    mentions: list[str],
+    options: dict[str, Any],
+    k: int,
+) -> None:
+    options = {"threshold": 0.5, **options}  # each has an estimate of its own
+    for one, other in zip(
+        built.link(mentions, k=k, **options),
+        edited.link(mentions, k=k, **options),
+        strict=True,
+    ):
+        assert outline(one) == outline(other)
+
+
+@given(mentions=st.lists(st.sampled_from(MENTIONS), min_size=1, max_size=4))
+def test_added_names_have_nearly_the_3_grams_of_built_ones(
+    built: KnowledgeBase, edited: KnowledgeBase, mentions: list[str]
+) -> None:
+    """The weights of 3-grams are those of the names that were built."""
+    for mention in mentions:
+        scores: list[dict[str, float]] = []
+        for kb in (built, edited):
+            rows, found = kb.ngrams.search([mention], kb.rows)
+            names = kb.entries(row for row in rows[0] if row >= 0)
+            scores.append(
+                {
+                    entry.alias: float(score)
+                    for row, score in zip(rows[0], found[0], strict=True)
+                    for entry in names.get(int(row), ())
+                }
+            )
+        assert scores[0].keys() == scores[1].keys()
+        for name, score in scores[0].items():
+            assert scores[1][name] == pytest.approx(score, abs=0.15)
+
+
+def test_names_in_another_language_change_no_link_of_a_document(
+    edited: KnowledgeBase,
+) -> None:
+    more = add_concepts(edited, SPANISH)
+    for lang in ("en", "de"):
+        filter = Filter(document_language=lang)
+        options = LinkOptions(filter=filter, threshold=0.5)
+        before, after = (kb.link(MENTIONS, options=options) for kb in (edited, more))
+        assert [*map(outline, before)] == [*map(outline, after)]
