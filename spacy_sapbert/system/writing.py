@@ -155,13 +155,14 @@ def find_foreign(path: Path, kind: FolderKind) -> str | None:
     if not path.is_dir():
         return "it is a file"
     first = None
-    for file in path.rglob("*"):
-        if file.is_dir() and not file.is_symlink():
-            continue
-        name = file.relative_to(path).as_posix()
-        if not kind.has(name) and not LEFTOVER.fullmatch(file.name):
-            return f"it has {name}"
-        first = first or name
+    # Unlike `rglob`, `walk` goes on if another writer removes a folder meanwhile.
+    for place, folders, files in os.walk(path):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        for file in (*files, *links):
+            name = Path(place, file).relative_to(path).as_posix()
+            if not kind.has(name) and not LEFTOVER.fullmatch(file):
+                return f"it has {name}"
+            first = first or name
     if first is not None and not (path / kind.mark).is_file():
         return f"it has {first} and no {kind.mark}"
     return None

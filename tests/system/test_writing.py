@@ -1,5 +1,6 @@
 import gzip
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.system.writing import (
+    FolderKind,
+    check_kind,
     check_replaceable,
     remove_folder,
     write_atomically,
@@ -150,6 +153,21 @@ def test_write_atomically_removes_files_of_a_killed_writer(tmp_path: Path) -> No
     alive.communicate()
     remove_folder(path)
     assert not list(tmp_path.glob(".*"))
+
+
+def test_check_kind_while_another_writer_removes_a_folder(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "out" / name).mkdir(parents=True)
+        (tmp_path / "out" / name / "file").touch()
+    (tmp_path / "out" / "mark").touch()
+
+    def has(name: str) -> bool:
+        other = {"one": "two", "two": "one"}.get(name.partition("/")[0])
+        if other:
+            shutil.rmtree(tmp_path / "out" / other, ignore_errors=True)
+        return True
+
+    check_kind(tmp_path / "out", FolderKind("a test", "mark", has))
 
 
 def test_write_atomically_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
