@@ -52,6 +52,9 @@ def teach(
     prefix: str = PREFIX,
     drop_prefix: str = DROP_PREFIX,
     report: Path | None = typer.Option(None, help="report.json to write."),
+    curve: bool = typer.Option(
+        False, "--curve", help="Measure a learning curve too, which takes as long again."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
     force: bool = typer.Option(
         False,
@@ -93,6 +96,7 @@ def teach(
         opened,
         documents,
         output=output,
+        curve=curve,
         force=force,
         progress=not (quiet or as_json),
     )

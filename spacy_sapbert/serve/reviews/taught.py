@@ -93,6 +93,7 @@ class Teacher:
                 annotate_reviews(self.store),
                 output=folder,
                 instead_of=SOURCE,  # a withdrawn decision counts no more
+                curve=True,
                 force=force,
             )
             if report.changed:
