@@ -53,7 +53,9 @@ def teach(
     drop_prefix: str = DROP_PREFIX,
     report: Path | None = typer.Option(None, help="report.json to write."),
     curve: bool = typer.Option(
-        False, "--curve", help="Measure a learning curve too, which takes as long again."
+        False,
+        "--curve",
+        help="Measure a learning curve too, which takes as long again.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
     force: bool = typer.Option(

@@ -1,0 +1,32 @@
+"""Errors and warnings of engines for many machines."""
+
+
+class DistributedErrors:
+    E370 = (
+        "Expected one column {name!r} in the documents, but they have {found}. Pass "
+        "the names of their columns as `text`, `id` and `keep`."
+    )
+    E371 = (
+        "Expected {expected} in the column {name!r}, but its type is {got}. Convert "
+        "the column, or pass another as `text` or `id`."
+    )
+    E372 = (
+        "Expected `keep` to have columns once, which the rows have not of their own, "
+        "but got {got}. Correct it, or rename the column."
+    )
+    E373 = "Expected settings among {known}, but got {got}. Correct the name."
+    E374 = (
+        "Expected a document of at most {limit:,} characters, but it has {length:,}. "
+        "Split it, or pass a larger `max_chars`, up to 1,000,000."
+    )
+    E375 = "Expected a text in UTF-8, but it has other bytes. Convert the document."
+    E376 = (
+        "Expected a file of a knowledge base at {path}, but it cannot be read "
+        "({kind}). Check the place, the permissions, and that the library of fsspec "
+        "for it is installed, e.g. s3fs."
+    )
+    E377 = (
+        "Expected {size:,.0f} MB of room in {path} for the knowledge base, but "
+        "{free:,.0f} MB are free. Pass another folder as `copy_to`, or remove copies "
+        "of older versions."
+    )

@@ -1,0 +1,87 @@
+"""Errors and warnings of files, folders, options of any kind."""
+
+
+class FilesErrors:
+    E001 = "Expected a file at {path}, but found none. Check the path."
+    E002 = "Expected a file at {path}, but it is a folder. Name a file inside it."
+    E003 = (
+        "Expected to write {path}, but it exists already. Remove it, name another "
+        "place, or pass `--force` (in Python `force=True`)."
+    )
+    E004 = (
+        "Expected to write {path}, but the system refused: {reason}. Nothing was left "
+        "under that name. Choose a folder with enough space that you may write to."
+    )
+    E006 = (
+        "{path}: Expected UTF-8, but got UTF-16. Convert it with `iconv -f utf-16 -t "
+        "utf-8`."
+    )
+    E007 = (
+        "{path}:{line}: Expected lines or records of at most {bytes:,} bytes and "
+        "{values:,} values, but got a larger one. Check that the file is what it "
+        "should be."
+    )
+    E008 = (
+        "{path}:{line}: Expected a whole gzip file, but it is cut or damaged after "
+        "this line ({reason}). Fetch or copy the file again."
+    )
+    E009 = (
+        "{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of the "
+        "line. Convert the file with `iconv -t utf-8`, or correct the line; for a "
+        "table of your own pass its `--encoding`."
+    )
+    E010 = "Expected to read {path}, but the system refused: {reason}."
+    E011 = (
+        "{path}: Expected a packed file that unpacks to at most {ratio} times its "
+        "size, but got more. If it is not a damaged or hostile file, unpack it, e.g. "
+        "with `gunzip`, and pass the unpacked file."
+    )
+    E012 = (
+        "Expected {path} to be {kind} or an empty folder, but {found}, which would be "
+        "lost. Name another folder, or remove this one yourself."
+    )
+    E013 = (
+        "Expected a folder with a name of its own, but got '{path}'. Write the name, "
+        "for example `../models/kb`."
+    )
+    E020 = (
+        "Expected to read or write {path}, but the system refused: {reason}. Correct "
+        "its permissions, or make space for it."
+    )
+    E021 = (
+        "Expected to write a file or folder at {path}, but it is a device, a pipe or a "
+        "socket, which cannot be replaced. Name another place; a command without "
+        "`--output` writes to the standard output."
+    )
+    E022 = (
+        "Expected enough memory, but the system has none left. Close other programs, "
+        "pass a smaller `--batch-size` or `--n-process`, or use a machine with more."
+    )
+    E023 = (
+        "Expected a database that SQLite can read and write, but got: {reason}. Make "
+        "space on the disk, or copy or build the knowledge base again."
+    )
+    E116 = (
+        "Expected space for temporary files in {folder}, but got: {reason}. Set "
+        "`TMPDIR` to a folder with more space."
+    )
+    E150 = (
+        "{path}:{line}: Expected complete XML in UTF-8, but it is truncated or damaged "
+        "here ({reason}). Download or copy the file again."
+    )
+    E152 = (
+        "{path}:{line}: Expected XML that declares no entities, but it declares or "
+        "uses one. Replace each entity by its text."
+    )
+    E313 = (
+        "Expected {setting} from {low} to {high}, but got {value!r}. Correct "
+        "`{setting}`."
+    )
+    E427 = (
+        "{path}:{line}: Expected tags and comments of at most {limit} MiB, but got a "
+        "larger one. Check that the file is what it should be."
+    )
+    E605 = (
+        "Expected {setting} to be one of {known}, but got {value!r}. Correct "
+        "`--{setting}`."
+    )

@@ -1,0 +1,104 @@
+"""Errors and warnings of components of spaCy, and the mapping of columns."""
+
+
+class PipelineErrors:
+    E440 = (
+        "Expected look-ups of the same table, knowledge base and settings in {path}, "
+        "but got others. Delete the file to begin anew."
+    )
+    E441 = "Expected a table with an ending of {known}, but got {path}. Rename it."
+    E442 = (
+        "{path}: Expected at most {rows} rows in a sheet of Excel, but got more. Write "
+        "CSV or Parquet."
+    )
+    E443 = (
+        "{path}: Expected a column {name!r}, but got the columns {known}. Name one of "
+        "them, or write a first row with the names of the columns."
+    )
+    E444 = (
+        "{path}: Expected chosen ids in the column `match_chosen`, but it is empty. "
+        "Write an id, or NIL, for each term that you have reviewed."
+    )
+    E507 = (
+        "Expected a pipeline under {name!r}, but it could not be loaded: {reason} Name "
+        "a folder that `nlp.to_disk` wrote, or install the package."
+    )
+    E508 = (
+        "Expected a pipeline that detects entities, but none of its components does: "
+        "{components}. Choose another `--pipeline`, or pass `--mentions names` to "
+        "detect the names of the knowledge base."
+    )
+    E509 = (
+        "Expected no `--kb`, since the linker of the pipeline, {linker}, has its own "
+        "knowledge base, but got one. Remove `--kb`, or change the linker's setting "
+        "`kb`."
+    )
+    E510 = "Expected `--mentions` to be {known!r}, but got {value!r}. Correct it."
+    E513 = (
+        "Expected the pipeline to work on document {document}, but its component "
+        "{component!r} failed with {kind}. Remove the document, pass `--on-error skip` "
+        "to count such documents and continue, or correct the component: `nlp(text)` "
+        "in Python shows the place."
+    )
+    E551 = (
+        "Expected labels in `label_types` that a config file can hold, without `:` or "
+        "`=` and with a letter or digit first, but got {label!r}. Rename the label, or "
+        "pass `label_types` with each call."
+    )
+    E552 = (
+        "Expected an attribute of spans for each of CUI, candidates, note, codes and "
+        "pairs, but `span._.{attr}` is {reason}. Choose another name with the settings "
+        "`cui_attr`, `candidates_attr`, `note_attr`, `codes_attr` and `kb_ents_attr`."
+    )
+    E553 = (
+        "{path}: Expected the settings of a saved component, but {reason}. Save the "
+        "pipeline again."
+    )
+    E570 = (
+        "Expected `doc._.{attr}` to be free, but another component has registered it. "
+        "Choose another name with the setting `abbreviations_attr`."
+    )
+    E571 = (
+        "Expected a worker process to answer, but {deaths} of them with the documents "
+        "{ids} did not for {seconds:.0f} seconds. Find out what stops or delays them: "
+        "`--n-process 1` shows the place."
+    )
+    E601 = (
+        "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
+        "{got}. Correct it, or remove one of the two."
+    )
+    E748 = (
+        "Expected a worker process to link the documents {ids}, but {deaths} of them "
+        "ended over it, the last with exit code {code}. If the system had no memory "
+        "left (-9), pass a smaller `--batch-size` or `--n-process`; else find the "
+        "document with `--batch-size 1`."
+    )
+    E749 = (
+        "Expected a worker process to open the pipeline and to return its documents, "
+        "but it failed with {kind}. `--n-process 1` shows the place."
+    )
+
+
+class PipelineWarnings:
+    W553 = (
+        "Expected the linkers of a pipeline to write different attributes, but "
+        "{linker} and {other} both write {attrs}. The later one replaces the links of "
+        "the earlier one; change `cui_attr`, `candidates_attr`, `note_attr`, "
+        "`codes_attr` and `kb_ents_attr`."
+    )
+    W554 = (
+        "The knowledge base has a new version that cannot be opened, so the old one "
+        "stays in use. {reason}"
+    )
+    W556 = (
+        "Expected documents with the span group {key!r}, the `spans_key` of {name}, "
+        "but got none, so nothing is linked. Correct `spans_key`, or add the component "
+        "that sets it before the linker."
+    )
+    W571 = (
+        "A worker process did not answer for {seconds:.0f} seconds and was ended. "
+        "Another one links its documents."
+    )
+    W748 = (
+        "A worker process ended with exit code {code}. Another one links its documents."
+    )
