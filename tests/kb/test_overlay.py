@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.cli.main import app
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.versions import list_versions
@@ -402,3 +403,46 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
         steps = [detail for *_, detail in plan]
         assert not [step for step in steps if step.startswith("SCAN main.")], sql
+
+
+def test_add_concepts_tokenises_many_concepts_at_once(
+    own_kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of an edit grows with its size, and not with its square."""
+    calls: list[int] = []
+    tokenize = Encoder.tokenize
+
+    def count(self: Encoder, names: Any) -> Any:
+        calls.append(len(names))
+        return tokenize(self, names)
+
+    monkeypatch.setattr(Encoder, "tokenize", count)
+    many = [Concept(f"M{n}", [f"many {n}", f"more {n}"]) for n in range(200)]
+    kb = add_concepts(load_kb(own_kb), many)
+    assert (len(calls), max(calls)) == (3, 400)  # checked, written, embedded
+    calls.clear()
+    add_concepts(kb, [Concept("M200", ["one more"])])
+    assert sum(calls) == 3  # nothing of the edit before
+
+
+def test_add_concepts_in_parts_writes_what_adding_at_once_does(
+    own_kb: Path, tmp_path: Path
+) -> None:
+    added = [
+        NEW,
+        Concept("C0000004", ["hot", "Ward fever"], languages={"ENG": [0]}),
+        Concept("L2", ["other", "hot"]),
+    ]
+    shutil.copytree(own_kb, tmp_path / "kb")
+    once = add_concepts(load_kb(tmp_path / "kb"), added)
+    kb = load_kb(own_kb)
+    for concept in added:
+        kb = add_concepts(kb, [concept])
+
+    def by_id(one: Concept) -> str:
+        return one.cui
+
+    assert sorted(kb.concepts(), key=by_id) == sorted(once.concepts(), key=by_id)
+    mentions = ["hot", "ward fever", "other", "fever", "WF"]
+    assert kb.link(mentions) == once.link(mentions)
+    kb.store.check()

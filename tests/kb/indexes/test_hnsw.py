@@ -176,3 +176,30 @@ def test_load_index_of_settings_without_new_ones(
     assert index.search(vectors[7:8], 1)[0].tolist() == [[7]]
     assert index_files("hnsw", old) == ["index.hnsw"]
     assert change_settings("hnsw", old, {"ef": 50})["pca"] == 0
+
+
+def test_search_that_the_graph_cannot_answer_in_full_shortens_no_other_query(
+    make_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path
+) -> None:
+    """hnswlib raises for all queries if one of them reaches too few rows."""
+    vectors = unit_rows(60, 8, 21)
+    index = make_index(tmp_path, "hnsw", vectors)
+    whole_rows, whole_scores = index.search(vectors[:3], 10)
+    graph = index.graph
+
+    class PartlyUnreachable:
+        """The graph, of which the second query reaches five rows."""
+
+        element_count, dim = graph.element_count, graph.dim
+
+        def knn_query(self, queries: np.ndarray, k: int) -> tuple:
+            if k > 5 and (queries == vectors[1]).all(axis=1).any():
+                raise RuntimeError("Cannot return the results in a contiguous 2D array")
+            return graph.knn_query(queries, k=k)
+
+    index.graph = PartlyUnreachable()
+    rows, scores = index.search(vectors[:3], 10)
+    for query in (0, 2):
+        assert rows[query].tolist() == whole_rows[query].tolist()
+        assert scores[query].tolist() == whole_scores[query].tolist()
+    assert rows[1].tolist() == [*whole_rows[1, :5].tolist(), *[-1] * 5]

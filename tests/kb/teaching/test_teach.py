@@ -289,6 +289,20 @@ def test_teach_a_corrected_document_replaces_what_it_taught_before(
     assert learned_files(kb) == learned_files(once)
 
 
+def test_removed_concept_counts_no_more_for_the_others(own_kb: Path) -> None:
+    meant = ["C0000004"] * 20 + ["C0000005"] * 10
+    documents = [
+        AnnotatedDocument(
+            "a", f"note {n} has a funny turn", [AnnotatedMention("funny turn", [[cui]])]
+        )
+        for n, cui in enumerate(meant)
+    ]
+    kb, _ = teach_documents(load_kb(own_kb), documents, force=True)
+    assert read_counts(kb, ["funny turn"]) == [{"C0000004": 20, "C0000005": 10}]
+    kb = remove_concepts(kb, ["C0000005"])
+    assert read_counts(kb, ["funny turn"]) == [{"C0000004": 20}]
+
+
 def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     own_kb: Path, tmp_path: Path
 ) -> None:
