@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +84,11 @@ def check_digest(version: Version, digest: str | None) -> None:
 
 
 def reopen(
-    folder: Path, name: str, digest: str, encoder: "EncoderConfig | None"
+    folder: Path, place: Path, name: str, digest: str, encoder: "EncoderConfig | None"
 ) -> "KnowledgeBase":
     """Open the version of a pickled knowledge base."""
-    return open_version(read_version(folder, name), encoder=encoder, digest=digest)
+    version = replace(read_version(place, name), folder=folder)
+    return open_version(version, encoder=encoder, digest=digest)
 
 
 class KnowledgeBase(Mapping[str, Concept]):
@@ -143,7 +145,8 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process opens the same version; nothing native is copied.
-        values = (self.folder, self.version.name, self.manifest.digest)
+        version = self.version
+        values = (self.folder, version.place, version.name, self.manifest.digest)
         return reopen, (*values, self.encoder_config)
 
     @property

@@ -192,6 +192,23 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     assert kb.newest().concept("Award 1") is not None
 
 
+def test_folder_that_is_a_link_may_lead_elsewhere_later(
+    own_kb: Path, other_encoder_kb: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "current"
+    link.symlink_to(own_kb)
+    expected = load_kb(own_kb).link(MENTIONS)
+    kb = load_kb(link)
+    pickled = pickle.dumps(kb)
+    link.unlink()
+    link.symlink_to(other_encoder_kb)
+    assert kb.link(MENTIONS) == expected
+    assert pickle.loads(pickled).link(MENTIONS) == expected
+    other = load_kb(other_encoder_kb)
+    assert kb.newest().manifest == other.manifest
+    assert kb.newest().link(MENTIONS) == other.link(MENTIONS)
+
+
 def test_knowledge_bases_opened_with_one_config_keep_their_encoders(
     sample_kb: Path, other_encoder_kb: Path
 ) -> None:

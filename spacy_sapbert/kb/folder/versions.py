@@ -64,15 +64,17 @@ class Version:
         folder: The knowledge base, an absolute path.
         name: The folder of the version in it.
         manifest: Its meta.json.
+        place: The same folder without symbolic links, which may lead elsewhere later.
     """
 
     folder: Path
     name: str
     manifest: Manifest
+    place: Path
 
     def path(self, file: str) -> Path:
         """Return the path of a file of meta.json."""
-        return self.folder / (self.manifest.files[file].version or self.name) / file
+        return self.place / (self.manifest.files[file].version or self.name) / file
 
     @property
     def encoder(self) -> Path:
@@ -150,16 +152,16 @@ def read_version(folder: Path, name: str | None = None) -> Version:
     Raises:
         SapbertError: If there is none, or it is damaged or of another format.
     """
-    folder = Path(os.path.abspath(folder))
-    name = name or read_current(folder)
-    path = folder / name / FILE
+    folder, place = Path(os.path.abspath(folder)), Path(os.path.realpath(folder))
+    name = name or read_current(place)
+    path = place / name / FILE
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = f"it cannot be read ({error.strerror})"
         raise SapbertError(Errors.E304.format(path=path, reason=reason)) from None
-    return Version(folder, name, parse_manifest(content, path))
+    return Version(folder, name, parse_manifest(content, path), place)
 
 
 def parse_manifest(content: bytes, path: Path | str) -> Manifest:
@@ -309,7 +311,7 @@ class Draft:
         content, digest = format_manifest(manifest)
         (self.path / FILE).write_bytes(content)
         manifest = manifest.model_copy(update={"digest": digest})
-        return Version(self.root, self.path.name, manifest)
+        return Version(self.root, self.path.name, manifest, self.root)
 
     def publish(self, *, current: bool = True) -> Version:
         """Give the version its name, and use it.
