@@ -54,6 +54,17 @@ def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path
     assert result.stdout == ""
 
 
+def test_link_setting_sets_any_option(note, sample_kb, tmp_path):
+    note.write_text("MI")
+    for setting, cui in ((), "C0000001"), (("--setting", "ambiguous=nil"), None):
+        output = tmp_path / f"{cui}.jsonl"
+        result = run(note, "--kb", sample_kb, "--output", output, *setting)
+        assert result.exit_code == 0, result.output
+        assert [entity["cui"] for entity in read_lines(output)[0]["entities"]] == [cui]
+    result = run(note, "--kb", sample_kb, "--setting", "ambiguity=nil")
+    assert (result.exit_code, "E333" in result.output) == (1, True)
+
+
 def test_link_without_output_prints_a_table(note, sample_kb):
     result = run(note, "--kb", sample_kb, "--quiet")
     assert result.exit_code == 0, result.output

@@ -179,6 +179,7 @@ def test_link_parts_interrupted_print_it_and_resume(lines, sample_kb, tmp_path):
         (("--no-text",), "`no_text`"),
         (("--format", "table"), "`format`"),
         (("--types", "T047"), "`filter`"),
+        (("--setting", "ambiguous=nil"), "`ambiguous`"),
     ],
 )
 def test_link_parts_of_other_settings_are_an_error(

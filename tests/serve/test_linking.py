@@ -61,6 +61,18 @@ def test_filters_and_k_are_those_of_the_request_alone(service: Client) -> None:
     assert len(free["mentions"][0]["candidates"]) == 2
 
 
+def test_any_option_of_linking_is_a_setting_of_a_request(service: Client) -> None:
+    mention = {"mentions": ["MI"], "labels": ["X"]}
+    settings = {"ambiguous": "nil", "candidate_threshold": 1}
+    (found,) = service.post("/mentions", {**mention, **settings}).json()["mentions"]
+    assert (found["cui"], found["note"]) == (None, "ambiguous")
+    assert len(found["candidates"]) == 2
+    typed = {"label_types": {"X": ["T184"]}}
+    (found,) = service.post("/mentions", {**mention, **typed}).json()["mentions"]
+    assert {t for one in found["candidates"] for t in one["types"]} == {"T184"}
+    assert service.post("/mentions", {**mention, "ambiguous": "no"}).status == 422
+
+
 def test_an_unknown_type_is_an_error_also_without_mentions(service: Client) -> None:
     answer = service.post("/link", {"texts": ["nothing"], "types": ["T999"]})
     assert (answer.status, answer.code) == (422, "E332")
