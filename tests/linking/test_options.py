@@ -1,7 +1,6 @@
 """Options and filters: what is possible, and what is equal."""
 
 import pickle
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -114,8 +113,6 @@ def test_filters_with_many_ids_share_them_and_are_hashed_once() -> None:
     first, second = make_filter({"allow": ids}), make_filter({"allow": [*ids[::-1]]})
     assert second.allow is first.allow
     assert replace(second, document_language="en").allow is first.allow
-    hash(first)
-    start = time.perf_counter()
-    for _ in range(1000):
-        hash(first)
-    assert time.perf_counter() - start < 0.1  # 0.3 s and more if each counts all ids
+    assert "hash" not in vars(first)
+    kept = hash(first)
+    assert vars(first)["hash"] == kept == hash(second)
