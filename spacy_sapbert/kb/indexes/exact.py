@@ -14,7 +14,6 @@ FILE, COMPACT_FILE = "index.f32", "index.i16"
 DEFAULTS = {"compact": 0}  # 1 = 16 bits a value; see `row_file`
 RANGES = {"compact": (0, 1)}
 CHANGEABLE: set[str] = set()
-ABSENT = DEFAULTS
 BLOCK_ROWS = 65_536
 READ_ROWS = 16_384  # rows read at once from a file or another index
 

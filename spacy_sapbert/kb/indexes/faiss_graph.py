@@ -35,7 +35,6 @@ RANGES = {
     "rerank": (1, 100_000),
 }
 CHANGEABLE = {"ef", "rerank"}
-ABSENT: dict[str, int] = {}
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
 PART_ROWS = 16 * BLOCK_ROWS  # added between two saves of a large graph
 # A search begins at one node and may end far from the best: each query has several.

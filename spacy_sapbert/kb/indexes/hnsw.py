@@ -38,7 +38,6 @@ RANGES = {
     "rerank": (1, 100_000),
 }
 CHANGEABLE = {"ef", "rerank"}
-ABSENT = {"pca": 0, "rerank": 100}
 BLOCK_ROWS = 4096
 
 

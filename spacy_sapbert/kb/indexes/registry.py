@@ -13,8 +13,7 @@ from .row_file import Vectors
 
 # A backend is a module with `LIBRARY` and `PACKAGE` (what it imports, and what to
 # install; "" = nothing), `DEFAULTS`, `RANGES`, `CHANGEABLE` (settings that need no new
-# build), `ABSENT` (settings that older folders lack, and what they have instead),
-# `list_files`, `build_index` and `load_index`.
+# build), `list_files`, `build_index` and `load_index`.
 EXACT_ROWS = 20_000  # fewer rows are searched exactly
 BACKENDS: dict[str, str] = {
     "hnsw": "spacy_sapbert.kb.indexes.hnsw",
@@ -97,7 +96,7 @@ def index_files(backend: str, settings: Mapping[str, int]) -> list[str]:
     RAISES (SapbertError): If there is no such backend.
     """
     module = load_backend(backend)
-    names: list[str] = module.list_files({**module.ABSENT, **settings})
+    names: list[str] = module.list_files({**module.DEFAULTS, **settings})
     return names
 
 
@@ -120,7 +119,6 @@ def check_settings(backend: str, settings: Mapping[str, int]) -> None:
         or out of range.
     """
     module = load_backend(backend)
-    settings = {**module.ABSENT, **settings}
     known = sorted(module.DEFAULTS)
     if unknown := sorted(settings.keys() - module.DEFAULTS.keys()):
         raise SapbertError(
@@ -144,7 +142,6 @@ def change_settings(
     RAISES (SapbertError): If a changed one needs a new build; also see
         `check_settings`.
     """
-    settings = {**load_backend(backend).ABSENT, **settings}
     changed = {**settings, **changes}
     check_settings(backend, changed)
     known = sorted(load_backend(backend).CHANGEABLE)
@@ -244,6 +241,5 @@ def load_index(
     """
     module = load_backend(backend)
     check_settings(backend, settings)
-    settings = {**module.ABSENT, **settings}
     index: Index = module.load_index(paths, settings=settings, rows=rows, width=width)
     return index
