@@ -39,6 +39,7 @@ setup(
         "transformers>=4.40",
         "safetensors>=0.4",
         "confection>=0.1",
+        "filelock>=3.12",
         "catalogue>=2.0.6",
         # The file of an index is checked against the layout of this version.
         "hnswlib>=0.8,<0.9",
