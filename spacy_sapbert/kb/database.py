@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,12 +65,24 @@ def is_encodable(text: str) -> bool:
 class Database:
     """One connection that all threads of a process share; a forked child opens its own.
 
+    Args:
+        path: The concepts.db.
+        overlay: That of the overlay.
+        check: Raises an error if a forked child opens other files than its parent.
+
     Raises:
         SapbertError: If a file cannot be read, or has other tables.
     """
 
-    def __init__(self, path: Path, overlay: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        overlay: Path | None = None,
+        *,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.path = path
+        self.check = check
         self.overlay = overlay
         self.lock = ProcessLock()
         self.process = os.getpid()
@@ -122,6 +134,7 @@ class Database:
             with self.lock:
                 if self.process != os.getpid():
                     self.connection = self.connect()
+                    self.check()
                     self.process = os.getpid()
                 yield self.connection
         except DAMAGED as error:

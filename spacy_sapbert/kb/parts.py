@@ -32,7 +32,8 @@ def open_store(version: Version, *, base: bool = False) -> Store:
     manifest = version.manifest
     overlay = None if base else manifest.overlay
     names = [STORE_FILE, *([f"{OVERLAY}/{STORE_FILE}"] if overlay else [])]
-    return Store(Database(*map(version.path, names)), manifest.counts, overlay)
+    database = Database(*map(version.path, names), check=version.check)
+    return Store(database, manifest.counts, overlay)
 
 
 class Parts:
@@ -84,7 +85,9 @@ class Parts:
         """
         with self.lock:
             if self.loaded_encoder is None:
-                self.loaded_encoder = self.load_encoder()
+                encoder = self.load_encoder()
+                self.version.check()
+                self.loaded_encoder = encoder
             return self.loaded_encoder
 
     def load_encoder(self) -> "Encoder":
@@ -111,16 +114,18 @@ class Parts:
         """The index of all rows."""
         with self.lock:
             if self.loaded_index is None:
-                self.loaded_index = self.load_index()
+                index = self.load_index()
+                self.version.check()
+                self.loaded_index = index
             return self.loaded_index
 
     def load_index(self) -> Index:
         """Load the index that was built, and that of the overlay."""
         record, rows = self.manifest.index, self.manifest.counts.rows
         if self.loaded_base is None:
-            self.loaded_base = self.load_layer(
-                "", record.backend, record.settings, rows
-            )
+            base = self.load_layer("", record.backend, record.settings, rows)
+            self.version.check()
+            self.loaded_base = base
         overlay = self.manifest.overlay
         if overlay is None or not overlay.rows:
             return self.loaded_base
@@ -148,7 +153,9 @@ class Parts:
         """
         with self.lock:
             if self.loaded_ngrams is None:
-                self.loaded_ngrams = self.load_ngrams()
+                ngrams = self.load_ngrams()
+                self.version.check()
+                self.loaded_ngrams = ngrams
             return self.loaded_ngrams
 
     def load_ngrams(self) -> NgramIndex | NgramLayers:

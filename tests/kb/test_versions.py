@@ -172,6 +172,34 @@ def test_query_in_a_forked_child_uses_the_opened_version(
     assert done.stdout == "0 0 1\n", done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_folder_that_was_replaced_as_a_whole_is_an_error(
+    own_kb: Path, other_encoder_kb: Path, run_python: Callable[..., Any]
+) -> None:
+    """Parts that are loaded later would be those of another knowledge base."""
+    code = (
+        "import os, shutil, sys\n"
+        "from spacy_sapbert import load_kb, SapbertError\n"
+        "def ask(function):\n"
+        "    try:\n"
+        "        function()\n"
+        "    except SapbertError as error:\n"
+        "        return str(error)[1:5]\n"
+        "own, other = sys.argv[1:]\n"
+        "kb = load_kb(own)\n"
+        "shutil.rmtree(own); shutil.copytree(other, own)\n"
+        "print(ask(lambda: kb.concept('C0000005')))\n"
+        "for _ in range(2):\n"
+        "    print(ask(lambda: kb.encoder))\n"
+        "print(flush=True)\n"
+        "if not (child := os.fork()):\n"
+        "    os._exit(ask(lambda: kb.concept('C0000005')) == 'E306')\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = run_python(code, own_kb, other_encoder_kb)
+    assert done.stdout.split() == ["None", "E306", "E306", "1"], done.stderr
+
+
 def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

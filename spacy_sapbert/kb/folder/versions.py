@@ -81,6 +81,15 @@ class Version:
         """The folder of the encoder."""
         return self.path(f"{ENCODER}/config.json").parent
 
+    def check(self) -> None:
+        """Raise an error if the whole folder was replaced since it was read.
+
+        A published version never changes, but somebody may remove its folder, and give
+        the name to another one.
+        """
+        if read_version(self.place, self.name).manifest.digest != self.manifest.digest:
+            raise damaged_file(self.place / self.name, "it was replaced since")
+
     def keep(self, *, overlay: bool) -> dict[str, FileRecord]:
         """Return the files as a later version of the folder names them.
 
