@@ -44,11 +44,11 @@ local_copy.copy_kb(sys.argv[1], sys.argv[2], digest=None)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder by their names in it."""
+    """Return the files of a folder, but the lock of writers, by their names in it."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.name != ".lock"
     }
 
 
