@@ -59,10 +59,11 @@ def calibration() -> Calibration:
 
 @pytest.fixture(scope="session")
 def contents() -> Callable[[Path], dict[Path, bytes]]:
-    """The bytes of every file of a folder."""
+    """The bytes of every file of a folder, but the lock of writers."""
 
     def read(folder: Path) -> dict[Path, bytes]:
         files = (path for path in folder.rglob("*") if path.is_file())
-        return {path.relative_to(folder): path.read_bytes() for path in files}
+        names = (path for path in files if path.name != ".lock")
+        return {path.relative_to(folder): path.read_bytes() for path in names}
 
     return read
