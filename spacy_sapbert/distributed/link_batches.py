@@ -38,6 +38,7 @@ from ..formats.inputs.checks import MOST_RUN, measure_run
 from ..formats.inputs.rows import list_columns
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, change_options
 from ..pipeline.batches import ComponentError, run_batch
+from ..pipeline.running import complete_pipeline
 from .columns import (
     decode_value,
     find_column,
@@ -93,7 +94,8 @@ class LinkBatches:
         given = {n: settings.pop(n) for n in [*settings] if n in OPTIONS}
         clean = change_options(DEFAULT_OPTIONS, given).to_config()
         options = {name: clean[name] for name in given}
-        known = {"kb", "kb_digest", "mentions", "engine", "precision"}
+        arguments = complete_pipeline.__kwdefaults__ or {}
+        known = {*arguments} - {"options", "detection"}
         for name in {*settings} - known:
             listed = list_columns(known | {*OPTIONS})
             raise SapbertError(Errors.E373.format(known=listed, got=repr(name)))

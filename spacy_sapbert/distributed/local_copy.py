@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ..errors import Errors, SapbertError
 from ..kb.folder.installed import find_kb
-from ..kb.folder.records import CURRENT, FILE, KB_FOLDER, VERSION, FileRecord, Manifest
+from ..kb.folder.records import CURRENT, FILE, KB_FOLDER, FileRecord, Manifest
 from ..kb.folder.versions import (
+    CURRENT_BYTES,
     MAX_BYTES,
     format_manifest,
+    lock_file,
+    own_files,
+    parse_current,
     parse_manifest,
     use_version,
 )
@@ -55,27 +57,23 @@ def copy_kb(
     if digest is not None and is_complete(copy_path(folder, digest)):
         return copy_path(folder, digest)
     files, root = open_source(source)
-    current = read_file(files, f"{root}/{CURRENT}", 64).decode("ascii", "replace")
-    version = current.strip()
-    if not VERSION.fullmatch(version):
-        values = {"path": f"{root}/{CURRENT}", "reason": "it names no version"}
-        raise SapbertError(Errors.E304.format(**values))
+    current = f"{root}/{CURRENT}"
+    version = parse_current(read_file(files, current, CURRENT_BYTES), current)
     meta = f"{root}/{version}/{FILE}"
     manifest = parse_manifest(read_file(files, meta, MAX_BYTES + 1), meta)
     if digest not in (None, manifest.digest):
         values = {"expected": digest, "got": manifest.digest}
         raise SapbertError(Errors.E351.format(path=root, **values))
     copy = copy_path(folder, manifest.digest)
-    # Other processes wait; the lock ends with the process, even if that is killed.
-    with FileLock(copy.with_name(f".{copy.name}.lock")):
+    with lock_file(copy.with_name(f".{copy.name}.lock"), copy, wait=-1):
         if not is_complete(copy):
             check_room(folder, manifest)
             with write_folder_atomically(copy, KB_FOLDER) as part:
                 for name, record in manifest.files.items():
                     place = f"{root}/{record.version or version}/{name}"
                     copy_file(files, place, part / ONLY / name, record)
-                    record.version = None
-                (part / ONLY / FILE).write_bytes(format_manifest(manifest)[0])
+                content, _ = format_manifest(own_files(manifest))
+                (part / ONLY / FILE).write_bytes(content)
                 use_version(part, ONLY)
     return copy
 

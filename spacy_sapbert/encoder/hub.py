@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 def ask_hub(
     name: str, *, endpoint: str | None = None, seconds: float = SECONDS
 ) -> Answer:
-    """Ask the hub for an encoder by an old or new id.
+    """Find an encoder of the hub by an old or new id.
 
     It waits `seconds` for the connection, and as long for the answer: transformers
     repeats each request, for more than a minute without a network.

@@ -88,7 +88,7 @@ DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
 
 
 def with_options(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a factory with `**options` the options of linking as arguments.
+    """Declare the options of linking as arguments of a factory with `**options`.
 
     spaCy checks a config by the signature of the factory.
     """

@@ -183,3 +183,17 @@ def test_link_batches_opens_the_copy(sample_kb: Path, tmp_path: Path) -> None:
     rows = link(pa.table({"id": [1], "text": ["fever"]})).to_pylist()
     assert [row["cui"] for row in rows] == ["C0000004"]
     assert link.open().linker.kb.folder.parent == tmp_path
+
+
+def test_copy_kb_on_a_disk_without_locks_warns_and_works(
+    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="this system has no such locks")
+
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.warns(UserWarning, match="W557"):
+        copy = copy_kb(str(own_kb), tmp_path / "local", digest=None)
+    assert load_kb(copy).manifest.digest == read_version(own_kb).manifest.digest

@@ -509,7 +509,7 @@ def test_load_kb_with_another_digest_is_an_error(own_kb: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"v0\n", b"../v1", b"\xff\xfe", b"latest"])
 def test_load_kb_damaged_current_is_an_error(own_kb: Path, content: bytes) -> None:
     (own_kb / "CURRENT").write_bytes(content)
-    with pytest.raises(SapbertError, match="E304.*CURRENT.*names no version"):
+    with pytest.raises(SapbertError, match="E304.*CURRENT.*does not name a version"):
         load_kb(own_kb)
 
 

@@ -52,6 +52,7 @@ from .records import (
 from .verified import keep_verified, was_verified
 
 MAX_BYTES = 1 << 24  # of meta.json; a real one has a few thousand
+CURRENT_BYTES = 64  # of CURRENT, at most
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
 
@@ -138,16 +139,26 @@ def read_current(folder: Path) -> str:
     """
     try:
         with open(folder / CURRENT, "rb") as file:
-            name = file.read(64).decode("ascii", "replace").strip()
+            content = file.read(CURRENT_BYTES)
     except OSError:
         if (folder / FILE).is_file() and (folder / "concepts.db").is_file():
             raise SapbertError(
                 Errors.E305.format(expected=FORMAT, path=folder, got="an older one")
             ) from None
         raise SapbertError(Errors.E303.format(path=folder)) from None
+    return parse_current(content, folder / CURRENT)
+
+
+def parse_current(content: bytes, path: Path | str) -> str:
+    """Return the name of the version in the content of CURRENT.
+
+    Raises:
+        SapbertError: If it is not a name; `path` is that of the file, for the error.
+    """
+    name = content.decode("ascii", "replace").strip()
     if not VERSION.fullmatch(name):
-        reason = "it names no version"
-        raise SapbertError(Errors.E304.format(path=folder / CURRENT, reason=reason))
+        reason = "it does not name a version"
+        raise SapbertError(Errors.E304.format(path=path, reason=reason))
     return name
 
 
@@ -207,6 +218,15 @@ def parse_manifest(content: bytes, path: Path | str) -> Manifest:
     except (ValueError, RecursionError) as error:
         raise SapbertError(Errors.E304.format(path=path, reason=error)) from None
     return manifest
+
+
+def own_files(manifest: Manifest) -> Manifest:
+    """Return a meta.json of which all files are in the folder of its version."""
+    files = {
+        name: record.model_copy(update={"version": None})
+        for name, record in manifest.files.items()
+    }
+    return manifest.model_copy(update={"files": files})
 
 
 def list_versions(folder: Path) -> list[str]:
@@ -323,7 +343,7 @@ class Draft:
         return Version(self.root, self.path.name, manifest, self.root)
 
     def publish(self, *, current: bool = True) -> Version:
-        """Give the version its name, and use it.
+        """Publish the version under the next name, and use it.
 
         Args:
             current: False = the version that is used does not change yet.
@@ -407,10 +427,26 @@ def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
     Raises:
         SapbertError: If another process holds the lock.
     """
+    check_writable(folder)
+    with lock_file(folder / LOCK, folder, wait=wait):
+        yield
+
+
+@contextmanager
+def lock_file(path: Path, folder: Path, *, wait: float) -> Iterator[None]:
+    """Lock a file until the end, or until the process is killed.
+
+    Args:
+        path: The file, which is created.
+        folder: What it locks, for messages. A disk without locks is a warning.
+        wait: Seconds to wait for the lock; −1 = without end.
+
+    Raises:
+        SapbertError: If another process holds the lock, or the file cannot be written.
+    """
     from filelock import FileLock, Timeout
 
-    check_writable(folder)
-    lock = FileLock(folder / LOCK, timeout=wait)
+    lock = FileLock(path, timeout=wait)
     try:
         lock.acquire()
     except Timeout:
@@ -419,7 +455,7 @@ def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
         if getattr(error, "errno", None) in FULL:
             raise name_refusal(error, folder) from error  # type: ignore[arg-type]
         warnings.warn(
-            Warnings.W557.format(path=folder, reason=error), UserWarning, stacklevel=3
+            Warnings.W557.format(path=folder, reason=error), UserWarning, stacklevel=4
         )
     try:
         yield

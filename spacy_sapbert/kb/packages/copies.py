@@ -12,6 +12,7 @@ from ..folder.versions import (
     format_manifest,
     lock_kb,
     open_target,
+    own_files,
     parse_manifest,
     use_version,
 )
@@ -64,9 +65,8 @@ def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
     """
     temporary = TemporaryFolder(prefix="sapbert-kb-")
     folder = temporary.path.resolve() / ONLY
-    manifest = parse_manifest(contents.get(FILE, b""), FILE)
-    for name, record in manifest.files.items():
-        record.version = None
+    manifest = own_files(parse_manifest(contents.get(FILE, b""), FILE))
+    for name in manifest.files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(contents.get(name, b""))
