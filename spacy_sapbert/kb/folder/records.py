@@ -78,9 +78,9 @@ FileName = Annotated[str, Field(min_length=1), AfterValidator(check_relative)]
 
 
 class Record(BaseModel):
-    """A JSON object of meta.json, which never changes; unknown fields are refused."""
+    """A JSON object of meta.json; unknown fields are refused."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class FileRecord(Record):
