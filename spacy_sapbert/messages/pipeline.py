@@ -58,20 +58,14 @@ class PipelineErrors:
         "Expected `doc._.{attr}` to be free, but another component has registered it. "
         "Choose another name with the setting `abbreviations_attr`."
     )
-    E571 = (
-        "Expected a worker process to answer, but {deaths} of them with the documents "
-        "{ids} did not for {seconds:.0f} seconds. Find out what stops or delays them: "
-        "`--n-process 1` shows the place."
-    )
     E601 = (
         "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
         "{got}. Correct it, or remove one of the two."
     )
     E748 = (
         "Expected a worker process to link the documents {ids}, but {deaths} of them "
-        "ended over it, the last with exit code {code}. If the system had no memory "
-        "left (-9), pass a smaller `--batch-size` or `--n-process`; else find the "
-        "document with `--batch-size 1`."
+        "ended over it. If the system had no memory left, pass a smaller "
+        "`--batch-size` or `--n-process`; else find the document with `--batch-size 1`."
     )
     E749 = (
         "Expected a worker process to open the pipeline and to return its documents, "
@@ -95,10 +89,7 @@ class PipelineWarnings:
         "but got none, so nothing is linked. Correct `spans_key`, or add the component "
         "that sets it before the linker."
     )
-    W571 = (
-        "A worker process did not answer for {seconds:.0f} seconds and was ended. "
-        "Another one links its documents."
-    )
     W748 = (
-        "A worker process ended with exit code {code}. Another one links its documents."
+        "A worker process ended before its work. Its documents and those of the other "
+        "workers are linked again, one batch at a time."
     )

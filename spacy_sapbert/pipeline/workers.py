@@ -1,69 +1,191 @@
 """Several processes that link: the same Docs in the same order, also after a crash.
 
 spaCy's `nlp.pipe(n_process=…)` hangs if a forked worker dies. `concurrent.futures`
-cannot say which job a dead worker had, and its workers outlive a killed parent. Here
-each worker has a pipe and one job at a time: after a crash the job goes to a new
-worker, and after `MAX_CRASHES` it is an error with the ids of its documents. A worker
-sends signs of life, also while it works; without them it is stopped, and is replaced
-too.
+notices it, and lacks two things that are here:
+
+- It cannot say which job ended a worker. So the jobs without a result are repeated one
+  at a time, and the one that ends `MAX_CRASHES` workers is an error with its ids.
+- Its workers outlive a killed parent. So each waits for the end of its parent.
 """
 
 import multiprocessing
 import os
 import signal
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing.connection import wait
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..errors import Errors, SapbertError, Warnings
 from ..formats.documents import Document
-from .batches import ComponentError, Result
+from .batches import Result
 from .running import Job
 from .worker_process import (
-    Packed,
     PackedResult,
+    link_packed,
     pack_document,
-    run_worker,
+    start_worker,
     stopping_signals,
+    unpack_result,
 )
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.vocab import Vocab
 
-MAX_CRASHES = 3  # of workers with the same job
+MAX_CRASHES = 2  # of workers that had one job alone
 JOBS_AHEAD = 3  # jobs read for each worker before the first result is yielded
 MAX_IDS = 5  # in an error
-# Without a sign of life: a new process imports torch first, and one call in C, e.g. of
-# a regular expression, holds back all threads of Python.
-MAX_SILENCE = 600.0
-WAIT_SECONDS = 1.0  # for results; longer only if this process was stopped itself
+# Imported once, by the process from which workers are forked.
+PRELOADED = ["__main__", "spacy", "torch", "transformers", link_packed.__module__]
 
 
-@contextmanager
-def worker_environment(threads: int) -> Iterator[None]:
-    """Set the environment that new processes inherit.
+Results: TypeAlias = Future[list[PackedResult]]
 
-    threads (int): Threads of each process, unless `OMP_NUM_THREADS` is set.
+
+class Started(NamedTuple):
+    """A job that was sent to the pool."""
+
+    documents: list[Document]
+    skip: list[str]
+    future: Results
+
+
+class Workers:
+    """Processes that link jobs; use it in `with`, which ends them.
+
+    The processes start with the first job and are reused by every call of `run`.
+
+    Args:
+        open_pipeline: Opens the pipeline in each process; is pickled.
+        vocab: Vocabulary of the Docs that are returned.
     """
-    # Ctrl-C and the like are blocked until the worker is known and ignores Ctrl-C, so
-    # that they stop this process, when the mask is lifted, and it ends the worker.
-    masks = hasattr(signal, "pthread_sigmask")
-    blocked = stopping_signals()
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, blocked) if masks else set()
-    given = "OMP_NUM_THREADS" in os.environ
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    try:
-        yield
-    finally:
-        if not given:
-            del os.environ["OMP_NUM_THREADS"]
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+    def __init__(
+        self,
+        open_pipeline: "Callable[[], Language]",
+        *,
+        vocab: "Vocab",
+        n_process: int,
+    ) -> None:
+        self.open_pipeline = open_pipeline
+        self.vocab = vocab
+        self.n_process = n_process
+        self.executor = self.make_executor()
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+    def make_executor(self) -> ProcessPoolExecutor:
+        """Return a new pool. Its processes start when they get jobs."""
+        # A plain fork may hang; a server that forks has no threads, and imports once.
+        methods = multiprocessing.get_all_start_methods()
+        method = "forkserver" if "forkserver" in methods else "spawn"
+        context = multiprocessing.get_context(method)
+        context.set_forkserver_preload(PRELOADED)
+        return ProcessPoolExecutor(
+            self.n_process,
+            mp_context=context,
+            initializer=start_worker,
+            initargs=(self.open_pipeline,),
+        )
+
+    def stop(self) -> None:
+        """End all processes, also those that work."""
+        # Python 3.14 has `kill_workers` for this.
+        for process in [*(self.executor._processes or {}).values()]:
+            process.kill()
+        self.executor.shutdown(cancel_futures=True)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[list[Document], list[Result]]]:
+        """Link jobs.
+
+        Args:
+            jobs: Some more are read than are yielded.
+
+        Yields:
+            The documents of each job and their Docs, or the errors of components, in
+            order.
+
+        Raises:
+            SapbertError: As in one process, after the results of earlier jobs; or if
+                a job ends its worker again and again.
+        """
+        queue: deque[Started] = deque()
+        started = self.start_jobs(jobs)
+        try:
+            queue.extend(islice(started, JOBS_AHEAD * self.n_process))
+            while queue:
+                try:
+                    results = queue[0].future.result()
+                except BrokenExecutor:
+                    self.repeat_jobs(queue)
+                    continue
+                documents = queue.popleft().documents
+                queue.extend(islice(started, 1))
+                yield documents, [unpack_result(r, self.vocab) for r in results]
+        finally:
+            for job in queue:
+                job.future.cancel()
+
+    def start_jobs(self, jobs: Iterable[Job]) -> Iterator[Started]:
+        """Send each job that is asked for to the pool."""
+        try:
+            for documents, skip in jobs:
+                yield Started(documents, skip, self.submit(documents, skip))
+        except Exception as error:  # raised after the results of earlier jobs
+            yield Started([], [], failed_future(error))
+
+    def submit(self, documents: list[Document], skip: list[str]) -> Results:
+        packed = [pack_document(document) for document in documents]
+        try:
+            with worker_environment(max(1, count_cores() // self.n_process)):
+                return self.executor.submit(link_packed, packed, skip)
+        except BrokenExecutor as error:
+            return failed_future(error)
+
+    def repeat_jobs(self, queue: deque[Started]) -> None:
+        """Repeat the jobs that have no result because a worker has ended."""
+        warnings.warn(Warnings.W748, stacklevel=3)
+        for number, job in enumerate(queue):
+            if is_broken(job.future):
+                repeated = self.run_alone(job.documents, job.skip)
+                queue[number] = job._replace(future=repeated)
+                if repeated.exception() is not None:
+                    break  # the run ends with it
+
+    def run_alone(self, documents: list[Document], skip: list[str]) -> Results:
+        """Repeat a job after a crash, without other jobs beside it."""
+        for _ in range(MAX_CRASHES):
+            if is_broken(future := self.submit(documents, skip)):
+                self.stop()
+                self.executor = self.make_executor()
+                future = self.submit(documents, skip)
+            wait([future])
+            if not is_broken(future):
+                return future
+        shown = ", ".join(repr(document.id) for document in documents[:MAX_IDS])
+        if len(documents) > MAX_IDS:
+            shown += f" and {len(documents) - MAX_IDS} others"
+        text = Errors.E748.format(ids=shown, deaths=MAX_CRASHES)
+        return failed_future(SapbertError(text))
+
+
+def failed_future(error: Exception) -> Results:
+    future: Results = Future()
+    future.set_exception(error)
+    return future
+
+
+def is_broken(future: Results) -> bool:
+    """Return whether a job has no result because a worker has ended."""
+    return future.done() and isinstance(future.exception(), BrokenExecutor)
 
 
 def count_cores() -> int:
@@ -73,226 +195,23 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Worker:
-    """A process that links, and the number of its job.
+@contextmanager
+def worker_environment(threads: int) -> Iterator[None]:
+    """Set the environment that new processes inherit.
 
-    open_pipeline (Callable[[], Language]): Opens the pipeline in it; is pickled.
+    Args:
+        threads: Threads of each process, unless `OMP_NUM_THREADS` is set.
     """
-
-    def __init__(self, open_pipeline: "Callable[[], Language]") -> None:
-        context = multiprocessing.get_context("spawn")  # a fork may hang
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(
-            target=run_worker, args=(theirs, open_pipeline), daemon=True
-        )
-        self.job: int | None = None
-        self.silence = 0.0  # seconds of waiting since the last sign of life
-        self.sender: Thread | None = None
-        self.process.start()
-        theirs.close()  # so that the pipe ends with the process
-
-    def start_job(self, number: int, batch: list[Document], skip: list[str]) -> None:
-        """Send a job in a thread: a process that is stopped or starts reads it late."""
-        self.job, self.silence = number, 0.0
-        packed = [pack_document(document) for document in batch]
-        self.sender = Thread(target=self.send, args=((packed, skip),), daemon=True)
-        self.sender.start()
-
-    def send(self, job: tuple[list[Packed], list[str]]) -> None:
-        """Send a job; `Workers.receive_results` notices a process that has died."""
-        with suppress(OSError):
-            self.connection.send(job)
-
-    def stop(self) -> int | None:
-        """Kill the process and return its exit code; negative = a signal."""
-        self.process.kill()
-        self.process.join()
-        if self.sender is not None:
-            self.sender.join()
-        self.connection.close()
-        return self.process.exitcode
-
-
-class Workers:
-    """Processes that link jobs; use it in `with`, which ends them.
-
-    The processes start with the first job and are reused by every call of `run`.
-
-    open_pipeline (Callable[[], Language]): Opens the pipeline in each; is pickled.
-    vocab (Vocab): Vocabulary of the Docs that are returned.
-    n_process (int): Number of processes.
-    max_silence (float): Seconds without a sign of life after which a process that has a
-        job is replaced.
-    """
-
-    def __init__(
-        self,
-        open_pipeline: "Callable[[], Language]",
-        *,
-        vocab: "Vocab",
-        n_process: int,
-        max_silence: float = MAX_SILENCE,
-    ) -> None:
-        self.open_pipeline = open_pipeline
-        self.vocab = vocab
-        self.n_process = n_process
-        self.max_silence = max_silence
-        self.workers: list[Worker] = []
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """End all processes."""
-        for worker in self.workers:
-            worker.process.kill()  # all, before the first is joined
-        while self.workers:
-            self.workers.pop().stop()
-
-    def run(
-        self, jobs: Iterator[Job]
-    ) -> "Iterator[tuple[list[Document], list[Result]]]":
-        """Link jobs.
-
-        jobs (Iterator[Job]): Documents, and names of components to skip. Some more jobs
-            are read than are yielded.
-        YIELDS (tuple[list[Document], list[Result]]): The documents of each job and
-            their Docs, or the errors of components, in order.
-        RAISES (SapbertError): As in one process, after the results of earlier jobs; or
-            if the workers with a job crash again and again.
-        """
-        queue = JobQueue(jobs, size=JOBS_AHEAD * self.n_process)
-        try:
-            while True:
-                self.send_jobs(queue)
-                if queue.next in queue.results:
-                    documents, result = queue.pop_result()
-                    yield documents, [self.unpack_result(found) for found in result]
-                elif queue.open:
-                    self.receive_results(queue)
-                else:
-                    return
-        finally:
-            # Late results would be taken for those of the next call.
-            if queue.open:
-                self.stop()
-
-    def unpack_result(self, found: PackedResult) -> Result:
-        """Return the Doc that a worker has sent, or the error of a component."""
-        from spacy.tokens import Doc
-
-        if isinstance(found, ComponentError):
-            return found
-        doc: Doc = Doc(self.vocab).from_bytes(found)
-        return doc
-
-    def send_jobs(self, queue: "JobQueue") -> None:
-        """Send jobs to idle workers, and start missing workers."""
-        threads = max(1, count_cores() // self.n_process)
-        idle = [worker for worker in self.workers if worker.job is None]
-        while idle or len(self.workers) < self.n_process:
-            number = queue.next_job()
-            if number is None:
-                break
-            if not idle:
-                with worker_environment(threads):
-                    idle.append(Worker(self.open_pipeline))
-                    self.workers.append(idle[0])
-            idle.pop().start_job(number, *queue.open[number])
-
-    def receive_results(self, queue: "JobQueue") -> None:
-        """Wait a while for workers that return results, die or are stopped."""
-        busy = [worker for worker in self.workers if worker.job is not None]
-        start = time.monotonic()
-        ready = wait([worker.connection for worker in busy], timeout=WAIT_SECONDS)
-        # Ctrl-Z may have stopped all processes for hours.
-        waited = min(time.monotonic() - start, WAIT_SECONDS)
-        for worker in busy:
-            number = worker.job
-            assert number is not None
-            worker.silence += waited
-            if worker.connection in ready:
-                worker.silence = 0.0
-                try:
-                    result = worker.connection.recv()
-                except (EOFError, OSError):
-                    self.workers.remove(worker)
-                    queue.record_crash(number, worker.stop())
-                    continue
-                if result is not None:  # a sign of life
-                    docs, error = result
-                    worker.job = None
-                    queue.results[number] = docs if error is None else error
-            elif worker.silence >= self.max_silence:
-                self.workers.remove(worker)
-                worker.stop()
-                queue.record_crash(number, None, silence=worker.silence)
-
-
-class JobQueue:
-    """Jobs that were read and not yet yielded, and their results.
-
-    jobs (Iterator[Job]): The jobs.
-    size (int): Maximum of jobs in the queue.
-    """
-
-    def __init__(self, jobs: Iterator[Job], *, size: int) -> None:
-        self.jobs = jobs
-        self.size = size
-        self.open: dict[int, Job] = {}
-        self.results: dict[int, list[PackedResult] | Exception] = {}
-        self.waiting: list[int] = []  # jobs without a worker
-        self.crashes: dict[int, int] = {}
-        self.next = 0  # the next job to yield
-        self.read = 0  # jobs read
-
-    def next_job(self) -> int | None:
-        """Return the number of a job without a worker; None if there is none now."""
-        if not self.waiting and len(self.open) < self.size:
-            try:
-                self.open[self.read] = next(self.jobs)
-                self.waiting.append(self.read)
-                self.read += 1
-            except StopIteration:
-                self.size = 0
-            except Exception as error:  # raised after the results of earlier jobs
-                self.open[self.read] = ([], [])
-                self.results[self.read] = error
-                self.size = 0
-        return self.waiting.pop() if self.waiting else None
-
-    def pop_result(self) -> tuple[list[Document], list[PackedResult]]:
-        """Remove the next job and return its documents and result.
-
-        RAISES (Exception): If the result is an error.
-        """
-        (documents, _), result = self.open.pop(self.next), self.results.pop(self.next)
-        self.next += 1
-        if isinstance(result, Exception):
-            raise result
-        return documents, result
-
-    def record_crash(
-        self, number: int, exit_code: int | None, *, silence: float | None = None
-    ) -> None:
-        """Queue the job of a dead worker again; after `MAX_CRASHES` it is an error.
-
-        silence (float | None): Seconds without a sign of life, if that was the reason.
-        """
-        crashes = self.crashes[number] = self.crashes.get(number, 0) + 1
-        died = {"code": exit_code, "seconds": silence}
-        if crashes < MAX_CRASHES:
-            self.waiting.append(number)
-            warning = Warnings.W748 if silence is None else Warnings.W571
-            warnings.warn(warning.format(**died), stacklevel=2)
-            return
-        ids = [document.id for document in self.open[number][0]]
-        shown = ", ".join(repr(id) for id in ids[:MAX_IDS])
-        more = f" and {len(ids) - MAX_IDS} others" if len(ids) > MAX_IDS else ""
-        text = Errors.E748 if silence is None else Errors.E571
-        self.results[number] = SapbertError(
-            text.format(ids=shown + more, deaths=crashes, **died)
-        )
+    # A new process cannot be stopped before `start_worker`, which ignores Ctrl-C. So
+    # Ctrl-C stops this process alone, which ends its workers.
+    masks = hasattr(signal, "pthread_sigmask")
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, stopping_signals()) if masks else ()
+    given = "OMP_NUM_THREADS" in os.environ
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    try:
+        yield
+    finally:
+        if not given:
+            del os.environ["OMP_NUM_THREADS"]
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)

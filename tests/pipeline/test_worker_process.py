@@ -9,8 +9,7 @@ from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.entities import describe_entities
 from spacy_sapbert.formats.gold import GoldSpan
 from spacy_sapbert.pipeline.batches import ComponentError
-from spacy_sapbert.pipeline.worker_process import pack_document, run_job
-from spacy_sapbert.pipeline.workers import Workers
+from spacy_sapbert.pipeline.worker_process import pack_document, run_job, unpack_result
 
 
 def test_worker_process_returns_everything_that_formats_write(sample_kb):
@@ -49,8 +48,7 @@ def test_worker_process_returns_the_errors_of_documents(sample_kb: Path) -> None
     ]
     packed = pickle.loads(pickle.dumps([pack_document(each) for each in documents]))
     results = pickle.loads(pickle.dumps(run_job(nlp, packed, [])))
-    workers = Workers(lambda: nlp, vocab=nlp.vocab, n_process=2)
-    doc, error = map(workers.unpack_result, results)
+    doc, error = (unpack_result(result, nlp.vocab) for result in results)
     assert isinstance(doc, Doc)
     found = [(e["start"], e["text"], e["cui"]) for e in describe_entities(doc)]
     assert found == [(3, "fever", "C0000004")]

@@ -9,37 +9,34 @@ import spacy
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.pipeline.running import open_pipeline
-from spacy_sapbert.pipeline.workers import MAX_CRASHES, JobQueue, Workers
+from spacy_sapbert.pipeline.workers import Workers
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal here")
-def test_workers_replace_a_stopped_process(sample_kb: Path) -> None:
-    """The job is too large for the connection's buffer, so sending it must not wait."""
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+def test_workers_replace_killed_processes_and_keep_the_order(sample_kb: Path) -> None:
+    """The job is too large for the buffer of a pipe, so sending it must not wait."""
     opened = partial(open_pipeline, None, {"kb": str(sample_kb), "mentions": "names"})
-    jobs = [[Document(1, "fever")], [Document("2" * 900_000, "fever")]]
     nlp = spacy.blank("en")
-    with Workers(opened, vocab=nlp.vocab, n_process=1, max_silence=10) as workers:
-        results = workers.run((job, list[str]()) for job in jobs[:1])
-        assert [docs[0].text for _, docs in results] == ["fever"]
-        stopped = workers.workers[0].process
-        os.kill(stopped.pid or 0, signal.SIGSTOP)
-        with pytest.warns(UserWarning, match=r"W571.*did not answer for \d+ seconds"):
-            results = [*workers.run((job, list[str]()) for job in jobs[1:])]
-        assert [docs[0].ents[0].text for _, docs in results] == ["fever"]
-        assert stopped.exitcode == -signal.SIGKILL
-    assert workers.workers == []
 
+    def jobs(first: int):
+        for number in range(first, first + 5):
+            yield [Document(str(number) * 900_000, "fever")], list[str]()
+        raise SapbertError("of the reader")
 
-def test_job_queue_job_that_is_never_answered_is_an_error() -> None:
-    queue = JobQueue(iter([([Document("7", "SENTINELTEXT")], [])]), size=1)
-    number = queue.next_job()
-    assert number is not None
-    for _ in range(MAX_CRASHES - 1):
-        with pytest.warns(UserWarning, match="W571"):
-            queue.record_crash(number, None, silence=300.0)
-        assert queue.next_job() == number
-    queue.record_crash(number, None, silence=300.0)
-    assert queue.next_job() is None
-    with pytest.raises(SapbertError, match=r"E571.*'7' did not for 300 seconds") as got:
-        queue.pop_result()
-    assert "SENTINELTEXT" not in str(got.value)
+    with Workers(opened, vocab=nlp.vocab, n_process=2) as workers:
+        results = workers.run(jobs(0))
+        assert [next(results)[0][0].id[0] for _ in range(5)] == [*"01234"]
+        with pytest.raises(SapbertError, match="of the reader"):
+            next(results)
+        for process in [*workers.executor._processes.values()]:
+            os.kill(process.pid, signal.SIGKILL)
+        results = workers.run(jobs(5))
+        with pytest.warns(UserWarning, match="W748"):
+            documents, docs = next(results)
+        assert [documents[0].id[0], docs[0].ents[0].text] == ["5", "fever"]
+        assert [next(results)[0][0].id[0] for _ in range(4)] == [*"6789"]
+        with pytest.raises(SapbertError, match="of the reader"):
+            next(results)
+        # a run that is left early does not disturb the next
+        assert next(workers.run(jobs(0)))[0][0].id[0] == "0"
+        assert next(workers.run(jobs(4)))[0][0].id[0] == "4"
