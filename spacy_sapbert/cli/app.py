@@ -29,10 +29,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that ends the command as Ctrl-C does: what is half written is removed.
-
-    number (int): The signal.
-    """
+    """A signal that ends the command like Ctrl-C; half-written files are removed."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -86,7 +83,8 @@ def stop_on_signals() -> Iterator[None]:
 def name_error(error: Exception) -> SapbertError | None:
     """Return the error with a code for one of the system, of memory or of SQLite.
 
-    RETURNS (SapbertError | None): None for other errors.
+    Returns:
+        None for other errors.
     """
     if isinstance(error, SapbertError):
         return error
@@ -118,8 +116,6 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
     """Print an error in one line, and exit.
 
     The reader of a pipe may end, like `head`: typer exits then without a message.
-
-    code (int): The exit code.
     """
     try:
         yield
@@ -193,7 +189,8 @@ def make_app(**options: Any) -> typer.Typer:
     A traceback of typer may show local variables, which hold texts of documents; so it
     is switched off.
 
-    options (Any): Arguments of `typer.Typer`.
+    Args:
+        options: Arguments of `typer.Typer`.
     """
     options.setdefault("cls", FullHelpGroup)
     return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **options)

@@ -46,7 +46,8 @@ def choose_options(**options: Any) -> dict[str, Any]:
 def count_rows(enabled: bool) -> Iterator[Progress | None]:
     """Show the progress in rows, if `enabled`.
 
-    YIELDS (Progress | None): A function of a file and the number of more rows read.
+    Yields:
+        A function of a file and the number of more rows read.
     """
     if not enabled:
         yield None
@@ -75,10 +76,14 @@ def convert(
 ) -> tuple[int, list[Report]]:
     """Read vocabularies and write them as one concepts.jsonl, or print what they have.
 
-    output (Path | None): None = print.
-    RETURNS (tuple[int, list[Report]]): Number of concepts, 0 if they are printed, and a
-        report of each file.
-    RAISES (SapbertError): As the readers; then nothing is written.
+    Args:
+        output: None = print.
+
+    Returns:
+        Number of concepts, 0 if they are printed, and a report of each file.
+
+    Raises:
+        SapbertError: As the readers; then nothing is written.
     """
     reports = [
         Report(progress=progress, conflict=conflict)
@@ -114,7 +119,8 @@ def print_description(found: Description) -> None:
 def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
     """Write conflicts to a table with tabs, when they are complete.
 
-    YIELDS (Conflict | None): See `Report.conflict`; None without a path.
+    Yields:
+        See `Report.conflict`; None without a path.
     """
     if path is None:
         yield None

@@ -28,8 +28,11 @@ def read_ids(path: Path) -> list[str]:
 
     Blank lines and lines that begin with `#` are skipped.
 
-    RETURNS (list[str]): Each id once.
-    RAISES (SapbertError): If the file cannot be read, or an id contains a blank.
+    Returns:
+        Each id once.
+
+    Raises:
+        SapbertError: If the file cannot be read, or an id contains a blank.
     """
     ids: dict[str, None] = {}
     for number, line in read_lines(path):
@@ -51,11 +54,16 @@ def gather_filter(
 ) -> dict[str, list[str]] | None:
     """Return the filter of the options.
 
-    types (str | None): Comma-separated, like `sources` and `languages`.
-    allow (Path | None): See `read_ids`; also `deny`.
-    RETURNS (dict[str, list[str]] | None): Values by name of the option; None if no
-        option was given, `{}` if all are "all".
-    RAISES (SapbertError): If a file cannot be read, or `allow` has no id.
+    Args:
+        types: Comma-separated, like `sources` and `languages`.
+        allow: See `read_ids`; also `deny`.
+
+    Returns:
+        Values by name of the option; None if no option was given, `{}` if all are
+        "all".
+
+    Raises:
+        SapbertError: If a file cannot be read, or `allow` has no id.
     """
     given = {
         "types": split_values(types),

@@ -55,9 +55,10 @@ def gather_options(
 ) -> dict[str, Any]:
     """Return the options of linking that a command was given.
 
-    setting: See `parse_settings`; each replaces what is given otherwise.
-    codes: Comma-separated.
-    given: Other options by name; None = not given.
+    Args:
+        setting: See `parse_settings`; each replaces what is given otherwise.
+        codes: Comma-separated.
+        given: Other options by name; None = not given.
     """
     given["codes"] = split_values(codes)
     options = {name: value for name, value in given.items() if value is not None}

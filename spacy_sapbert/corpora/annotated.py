@@ -26,14 +26,16 @@ def read_annotated(
 ) -> Iterator[AnnotatedDocument]:
     """Read annotated documents.
 
-    path (Path): A file or a folder, as the format has it; files can be `.gz`.
-    format (str | None): One of `ANNOTATED_FORMATS`: a corpus format (also
-        a table of `map`), `.spacy`, or the CSV of `link` with corrected `cui`; None =
-        by ending or content.
-    prefix (str), drop_prefix (str): See `read_corpus`.
-    YIELDS (AnnotatedDocument): Each document.
-    RAISES (SapbertError): If the format is not recognised; with file and line, at the
-        first bad line.
+    Args:
+        path: A file or a folder, as the format has it; files can be `.gz`.
+        format: One of `ANNOTATED_FORMATS`: a corpus format (also a table of `map`),
+            `.spacy`, or the CSV of `link` with corrected `cui`; None = by ending or
+            content.
+        prefix, drop_prefix: See `read_corpus`.
+
+    Raises:
+        SapbertError: If the format is not recognised; with file and line, at the first
+            bad line.
     """
     if format is None:
         format = "tsv" if path.name.endswith(TABLES) else ""

@@ -21,9 +21,12 @@ JOINT = re.compile(r"or\b|\+", re.IGNORECASE)
 def split_concepts(path: Path, number: int, field: str) -> list[list[str]]:
     """Parse the concepts of a mention.
 
-    field (str): `id | name |`, or several, with `or` between alternatives and `+`
-        between parts; or `CONCEPT_LESS`.
-    RETURNS (list[list[str]]): Alternative ids of each part; empty without a concept.
+    Args:
+        field: `id | name |`, or several, with `or` between alternatives and `+` between
+            parts; or `CONCEPT_LESS`.
+
+    Returns:
+        Alternative ids of each part; empty without a concept.
     """
     if field.strip(" |").upper() == NO_CONCEPT:
         return []
@@ -54,11 +57,14 @@ def read_cadec(path: Path) -> Iterator[GoldDocument]:
     `or` or `+`. The type of a mention is from `original`, everything else from
     `sct`. The custom folds of CADEC have another layout.
 
-    YIELDS (GoldDocument): Each file of `original`; a mention that is not in `sct` has
-        no id.
-    RAISES (SapbertError): With file and line, at the first bad line, and where the
-        offsets do not give the mention.
-    SOURCE: Karimi et al. (2015).
+    Yields:
+        Each file of `original`; a mention that is not in `sct` has no id.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line, and where the offsets
+            do not give the mention.
+
+    Source: Karimi et al. (2015).
     """
     folder = path / "original"
     for file in list_annotations(folder):

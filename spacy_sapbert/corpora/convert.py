@@ -26,7 +26,8 @@ def count_mentions(
 ) -> Iterator[GoldDocument]:
     """Count documents and mentions, and yield the documents.
 
-    linked_only (bool): Leave out mentions without an id, and composites.
+    Args:
+        linked_only: Leave out mentions without an id, and composites.
     """
     for document in documents:
         parts = [span.parts for span in document.spans]
@@ -109,7 +110,8 @@ def write_docs(
 ) -> None:
     """Write a DocBin, with the ids of documents in `doc.user_data["id"]`.
 
-    RAISES (SapbertError): If spaCy does not have the language.
+    Raises:
+        SapbertError: If spaCy does not have the language.
     """
     import spacy
     from spacy.tokens import DocBin
@@ -140,9 +142,12 @@ def convert_corpus(
 ) -> Counter[str]:
     """Write a corpus in the format of the output's ending, and return counts.
 
-    output (Path): mentions.tsv, mentions.tsv.gz, or docs.spacy.
-    linked_only (bool): Leave out mentions without an id, and composites.
-    RAISES (SapbertError): If the ending is another, or the language unknown.
+    Args:
+        output: mentions.tsv, mentions.tsv.gz, or docs.spacy.
+        linked_only: Leave out mentions without an id, and composites.
+
+    Raises:
+        SapbertError: If the ending is another, or the language unknown.
     """
     if not output.name.endswith((*TABLE_SUFFIXES, DOCS_SUFFIX)):
         known = ", ".join((*TABLE_SUFFIXES, DOCS_SUFFIX))

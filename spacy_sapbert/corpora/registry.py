@@ -59,11 +59,14 @@ def read_corpus(
 ) -> Iterator[GoldDocument]:
     """Read a corpus of any format.
 
-    path (Path): A file or a folder, as the format has it; files can be `.gz`.
-    prefix (str): Added to ids without a colon, e.g. "MESH:".
-    drop_prefix (str): Removed from ids, e.g. "UMLS:".
-    RAISES (SapbertError): If the format is unknown, or has no such option; later, with
-        file and line, at the first bad line; at the end, if there was no mention.
+    Args:
+        path: A file or a folder, as the format has it; files can be `.gz`.
+        prefix: Added to ids without a colon, e.g. "MESH:".
+        drop_prefix: Removed from ids, e.g. "UMLS:".
+
+    Raises:
+        SapbertError: If the format is unknown, or has no such option; later, with file
+            and line, at the first bad line; at the end, if there was no mention.
     """
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters

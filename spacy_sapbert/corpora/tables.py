@@ -63,13 +63,18 @@ def read_tsv(
 ) -> Iterator[GoldDocument]:
     """Read the tables of `read_mentions`, with offsets and types if present.
 
-    path (Path): A table with a header that has at least `mention` and `ids`, or lines
-        `mention||id`; plain or `.gz`.
-    bars_join_parts (bool): See `split_ids`.
-    language (str | None): Only mentions that have it as `lang`; None = all.
-    YIELDS (GoldDocument): Consecutive lines with the same `doc`.
-    RAISES (SapbertError): With file and line, at the first bad line; if no mention has
-        the language.
+    Args:
+        path: A table with a header that has at least `mention` and `ids`, or lines
+            `mention||id`; plain or `.gz`.
+        bars_join_parts: See `split_ids`.
+        language: Only mentions that have it as `lang`; None = all.
+
+    Yields:
+        Consecutive lines with the same `doc`.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line; if no mention has the
+            language.
     """
     languages: set[str] = set()
 
@@ -119,13 +124,19 @@ def read_biosyn_concepts(
     BioSyn has preprocessed the mentions: lower case, without punctuation, abbreviations
     expanded. The offsets are those in the original text.
 
-    path (Path): A folder of `.concept` files, or one file.
-    bars_join_parts (bool): `A|B` means A and B. BioSyn takes either.
-    split_composites (bool): Yield each part of `breast cancer|ovarian cancer` without
-        offsets, if there are as many ids. Otherwise it is one mention with bars.
-    YIELDS (GoldDocument): Each file, also without a mention, with its name as id.
-    RAISES (SapbertError): With file and line, at the first bad line.
-    SOURCE: Sung et al. (2020), `preprocess.py` and the data released with it.
+    Args:
+        path: A folder of `.concept` files, or one file.
+        bars_join_parts: `A|B` means A and B. BioSyn takes either.
+        split_composites: Yield each part of `breast cancer|ovarian cancer` without
+            offsets, if there are as many ids. Otherwise it is one mention with bars.
+
+    Yields:
+        Each file, also without a mention, with its name as id.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line.
+
+    Source: Sung et al. (2020), `preprocess.py` and the data released with it.
     """
     for file in list_concept_files(path):
         spans: list[GoldSpan] = []
@@ -152,13 +163,19 @@ def read_biosyn_concepts(
 def read_xlbel(path: Path) -> Iterator[GoldDocument]:
     """Read lines `id||mention`, or `id||mention||context`, from Wikipedia.
 
-    path (Path): The file, plain or `.gz`. Several ids with `|` between them are
-        alternatives. In a context the mention is between `<tgt>` and `</tgt>`, which
-        are removed.
-    YIELDS (GoldDocument): Each line; its id is the number of the line.
-    RAISES (SapbertError): With file and line, at the first bad line.
-    SOURCE: Liu et al. (2021), Learning Domain-Specialised Representations for
-        Cross-Lingual Biomedical Entity Linking.
+    Args:
+        path: The file, plain or `.gz`. Several ids with `|` between them are
+            alternatives. In a context the mention is between `<tgt>` and `</tgt>`,
+            which are removed.
+
+    Yields:
+        Each line; its id is the number of the line.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line.
+
+    Source: Liu et al. (2021), Learning Domain-Specialised Representations for
+    Cross-Lingual Biomedical Entity Linking.
     """
     for number, line in iter_lines(path):
         ids, *rest = line.split(BARS, 2)  # a context may have bars
@@ -187,11 +204,17 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
     `Specific SNOMED ID`, `Specific SNOMED Label` and `Example`. The example is not
     read: the position of the term in it is not given.
 
-    level (str): "general" ids for the meaning of the term in any context, as in the
-        published results; "specific" ids for its meaning in the example.
-    YIELDS (GoldDocument): Each row, without text.
-    RAISES (SapbertError): With file and line, at the first bad row.
-    SOURCE: Basaldella et al. (2020).
+    Args:
+        level: "general" ids for the meaning of the term in any context, as in the
+            published results; "specific" ids for its meaning in the example.
+
+    Yields:
+        Each row, without text.
+
+    Raises:
+        SapbertError: With file and line, at the first bad row.
+
+    Source: Basaldella et al. (2020).
     """
     check_choice("level", list(COMETA_LEVELS), level)
     wanted = ["Term", COMETA_LEVELS[level]]
@@ -228,14 +251,20 @@ def read_askapatient(
 ) -> Iterator[GoldDocument]:
     """Read lines of an id, the name of the concept and a phrase of a patient.
 
-    path (Path): The folder with `AskAPatient.fold-0.train.txt` and the like, or one of
-        these files, with tabs. Ids are from SNOMED CT and AMT.
-    fold (int): 0 to 9; published results are the mean of all.
-    split (str): "train", "validation" or "test".
-    YIELDS (GoldDocument): Each line, without text; its id is the number of the line.
-    RAISES (SapbertError): If there is no such fold; with file and line, at the first
-        bad line.
-    SOURCE: Limsopatham and Collier (2016).
+    Args:
+        path: The folder with `AskAPatient.fold-0.train.txt` and the like, or one of
+            these files, with tabs. Ids are from SNOMED CT and AMT.
+        fold: 0 to 9; published results are the mean of all.
+        split: "train", "validation" or "test".
+
+    Yields:
+        Each line, without text; its id is the number of the line.
+
+    Raises:
+        SapbertError: If there is no such fold; with file and line, at the first bad
+            line.
+
+    Source: Limsopatham and Collier (2016).
     """
     check_choice("fold", list(range(10)), fold)
     check_choice("split", ASKAPATIENT_SPLITS, split)

@@ -22,8 +22,8 @@ AccuracyAtK = dict[str, dict[str, Any]]
 class Answer(NamedTuple):
     """One row of the index, with one of its concepts, proposed for a mention.
 
-    row (int): The row. One name of two concepts makes two answers.
-    score (float): Higher is better.
+    Attributes:
+        row: The row. One name of two concepts makes two answers.
     """
 
     row: int
@@ -75,8 +75,9 @@ def trim_answers(answers: Sequence[Answer], k: int) -> list[Answer]:
 def cut_ranking(ranking: Sequence[Scored], k: int) -> tuple[list[str], list[str], int]:
     """Split a ranking at the k-th place.
 
-    RETURNS (tuple[list[str], list[str], int]): The concepts with a higher score than
-        the k-th; those that tie with it; how many of the tied fit into the first k.
+    Returns:
+        The concepts with a higher score than the k-th; those that tie with it; how many
+        of the tied fit into the first k.
     """
     if len(ranking) <= k:
         return [cui for _, cui in ranking], [], 0
@@ -94,8 +95,11 @@ def score_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> list[float
     hit if every order of the tied is equally likely. `strict` counts a hit only if
     every order hits.
 
-    ranking (Sequence[Scored]): The best first, scores rounded.
-    RETURNS (list[float]): 0 to 1 for each of `TIES`.
+    Args:
+        ranking: The best first, scores rounded.
+
+    Returns:
+        0 to 1 for each of `TIES`.
     """
     above, tied, places = cut_ranking(ranking, k)
     missing = [part for part in parts if part.isdisjoint(above)]
@@ -120,9 +124,11 @@ def score_ranking(ranking: Sequence[Scored], parts: Parts, k: int) -> list[float
 def combine_parts(parts: Parts, composite: str) -> Parts:
     """Return what must be found of a composite mention.
 
-    composite (str): "parts" = each part; "released" = any concept of any part, as
-        SapBERT's released evaluation checks it.
-    SOURCE: cambridgeltl/sapbert, evaluation/utils.py.
+    Args:
+        composite: "parts" = each part; "released" = any concept of any part, as
+            SapBERT's released evaluation checks it.
+
+    Source: cambridgeltl/sapbert, evaluation/utils.py.
     """
     if composite == "released":
         return [frozenset().union(*parts)]
@@ -134,7 +140,8 @@ def score_answers(
 ) -> np.ndarray:
     """Compute the scores of the answers to one mention.
 
-    RETURNS (np.ndarray): 0 to 1. Shape: (levels, ks, ties).
+    Returns:
+        0 to 1. Shape: (levels, ks, ties).
     """
     rankings = (list_concepts(answers), list_rows(answers))  # as LEVELS
     return np.array(
@@ -145,7 +152,8 @@ def score_answers(
 def compute_accuracy(scores: np.ndarray, ks: Sequence[int]) -> GroupAccuracy:
     """Compute the mean of the scores of a group of mentions.
 
-    scores (np.ndarray): From `score_answers`. Shape: (n, levels, ks, ties).
+    Args:
+        scores: From `score_answers`. Shape: (n, levels, ks, ties).
     """
     means = scores.mean(axis=0) if len(scores) else None
 

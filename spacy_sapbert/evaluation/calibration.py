@@ -33,10 +33,11 @@ GoldFiles = dict[Path, list[GoldMention]]  # mentions with and without an id
 class TopScores(NamedTuple):
     """The best candidate of each mention, by ascending score. Shape of each: (n,).
 
-    scores (np.ndarray): Its score; −inf for a mention without a candidate.
-    right (np.ndarray): Whether it is a right concept, bool.
-    known (np.ndarray): Whether the knowledge base has a right concept, bool; the other
-        mentions are true NILs.
+    Attributes:
+        scores: Its score; −inf for a mention without a candidate.
+        right: Whether it is a right concept, bool.
+        known: Whether the knowledge base has a right concept, bool; the other mentions
+            are true NILs.
     """
 
     scores: np.ndarray
@@ -86,7 +87,8 @@ def score_top1(
     A candidate is right if it is a gold concept of every part of the mention. A
     composite is linked as one text, so its candidate is hardly ever right.
 
-    aliases (dict[str, str]): From `read_aliases`.
+    Args:
+        aliases: From `read_aliases`.
     """
     golds = [gold for file in files.values() for gold in file]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
@@ -114,7 +116,8 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
     right links. Recall counts the mentions that are no true NIL. Accuracy counts right
     links, and true NILs that are not linked.
 
-    RETURNS (dict[str, np.ndarray]): Shape of each: (thresholds,).
+    Returns:
+        Shape of each: (thresholds,).
     """
     first = np.searchsorted(top.scores, thresholds, side="left")
 
@@ -136,8 +139,11 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
 def choose_threshold(top: TopScores, criterion: str) -> float:
     """Return the best of all scores as the threshold, of equally good ones the lowest.
 
-    criterion (str): "f1", "accuracy", or e.g. "precision=0.95": the lowest with it.
-    RAISES (SapbertError): If no threshold reaches the precision.
+    Args:
+        criterion: "f1", "accuracy", or e.g. "precision=0.95": the lowest with it.
+
+    Raises:
+        SapbertError: If no threshold reaches the precision.
     """
     name, level = parse_criterion(criterion)
     thresholds = np.unique(top.scores[np.isfinite(top.scores)])
@@ -152,7 +158,7 @@ def choose_threshold(top: TopScores, criterion: str) -> float:
 def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
     """Compute the expected calibration error over ten bins of equal width.
 
-    SOURCE: Naeini, Cooper and Hauskrecht (2015).
+    Source: Naeini, Cooper and Hauskrecht (2015).
     """
     bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
     gaps = np.bincount(bins, probabilities - right, minlength=BINS)
@@ -167,13 +173,16 @@ def calibrate(
 ) -> dict[str, Any]:
     """Choose the threshold and fit the probability, or measure those of `known`.
 
-    top (TopScores): The best candidates of the mentions of `files`.
-    known (Calibration | float | None): A calibration to check on other mentions, or a
-        threshold without one.
-    RETURNS (dict[str, Any]): The fields of `Calibration`, more counts and measures;
-        plain JSON types.
-    RAISES (SapbertError): If the answers are too few, all right or all wrong, or do not
-        fit the criterion.
+    Args:
+        top: The best candidates of the mentions of `files`.
+        known: A calibration to check on other mentions, or a threshold without one.
+
+    Returns:
+        The fields of `Calibration`, more counts and measures; plain JSON types.
+
+    Raises:
+        SapbertError: If the answers are too few, all right or all wrong, or do not fit
+            the criterion.
     """
     answered = np.isfinite(top.scores)
     scores, right = top.scores[answered], top.right[answered]

@@ -42,9 +42,10 @@ class Prediction(NamedTuple):
 class Comparison(TypedDict):
     """Acc@1 by concepts of two linkers on the same mentions.
 
-    difference (float): Second minus first, with its bootstrap `interval`.
-    only_first (int): Mentions that the first linker links better.
-    p (float): Two-sided p-value of the `test`.
+    Attributes:
+        difference: Second minus first, with its bootstrap `interval`.
+        only_first: Mentions that the first linker links better.
+        p: Two-sided p-value of the `test`.
     """
 
     first: float
@@ -77,7 +78,8 @@ def parse_prediction(line: str) -> PredictionRow | None:
 def read_predictions(path: Path, aliases: dict[str, str]) -> dict[Place, Prediction]:
     """Read predictions.jsonl as `spacy sapbert evaluate --predictions` writes it.
 
-    RAISES (SapbertError): At the first bad line, with its number.
+    Raises:
+        SapbertError: At the first bad line, with its number.
     """
     predictions: dict[Place, Prediction] = {}
     for number, line in read_lines(path):
@@ -110,8 +112,11 @@ def check_predictions(
 ) -> None:
     """Check that predictions belong to the gold mentions.
 
-    partial (bool): Whether predictions for other lines of the same files are allowed.
-    RAISES (SapbertError): If a prediction is missing or belongs to no gold mention.
+    Args:
+        partial: Whether predictions for other lines of the same files are allowed.
+
+    Raises:
+        SapbertError: If a prediction is missing or belongs to no gold mention.
     """
     files = {file for file, _ in golds}
     for (file, line), prediction in predictions.items():
@@ -138,7 +143,8 @@ def score_predictions(
 ) -> np.ndarray:
     """Compute the score of the first answer to each gold mention.
 
-    RETURNS (np.ndarray): 0 to 1. Shape: (golds, ties).
+    Returns:
+        0 to 1. Shape: (golds, ties).
     """
     return np.array(
         [
@@ -163,7 +169,8 @@ def mcnemar_test(only_first: int, only_second: int) -> float:
 def randomisation_test(differences: np.ndarray) -> float:
     """Return the two-sided p-value of a paired test with random signs.
 
-    differences (np.ndarray): Shape: (n,).
+    Args:
+        differences: Shape: (n,).
     """
     from scipy.stats import permutation_test
 
@@ -186,7 +193,8 @@ def randomisation_test(differences: np.ndarray) -> float:
 def bootstrap_interval(differences: np.ndarray) -> list[float]:
     """Return the percentile bootstrap interval of a mean difference.
 
-    differences (np.ndarray): Shape: (n,).
+    Args:
+        differences: Shape: (n,).
     """
     from scipy.stats import bootstrap
 
@@ -207,9 +215,12 @@ def bootstrap_interval(differences: np.ndarray) -> list[float]:
 def compare_scores(first: np.ndarray, second: np.ndarray) -> dict[str, Comparison]:
     """Compare the scores of two linkers, by way of ties.
 
-    first (np.ndarray): From `score_predictions`. Shape: (n, ties).
-    second (np.ndarray): Of the other linker. Shape: (n, ties).
-    RAISES (SapbertError): If scipy is not installed.
+    Args:
+        first: From `score_predictions`. Shape: (n, ties).
+        second: Of the other linker. Shape: (n, ties).
+
+    Raises:
+        SapbertError: If scipy is not installed.
     """
     try:
         import scipy  # noqa: F401
@@ -277,11 +288,16 @@ def compare_with_file(
 ) -> dict[str, Any]:
     """Compare the answers of a linker with predictions.jsonl of another one.
 
-    golds (Sequence[tuple[str, GoldMention]]): Name of the file and mention.
-    answers (dict[str, list[Answer]]): By text, the best first.
-    RETURNS (dict[str, Any]): The file (`with`), and the `results`: of each gold file a
-        `FileComparison` in which this linker is the second.
-    RAISES (SapbertError): If the predictions are not for these gold mentions.
+    Args:
+        golds: Name of the file and mention.
+        answers: By text, the best first.
+
+    Returns:
+        The file (`with`), and the `results`: of each gold file a `FileComparison` in
+        which this linker is the second.
+
+    Raises:
+        SapbertError: If the predictions are not for these gold mentions.
     """
     by_place = {(file, gold.line): gold for file, gold in golds}
     other = read_predictions(path, aliases)

@@ -37,9 +37,10 @@ STEPS = 3  # the longest distance in the hierarchy
 class ConceptInfo(NamedTuple):
     """What causes are derived from; empty for an id without a concept.
 
-    cuis (tuple[str, ...]): The id, or those of the vocabulary that it stands for.
-    name (str): The preferred name of the first.
-    forms (frozenset[str]): All names, as `name_form` returns them.
+    Attributes:
+        cuis: The id, or those of the vocabulary that it stands for.
+        name: The preferred name of the first.
+        forms: All names, as `name_form` returns them.
     """
 
     cuis: tuple[str, ...] = ()
@@ -91,12 +92,15 @@ def classify_error(
 
     An answer is wrong if it does not count for Acc@1 strict by concepts.
 
-    parts (Parts): From `combine_parts`.
-    ranking (Sequence[Scored]): From `list_concepts`.
-    k (int): Answers that make a near miss.
-    nearest (frozenset[str]): The concepts of the row that exact search ranks first, if
-        its score is above that of the first answer.
-    RETURNS (str | None): One of `CAUSES`; None if the answer is right.
+    Args:
+        parts: From `combine_parts`.
+        ranking: From `list_concepts`.
+        k: Answers that make a near miss.
+        nearest: The concepts of the row that exact search ranks first, if its score is
+            above that of the first answer.
+
+    Returns:
+        One of `CAUSES`; None if the answer is right.
     """
     lenient, _, strict = score_ranking(ranking, parts, 1)
     if strict:

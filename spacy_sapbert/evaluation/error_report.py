@@ -55,10 +55,11 @@ class ScoredAnswer:
 class LinkingError:
     """A gold mention whose first answer is wrong: one line of errors.jsonl.
 
-    gold (list[list[str]]): For each part the ids of its concepts, or else those given.
-    gold_names (list[str]): The preferred names of these concepts.
-    rank (int | None): Rank of the first right answer.
-    answers (list[ScoredAnswer]): The first k and the first right one.
+    Attributes:
+        gold: For each part the ids of its concepts, or else those given.
+        gold_names: The preferred names of these concepts.
+        rank: Rank of the first right answer.
+        answers: The first k and the first right one.
     """
 
     file: str
@@ -101,9 +102,11 @@ def find_missed_concepts(
 ) -> dict[str, frozenset[str]]:
     """Find the concepts that exact search ranks before the first answer of the index.
 
-    scores (dict[str, float]): Score of the first answer to each mention.
-    RETURNS (dict[str, frozenset[str]]): The concepts of the nearest row, by mention, if
-        its score is higher.
+    Args:
+        scores: Score of the first answer to each mention.
+
+    Returns:
+        The concepts of the nearest row, by mention, if its score is higher.
     """
     if not scores or kb.manifest.index.backend == "exact":
         return {}
@@ -131,9 +134,10 @@ def find_errors(
 ) -> list[LinkingError]:
     """Find all wrong first answers and their causes, in the order of the mentions.
 
-    golds (Iterable[tuple[str, GoldMention]]): Names of files, and mentions with an id.
-    answers (dict[str, list[Answer]]): By text, the best first.
-    settings (EvaluationSettings): The last of `ks` is the depth of a near miss.
+    Args:
+        golds: Names of files, and mentions with an id.
+        answers: By text, the best first.
+        settings: The last of `ks` is the depth of a near miss.
     """
     k = settings.ks[-1]
     info, resolve = info_finder(kb, aliases), make_resolver(kb_lookup(kb), aliases)

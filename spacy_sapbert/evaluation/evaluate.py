@@ -39,10 +39,11 @@ TOLERANCE = 1e-6  # by which equal cosines in float32 differ
 class Evaluation(NamedTuple):
     """A knowledge base, scored on files of gold mentions.
 
-    results (dict[str, Any]): The content of evaluation.json.
-    predictions (list[dict[str, Any]]): The lines of predictions.jsonl.
-    golds (list[tuple[str, GoldMention]]): Name of the file and mention.
-    answers (dict[str, list[Answer]]): By text, the best first.
+    Attributes:
+        results: The content of evaluation.json.
+        predictions: The lines of predictions.jsonl.
+        golds: Name of the file and mention.
+        answers: By text, the best first.
     """
 
     results: dict[str, Any]
@@ -80,8 +81,9 @@ def measure_recall(
     A row that the index finds is right if its cosine reaches the k-th highest of all
     rows, so that rows with equal cosines count alike.
 
-    RETURNS (dict[str, float | None]): The number of `queries`, and `recall@k` for each
-        k: the share of right rows, None without queries.
+    Returns:
+        The number of `queries`, and `recall@k` for each k: the share of right rows,
+        None without queries.
     """
     _, vectors = embed_mentions(kb, mentions)
     depth = min(max(ks), kb.rows)
@@ -115,12 +117,15 @@ def evaluate_kb(
 ) -> Evaluation:
     """Compute accuracy and coverage of a knowledge base on files of gold mentions.
 
-    aliases (dict[str, str] | None): From `read_aliases`.
-    seen (set[Pair] | None): Pairs of the training, from `read_pairs`.
-    back_off (Sequence[Path]): Training mentions to look up first.
-    baselines (bool): Score exact look-up and TF-IDF on the same names too.
-    recall_queries (int): Mentions to compare the index with exact search.
-    RAISES (SapbertError): If a file of mentions is not usable.
+    Args:
+        aliases: From `read_aliases`.
+        seen: Pairs of the training, from `read_pairs`.
+        back_off: Training mentions to look up first.
+        baselines: Score exact look-up and TF-IDF on the same names too.
+        recall_queries: Mentions to compare the index with exact search.
+
+    Raises:
+        SapbertError: If a file of mentions is not usable.
     """
     check_names(paths)
     aliases, k = aliases or {}, max(settings.ks)

@@ -67,13 +67,13 @@ STATES: dict[str, tuple[str, str]] = {
 class Expected:
     """The concept that a mention should have.
 
-    given (str): Its id, which may be retired; "NIL" for no concept.
-    state (str): One of `STATES`.
-    rank (int | None): Rank among the first 1,000 concepts.
-    alias (str | None): Its nearest name; `score` is the score of this name.
-    filtered_by (list[str]): The fields of the filter that remove it.
-    relation (str | None): What the first candidate is to it: "parent", "child" or
-        "sibling".
+    Attributes:
+        given: Its id, which may be retired; "NIL" for no concept.
+        state: One of `STATES`.
+        rank: Rank among the first 1,000 concepts.
+        alias: Its nearest name; `score` is the score of this name.
+        filtered_by: The fields of the filter that remove it.
+        relation: What the first candidate is to it: "parent", "child" or "sibling".
     """
 
     given: str
@@ -117,7 +117,8 @@ def locate_expected(
 ) -> Expected:
     """Find where the expected concept stands.
 
-    given (str): Its id, which may be retired; "NIL" for no concept.
+    Args:
+        given: Its id, which may be retired; "NIL" for no concept.
     """
     if given == NIL:
         return Expected(given, "behind" if linked.cui else "found")

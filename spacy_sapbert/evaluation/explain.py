@@ -32,15 +32,15 @@ class FilteredName:
 class Explanation:
     """The link of a mention and the reasons for it.
 
-    text (str): The text that was linked: the mention or its long form.
-    defined (str | None): The long form that the document defines.
-    document (list[str]): Unambiguous concepts of the other mentions.
-    candidates (list[Candidate]): As the linker writes them.
-    threshold (float | None): Cosine, of the options or else of the knowledge base; None
-        = none, or the knowledge base has a learned order with a probability.
-    broader (str | None): Name of the broader concept that the mention is linked to.
-    filtered (list[FilteredName]): Removed by the filter, with at least the first score.
-    suggestions (list[str]): What may link the mention to the expected concept.
+    Attributes:
+        text: The text that was linked: the mention or its long form.
+        defined: The long form that the document defines.
+        document: Unambiguous concepts of the other mentions.
+        threshold: Cosine, of the options or else of the knowledge base; None = none, or
+            the knowledge base has a learned order with a probability.
+        broader: Name of the broader concept that the mention is linked to.
+        filtered: Removed by the filter, with at least the first score.
+        suggestions: What may link the mention to the expected concept.
     """
 
     mention: str
@@ -68,8 +68,11 @@ def explain_mention(
 ) -> Explanation:
     """Explain why a mention has its concept, or none.
 
-    expected (str | None): Id of the concept that it should have; "NIL" for none.
-    RAISES (SapbertError): If an option is not possible.
+    Args:
+        expected: Id of the concept that it should have; "NIL" for none.
+
+    Raises:
+        SapbertError: If an option is not possible.
     """
     linked, *others = link_in_context(kb, context, options)
     broader = kb.concept(linked.cui or "") if linked.note == BROADER else None

@@ -23,8 +23,11 @@ GROUPS = 10  # of mentions, for the shares of right answers
 def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, Any]:
     """Return a new figure and its axes. Shape of the axes: (rows, columns).
 
-    width (float): Of each plot, in inches.
-    RAISES (SapbertError): If matplotlib is not installed.
+    Args:
+        width: Of each plot, in inches.
+
+    Raises:
+        SapbertError: If matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure
@@ -45,7 +48,8 @@ def open_figure(rows: int, columns: int, *, width: float = 5.0) -> tuple[Any, An
 def check_figure(path: Path) -> None:
     """Check that a figure can be drawn, before anything takes long.
 
-    RAISES (SapbertError): If the ending is unknown, or matplotlib is not installed.
+    Raises:
+        SapbertError: If the ending is unknown, or matplotlib is not installed.
     """
     if path.suffix not in ENDINGS:
         known = " or ".join(ENDINGS)
@@ -85,9 +89,12 @@ def write_figure(figure: Any, stem: Path) -> list[Path]:
 def draw_calibration(top: TopScores, calibration: dict[str, Any]) -> Any:
     """Draw the measures by threshold, and the probability by score.
 
-    top (TopScores): The scores that were calibrated or checked.
-    calibration (dict[str, Any]): From `calibrate`.
-    RETURNS (Figure): Two plots.
+    Args:
+        top: The scores that were calibrated or checked.
+        calibration: From `calibrate`.
+
+    Returns:
+        Two plots.
     """
     figure, axes = open_figure(1, 2)
     (left, right), threshold = axes[0], calibration["threshold"]

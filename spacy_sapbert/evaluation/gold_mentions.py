@@ -24,10 +24,11 @@ Pair = tuple[str, str]  # folded mention, id
 class GoldMention(NamedTuple):
     """One annotated mention.
 
-    line (int): Line in the file, from 1.
-    doc (str): The document; empty if the file has no documents.
-    parts (list[list[str]]): For each part of a composite the ids of which one must be
-        found; a mention of one concept has one part. Empty if there is no id.
+    Attributes:
+        line: Line in the file, from 1.
+        doc: The document; empty if the file has no documents.
+        parts: For each part of a composite the ids of which one must be found; a
+            mention of one concept has one part. Empty if there is no id.
     """
 
     line: int
@@ -60,8 +61,8 @@ def looks_like_ids(field: str) -> bool:
 def read_header(path: Path, number: int, line: str) -> list[str] | None:
     """Parse the first line of a file of mentions that is not blank.
 
-    RETURNS (list[str] | None): The columns of a table; None for `mention||id`.
-    RAISES (SapbertError): If it is neither.
+    Returns:
+        The columns of a table; None for `mention||id`.
     """
     columns = line.split("\t")
     if all(column in columns for column in COLUMNS):
@@ -76,9 +77,14 @@ def split_row(
 ) -> tuple[str, str, str]:
     """Split one line of a file of mentions.
 
-    columns (list[str] | None): From `read_header`.
-    RETURNS (tuple[str, str, str]): Document, mention and ids.
-    RAISES (SapbertError): If the line has another form. The error does not quote it.
+    Args:
+        columns: From `read_header`.
+
+    Returns:
+        Document, mention and ids.
+
+    Raises:
+        SapbertError: If the line has another form. The error does not quote it.
     """
     expected, separator = (len(columns), "\t") if columns else (2, BARS)
     fields = line.split(separator)
@@ -111,10 +117,14 @@ def read_mentions(
 
     A table of `map` has mentions where a person has chosen a concept.
 
-    bars_join_parts (bool): See `split_ids`.
-    YIELDS (GoldMention): Each mention, also those without an id.
-    RAISES (SapbertError): At the first bad line, with its number; if there is no
-        mention.
+    Args:
+        bars_join_parts: See `split_ids`.
+
+    Yields:
+        Each mention, also those without an id.
+
+    Raises:
+        SapbertError: At the first bad line, with its number; if there is no mention.
     """
     if is_mapped(path):
         for row, term, parts in read_reviewed(path):
@@ -140,10 +150,15 @@ def read_mentions(
 def read_aliases(path: Path) -> dict[str, str]:
     """Read ids that are aliases of other ids.
 
-    path (Path): Lines of an id, a tab, and the id that it is an alias of.
-    RETURNS (dict[str, str]): For each id the one that replaces it and all its aliases:
-        the end of its chain, or in a circle the smallest id.
-    RAISES (SapbertError): At the first bad line, with its number.
+    Args:
+        path: Lines of an id, a tab, and the id that it is an alias of.
+
+    Returns:
+        For each id the one that replaces it and all its aliases: the end of its chain,
+        or in a circle the smallest id.
+
+    Raises:
+        SapbertError: At the first bad line, with its number.
     """
     direct: dict[str, str] = {}
     for number, line in read_lines(path):
@@ -188,9 +203,12 @@ def find_concepts(
 ) -> frozenset[str]:
     """Find the concepts of a vocabulary that a gold id means.
 
-    cui (str): Id of a concept, a retired id, or an alias of one of these.
-    groups (dict[str, list[str]]): From `group_aliases`.
-    RETURNS (frozenset[str]): Ids after `aliases`; empty if the vocabulary has none.
+    Args:
+        cui: Id of a concept, a retired id, or an alias of one of these.
+        groups: From `group_aliases`.
+
+    Returns:
+        Ids after `aliases`; empty if the vocabulary has none.
     """
     found: set[str] = set()
     visited: set[str] = set()
@@ -210,8 +228,9 @@ def find_concepts(
 def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:
     """Return the function that finds the concepts of each part of a gold mention.
 
-    lookup (Lookup): Returns the concept of the vocabulary with an id or retired id.
-    aliases (dict[str, str]): From `read_aliases`.
+    Args:
+        lookup: Returns the concept of the vocabulary with an id or retired id.
+        aliases: From `read_aliases`.
     """
     groups = group_aliases(aliases)
 

@@ -26,10 +26,11 @@ TRAINING_SCORE = 2.0  # above every cosine
 class Dictionary(NamedTuple):
     """The names of a vocabulary, for rankers without a knowledge base.
 
-    names (dict[str, int]): The row of each distinct folded name.
-    cuis (list[list[str]]): The concepts of each row.
-    ids (dict[str, str]): The concept of each id, also of retired ids.
-    lowercase (bool): Whether folding removes the case.
+    Attributes:
+        names: The row of each distinct folded name.
+        cuis: The concepts of each row.
+        ids: The concept of each id, also of retired ids.
+        lowercase: Whether folding removes the case.
     """
 
     names: dict[str, int]
@@ -89,8 +90,9 @@ def best_answers(
 ) -> list[Answer]:
     """Return the answers to the k best concepts, and all that tie with the k-th.
 
-    rows (np.ndarray): Rows in any order. Shape: (n,).
-    scores (np.ndarray): Shape: (n,).
+    Args:
+        rows: Rows in any order. Shape: (n,).
+        scores: Shape: (n,).
     """
     count = FEWEST_ROWS * k
     while True:
@@ -129,11 +131,15 @@ def tfidf_ranker(
     scispaCy searches with an approximate index and drops scores below 0.7. This search
     is exact and drops nothing, so its accuracy is an upper bound.
 
-    k (int): Concepts for each mention; more if they tie.
-    min_df (int | None): Ignore 3-grams of fewer names; None = 10 as in scispaCy, or 1
-        for fewer than `MANY_NAMES` names.
-    RAISES (SapbertError): If scikit-learn is not installed.
-    SOURCE: scispacy/candidate_generation.py, create_tfidf_ann_index.
+    Args:
+        k: Concepts for each mention; more if they tie.
+        min_df: Ignore 3-grams of fewer names; None = 10 as in scispaCy, or 1 for fewer
+            than `MANY_NAMES` names.
+
+    Raises:
+        SapbertError: If scikit-learn is not installed.
+
+    Source: scispacy/candidate_generation.py, create_tfidf_ann_index.
     """
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -171,7 +177,8 @@ def read_training_mentions(
 ) -> dict[str, list[str]]:
     """Read the concepts that each text was annotated with, without composites.
 
-    RETURNS (dict[str, list[str]]): Distinct concepts, sorted, by folded mention.
+    Returns:
+        Distinct concepts, sorted, by folded mention.
     """
     known: dict[str, set[str]] = defaultdict(set)
     for path in paths:
@@ -186,8 +193,10 @@ def back_off_ranker(rank: Ranker, known: dict[str, list[str]]) -> Ranker:
 
     Several concepts of one text tie. The answers of `rank` follow.
 
-    known (dict[str, list[str]]): From `read_training_mentions`.
-    SOURCE: Basaldella et al. (2020), COMETA: dictionary back-off.
+    Args:
+        known: From `read_training_mentions`.
+
+    Source: Basaldella et al. (2020), COMETA: dictionary back-off.
     """
     rows = {text: -number for number, text in enumerate(known, start=1)}
 
@@ -209,8 +218,9 @@ def embed_mentions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed the mentions that the linker searches for.
 
-    RETURNS (tuple[np.ndarray, np.ndarray]): Positions in `mentions`, and unit vectors
-        in float32. Shape: (n,) and (n, width).
+    Returns:
+        Positions in `mentions`, and unit vectors in float32. Shape: (n,) and (n,
+        width).
     """
     numbers = [i for i, text in enumerate(mentions) if has_text(text)]
     vectors, _, readable = kb.embed([mentions[i] for i in numbers], variants=True)
@@ -230,7 +240,8 @@ def exact_search(
 def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker:
     """Return a ranker by the scores of a knowledge base, without its threshold.
 
-    k (int): Concepts for each mention; more if they tie.
+    Args:
+        k: Concepts for each mention; more if they tie.
     """
     if kb.ranker is not None:
         return learned_ranker(kb, aliases, k=k)

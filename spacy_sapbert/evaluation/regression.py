@@ -26,9 +26,8 @@ BATCH_SIZE = 64
 class Outcome(NamedTuple):
     """The result of one case: one line of the output of `spacy sapbert regress`.
 
-    link_note (str | None): The note of the linker.
-    rank (int | None): Rank of the first expected candidate.
-    remarks (list[str]): On the expected ids.
+    Attributes:
+        rank: Rank of the first expected candidate.
     """
 
     file: str
@@ -52,8 +51,11 @@ class Outcome(NamedTuple):
 def make_doc(nlp: "Language", case: Case, *, spans_key: str | None) -> "Doc":
     """Make a Doc with the mention of a case, also if no token begins or ends there.
 
-    spans_key (str | None): A span group for the mention; None = the entities.
-    RAISES (SapbertError): If the context is too long for the pipeline.
+    Args:
+        spans_key: A span group for the mention; None = the entities.
+
+    Raises:
+        SapbertError: If the context is too long for the pipeline.
     """
     from spacy.tokens import Doc, Span
 
@@ -123,10 +125,14 @@ def compare_outcome(case: Case, entity: LinkedEntity, kb: "KnowledgeBase") -> Ou
 def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[Outcome]:
     """Link the mentions of cases.
 
-    nlp (Language): The pipeline without components that detect entities.
-    linker (SapbertLinker): The linker of the pipeline.
-    YIELDS (Outcome): In the order of the cases.
-    RAISES (SapbertError): If the pipeline fails; the error names file and line.
+    Args:
+        nlp: The pipeline without components that detect entities.
+
+    Yields:
+        In the order of the cases.
+
+    Raises:
+        SapbertError: If the pipeline fails; the error names file and line.
     """
     key, names = linker.spans_key, linker.attrs
     pending: list[Case] = []
@@ -151,9 +157,10 @@ def run_cases(nlp: "Language", linker: Any, cases: Iterable[Case]) -> Iterator[O
 class MentionContext(NamedTuple):
     """A mention and what its document adds.
 
-    long_form (str | None): Text to link instead, set by a component.
-    defined (str | None): Long form that the document defines.
-    others (Sequence[tuple[str, str]]): Text to link and label of the other mentions.
+    Attributes:
+        long_form: Text to link instead, set by a component.
+        defined: Long form that the document defines.
+        others: Text to link and label of the other mentions.
     """
 
     mention: str
@@ -171,10 +178,12 @@ class MentionContext(NamedTuple):
 def read_context(nlp: "Language", linker: Any, case: Case) -> MentionContext:
     """Run a pipeline over a document up to the linker.
 
-    linker (SapbertLinker): The linker of the pipeline.
-    case (Case): The mention in its document. If it has no label, an entity of the
-        pipeline at the same place gives the label.
-    RAISES (SapbertError): If the text is too long, or a component fails.
+    Args:
+        case: The mention in its document. If it has no label, an entity of the pipeline
+            at the same place gives the label.
+
+    Raises:
+        SapbertError: If the text is too long, or a component fails.
     """
     from spacy.tokens import Span
 

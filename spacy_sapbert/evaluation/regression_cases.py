@@ -24,12 +24,11 @@ PLAIN_TAGS = {
 class Case(NamedTuple):
     """The expected link of one mention.
 
-    line (int): Line of the file where the case begins, from 1.
-    text (str): The context without marks, or the mention alone.
-    start (int): Start of the mention in the text.
-    expected (tuple[str, ...]): Ids that are right; "NIL" for no concept.
-    label (str | None): Of the entity.
-    note (str | None): For people.
+    Attributes:
+        line: Line of the file where the case begins, from 1.
+        text: The context without marks, or the mention alone.
+        start: Start of the mention in the text.
+        expected: Ids that are right; "NIL" for no concept.
     """
 
     path: Path
@@ -45,7 +44,8 @@ class Case(NamedTuple):
 def read_cases(path: Path) -> Iterator[Case]:
     """Read cases from a list of mappings with the keys `KEYS`.
 
-    RAISES (SapbertError): If there is no case; if one is wrong, with its line.
+    Raises:
+        SapbertError: If there is no case; if one is wrong, with its line.
     """
     documents = read_documents(path)
     if not documents or not documents[0].value:
@@ -60,7 +60,8 @@ def read_cases(path: Path) -> Iterator[Case]:
 def read_documents(path: Path) -> list[Any]:
     """Read a YAML file as nodes; no Python objects are made.
 
-    RAISES (SapbertError): If it is too large or not YAML; the error does not quote it.
+    Raises:
+        SapbertError: If it is too large or not YAML; the error does not quote it.
     """
     from srsly.ruamel_yaml import BaseLoader, compose_all
 
@@ -100,8 +101,8 @@ def check_node(path: Path, node: Any, expected: str, *kinds: str) -> None:
 def parse_case(path: Path, case: Any) -> Case:
     """Parse one case.
 
-    RAISES (SapbertError): With the line, if a key is unknown, missing, repeated or
-        wrong.
+    Raises:
+        SapbertError: With the line, if a key is unknown, missing, repeated or wrong.
     """
     check_node(path, case, "a case with keys and values", "mapping")
     nodes: dict[str, Any] = {}
@@ -148,12 +149,13 @@ def place_mention(
 ) -> tuple[str, str, int]:
     """Find a mention in its context, and remove the marks around it.
 
-    context (str | None): Text with marks around the mention, or with the mention in it,
-        where the first place counts; None = the mention alone.
-    fail (Callable[[str, str], Exception]): Returns the error for what was expected and
-        found instead.
-    RETURNS (tuple[str, str, int]): The mention, the text without marks, and where the
-        mention starts in it.
+    Args:
+        context: Text with marks around the mention, or with the mention in it, where
+            the first place counts; None = the mention alone.
+        fail: Returns the error for what was expected and found instead.
+
+    Returns:
+        The mention, the text without marks, and where the mention starts in it.
     """
     for text in (mention, context):
         if text is not None and not is_encodable(text):

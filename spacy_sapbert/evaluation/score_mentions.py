@@ -34,11 +34,11 @@ BATCH_SIZE = 256
 class EvaluationSettings(NamedTuple):
     """How answers are scored.
 
-    ks (tuple[int, ...]): How many answers count.
-    composite (str): See `combine_parts`.
-    bars_join_parts (bool): See `split_ids`.
-    distinct (bool): Count each pair of a mention and its ids once.
-    limit (int): Use the first mentions of a file only; 0 = all.
+    Attributes:
+        composite: See `combine_parts`.
+        bars_join_parts: See `split_ids`.
+        distinct: Count each pair of a mention and its ids once.
+        limit: Use the first mentions of a file only; 0 = all.
     """
 
     ks: tuple[int, ...] = (1, 5)
@@ -51,9 +51,9 @@ class EvaluationSettings(NamedTuple):
 class FileScores(TypedDict):
     """The result for one file of gold mentions.
 
-    judged (int): Mentions that were scored.
-    coverage (float): Share of mentions with a concept for each part.
-    accuracy (dict[str, GroupAccuracy]): By group: "all", "covered", "seen", "unseen".
+    Attributes:
+        coverage: Share of mentions with a concept for each part.
+        accuracy: By group: "all", "covered", "seen", "unseen".
     """
 
     judged: int
@@ -66,8 +66,11 @@ def make_evaluation_settings(
 ) -> EvaluationSettings:
     """Return settings for Acc@1 and Acc@k.
 
-    settings (Any): Other fields of `EvaluationSettings`.
-    RAISES (SapbertError): If `composite` is unknown.
+    Args:
+        settings: Other fields of `EvaluationSettings`.
+
+    Raises:
+        SapbertError: If `composite` is unknown.
     """
     if composite not in COMPOSITES:
         raise SapbertError(
@@ -82,9 +85,12 @@ def select_mentions(
 ) -> tuple[list[GoldMention], dict[str, int]]:
     """Read the gold mentions to score, and count the others.
 
-    RETURNS (tuple[list[GoldMention], dict[str, int]]): The mentions; the number of
-        all `mentions`, of those `without_id` and of those `repeated`.
-    RAISES (SapbertError): If no mention is left.
+    Returns:
+        The mentions; the number of all `mentions`, of those `without_id` and of those
+        `repeated`.
+
+    Raises:
+        SapbertError: If no mention is left.
     """
     counts = {"mentions": 0, "without_id": 0, "repeated": 0}
     selected: list[GoldMention] = []
@@ -131,11 +137,11 @@ def score_mentions(
 ) -> FileScores:
     """Compute coverage and accuracy of a linker on gold mentions.
 
-    golds (Sequence[GoldMention]): Each with an id.
-    answers (dict[str, list[Answer]]): By text, the best first.
-    lookup (Lookup): Returns the concept of the vocabulary with an id or retired id.
-    aliases (dict[str, str]): From `read_aliases`.
-    seen (set[Pair] | None): From `read_pairs`; None = no groups "seen" and "unseen".
+    Args:
+        answers: By text, the best first.
+        lookup: Returns the concept of the vocabulary with an id or retired id.
+        aliases: From `read_aliases`.
+        seen: From `read_pairs`; None = no groups "seen" and "unseen".
     """
     resolve = make_resolver(lookup, aliases)
     scores: list[np.ndarray] = []

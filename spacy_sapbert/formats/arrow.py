@@ -87,10 +87,9 @@ def make_batch(
 ) -> pa.RecordBatch:
     """Return rows of mentions in Arrow's compact form.
 
-    rows (Iterable[Sequence[Any]]): From `entities.mention_rows`.
-    columns (Sequence[str]): Their columns; others of the schema are null.
-    schema (pa.Schema): The columns to return.
-    kb_digest (str | None): Digest of the knowledge base.
+    Args:
+        rows: From `entities.mention_rows`.
+        columns: Their columns; others of the schema are null.
     """
     rows = list(rows)
     found = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}

@@ -172,9 +172,12 @@ Node = JsonNode | XmlNode
 def join_text(document: Node, fail: Fail, *, longest: int) -> str:
     """Join the passages of a document at their offsets, with line feeds in the gaps.
 
-    fail (Fail): Returns the error for what was expected.
-    longest (int): Maximum number of characters.
-    RAISES (SapbertError): If passages overlap or are unordered, or it is too long.
+    Args:
+        fail: Returns the error for what was expected.
+        longest: Maximum number of characters.
+
+    Raises:
+        SapbertError: If passages overlap or are unordered, or it is too long.
     """
     pieces: list[str] = []
     length = 0
@@ -201,7 +204,8 @@ def list_annotations(document: Node) -> Iterator[Node]:
 def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldSpan:
     """Check an annotation against the text; one with gaps includes its gaps.
 
-    RAISES (SapbertError): If its locations do not match its text.
+    Raises:
+        SapbertError: If its locations do not match its text.
     """
     places: list[tuple[int, int]] = []
     for location in annotation.children("location"):
@@ -261,12 +265,15 @@ def read_collection(
 ) -> Iterator[GoldDocument]:
     """Read a file of BioC, plain or `.gz`.
 
-    format (str): Its name in errors.
-    longest (int): Maximum number of characters of a document.
-    on_error (OnError): Called with the error of an invalid document, which is left out.
-    RAISES (SapbertError): With the number of the document after which the file is
-        damaged; its text is not quoted.
-    SOURCE: Comeau et al. (2013).
+    Args:
+        longest: Maximum number of characters of a document.
+        on_error: Called with the error of an invalid document, which is left out.
+
+    Raises:
+        SapbertError: With the number of the document after which the file is damaged;
+            its text is not quoted.
+
+    Source: Comeau et al. (2013).
     """
     number = 1
 

@@ -45,10 +45,7 @@ NumberedLine = tuple[int, str]
 
 
 def list_annotations(folder: Path) -> list[Path]:
-    """Return all `.ann` files in a folder and below, sorted; of a file the one of it.
-
-    RAISES (SapbertError): If there is none.
-    """
+    """Return the `.ann` files in a folder and below, sorted, or that of a file."""
     if folder.is_file():
         return [folder.with_suffix(".ann")]
     files = sorted(folder.rglob("*.ann"))
@@ -60,10 +57,14 @@ def list_annotations(folder: Path) -> list[Path]:
 def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, GoldSpan]:
     """Parse a line `T1`, tab, `Type start end`, tab, mention.
 
-    path (Path), number (int): File and line number for the error.
-    text (str): Text of the document.
-    RETURNS (tuple[str, GoldSpan]): Its name, and the mention without ids.
-    RAISES (SapbertError): If it is invalid, or the offsets do not match the mention.
+    Args:
+        path, number: File and line number for the error.
+
+    Returns:
+        Its name, and the mention without ids.
+
+    Raises:
+        SapbertError: If it is invalid, or the offsets do not match the mention.
     """
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
@@ -82,10 +83,11 @@ def read_entity(path: Path, number: int, line: str, text: str) -> tuple[str, Gol
 def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
     """Read an `.ann` file.
 
-    text (str): Text of the document.
-    RETURNS (tuple[Entities, list[NumberedLine]]): The mentions without ids, and the
-        lines with their ids.
-    RAISES (SapbertError): With file and line, at the first invalid line.
+    Returns:
+        The mentions without ids, and the lines with their ids.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid line.
     """
     entities: Entities = {}
     normalisations: list[NumberedLine] = []
@@ -115,9 +117,12 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
 def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
     """Add the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name to mentions.
 
-    entities (Entities): Changed in place; several ids of one are alternatives.
-    lines (list[NumberedLine]): From `read_entities`.
-    RAISES (SapbertError): If a line is invalid, or its mention does not exist.
+    Args:
+        entities: Changed in place; several ids of one are alternatives.
+        lines: From `read_entities`.
+
+    Raises:
+        SapbertError: If a line is invalid, or its mention does not exist.
     """
     for number, line in lines:
         fields = line.split("\t", 2)
@@ -141,11 +146,13 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
 def read_file(path: Path, name: str, *, longest: int = LONGEST) -> GoldDocument:
     """Read an `.ann` file with the `.txt` file beside it.
 
-    path (Path): The `.ann` file.
-    name (str): Id of the document.
-    longest (int): Maximum number of characters of the text.
-    RAISES (SapbertError): With file and line, at the first invalid line, or if offsets
-        do not match a mention.
+    Args:
+        path: The `.ann` file.
+        longest: Maximum number of characters of the text.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid line, or if offsets do
+            not match a mention.
     """
     text = read_text(path.with_suffix(".txt"), longest=longest)
     entities, lines = read_entities(path, text)
@@ -161,12 +168,16 @@ def read_gold(
     A mention with gaps starts at its first fragment and ends at its last; its text is
     that of the annotation.
 
-    path (Path): A folder, with files in folders below; or one of the two files.
-    longest (int): Maximum number of characters of a document.
-    on_error (OnError): Called with the error of an invalid document, which is left out.
-    YIELDS (GoldDocument): Each `.ann` file with its `.txt`; its id is the relative path
-        without the ending.
-    SOURCE: https://brat.nlplab.org/standoff.html
+    Args:
+        path: A folder, with files in folders below; or one of the two files.
+        longest: Maximum number of characters of a document.
+        on_error: Called with the error of an invalid document, which is left out.
+
+    Yields:
+        Each `.ann` file with its `.txt`; its id is the relative path without the
+        ending.
+
+    Source: https://brat.nlplab.org/standoff.html
     """
     folder = path.parent if path.is_file() else path
     for file in list_annotations(path):
@@ -202,7 +213,8 @@ def file_name(number: Any) -> str:
 def free_name(folder: Path, number: Any, taken: Counter[str]) -> str:
     """Return the `file_name` of a document, with a number if it exists already.
 
-    taken (Counter[str]): Number of documents with the same name; updated.
+    Args:
+        taken: Number of documents with the same name; updated.
     """
     name = free = file_name(number)
     while (folder / f"{free}.txt").exists():
@@ -222,9 +234,12 @@ def annotation_lines(
 ) -> list[str] | None:
     """Return the lines of a mention: T, N for its concept, and # for other fields.
 
-    number (int): Number of the mention in its document.
-    text (str): Text of the document as it is written.
-    RETURNS (list[str] | None): The lines; None if the mention is blank.
+    Args:
+        number: Number of the mention in its document.
+        text: Text of the document as it is written.
+
+    Returns:
+        The lines; None if the mention is blank.
     """
     runs = UNBROKEN.finditer(text, entity["start"], entity["end"])
     places = (trim_place(text, *run.span()) for run in runs)

@@ -26,7 +26,8 @@ def write_docs(
 ) -> None:
     """Write a row for each mention; see `registry.Writer`.
 
-    keep (Iterable[str]): Fields of the documents to write as columns.
+    Args:
+        keep: Fields of the documents to write as columns.
     """
     columns = choose_columns(include_text, keep)
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)

@@ -43,9 +43,12 @@ class TooLargeError(ValueError):
 def skip_value(data: memoryview, at: int, most: int) -> int:
     """Return the place after a value of msgpack.
 
-    most (int): Maximum number of values in it.
-    RAISES (IndexError, KeyError, struct.error): If the data ends before, or is invalid.
-    RAISES (TooLargeError): If it has more values.
+    Args:
+        most: Maximum number of values in it.
+
+    Raises:
+        IndexError, KeyError, struct.error: If the data ends before, or is invalid.
+        TooLargeError: If it has more values.
     """
     left = 1
     while left:
@@ -78,10 +81,7 @@ def skip_value(data: memoryview, at: int, most: int) -> int:
 
 
 def read_size(data: memoryview, at: int) -> tuple[int, int]:
-    """Return the number of values of a list or pairs of an object, and its first place.
-
-    RAISES (KeyError): If it is something else.
-    """
+    """Return the number of values of a list or pairs of an object, and its start."""
     kind = data[at]
     if 0x80 <= kind < 0xA0:
         return kind & 15, at + 1
@@ -100,8 +100,8 @@ def load_binary(data: memoryview, at: int) -> tuple[memoryview, int]:
 def unpack_docbin(path: Path) -> memoryview:
     """Unpack a file.
 
-    RAISES (SapbertError): If it unpacks to too much.
-    RAISES (zlib.error): If it is damaged.
+    Raises:
+        SapbertError: If it unpacks to too much.
     """
     unpacker, data, packed = zlib.decompressobj(), bytearray(), 0
     for block in read_blocks([path]):
@@ -130,7 +130,8 @@ def find_fields(data: memoryview) -> Fields:
 def check_values(data: memoryview, key: bytes) -> None:
     """Check the data of a Doc, which is msgpack in a binary value.
 
-    RAISES (TooLargeError): If it has too many values.
+    Raises:
+        TooLargeError: If it has too many values.
     """
     if data[0] in BINARY:
         content, _ = load_binary(data, 0)
@@ -144,7 +145,8 @@ def check_values(data: memoryview, key: bytes) -> None:
 def slice_lists(data: memoryview, fields: Fields, docs: int) -> dict[bytes, memoryview]:
     """Return the values of each list that has one for each Doc.
 
-    RAISES (IndexError): If a list has more or fewer. Of user data there may be fewer.
+    Raises:
+        IndexError: If a list has more or fewer. Of user data there may be fewer.
     """
     lists: dict[bytes, memoryview] = {}
     for key in LISTS:
@@ -165,8 +167,9 @@ def skip_docs(
 ) -> tuple[dict[bytes, int], int]:
     """Return the places after the values of some Docs in each list, and how many.
 
-    ats (dict[bytes, int]): The places in the lists.
-    most (int): Maximum number of Docs; fewer if their values are not of a usual size.
+    Args:
+        ats: The places in the lists.
+        most: Maximum number of Docs; fewer if their values are not of a usual size.
     """
     begin = sum(ats.values())
     for count in range(most):
@@ -188,8 +191,9 @@ def pack_binary(content: bytes) -> bytes:
 def iter_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
     """Yield the Docs of a file.
 
-    RAISES (Exception): Of zlib, msgpack, numpy or spaCy, if the file is damaged.
-    RAISES (TooLargeError): If a Doc has too many tokens or values.
+    Raises:
+        Exception: Of zlib, msgpack, numpy or spaCy, if the file is damaged.
+        TooLargeError: If a Doc has too many tokens or values.
     """
     import numpy as np
     from spacy.tokens import DocBin

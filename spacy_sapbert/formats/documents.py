@@ -28,12 +28,13 @@ OnError = Callable[[SapbertError], Any]  # for an invalid document; may raise th
 class Document(NamedTuple):
     """A text to link.
 
-    id (str | int): The id in the file, else file name and line.
-    doc (Doc | None): Of a `.spacy` file: its tokens and entities.
-    spans (list[GoldSpan] | None): The mentions of an annotated text, whose concepts are
-        not used; None = they are to be detected.
-    fields (dict[str, Any] | None): Other columns of the input that the output repeats.
-    place (str): File and line, for errors.
+    Attributes:
+        id: The id in the file, else file name and line.
+        doc: Of a `.spacy` file: its tokens and entities.
+        spans: The mentions of an annotated text, whose concepts are not used; None =
+            they are to be detected.
+        fields: Other columns of the input that the output repeats.
+        place: File and line, for errors.
     """
 
     id: str | int
@@ -65,10 +66,15 @@ def open_input(path: Path) -> tuple[Path, Iterator[bytes]]:
 def read_text(path: Path, *, longest: int) -> str:
     """Read a file as one text with its line ends, so that offsets are correct.
 
-    path (Path): The file, plain or `.gz`; `-` for the standard input.
-    longest (int): Maximum number of characters.
-    RETURNS (str): The text without a byte order mark.
-    RAISES (SapbertError): With the line, if it is too long, truncated, or not UTF-8.
+    Args:
+        path: The file, plain or `.gz`; `-` for the standard input.
+        longest: Maximum number of characters.
+
+    Returns:
+        The text without a byte order mark.
+
+    Raises:
+        SapbertError: With the line, if it is too long, truncated, or not UTF-8.
     """
     data = b""
     path, blocks = open_input(path)

@@ -50,11 +50,12 @@ NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields
 class AttributeNames(NamedTuple):
     """The custom attributes that a linker sets.
 
-    cui (str): The concept.
-    candidates (str): The candidates, best first.
-    note (str): Why there is no concept, or how the mention was changed.
-    codes (str | None): The codes of the concept, by vocabulary.
-    kb_ents (str | None): Pairs of CUI and score, as scispaCy sets them.
+    Attributes:
+        cui: The concept.
+        candidates: The candidates, best first.
+        note: Why there is no concept, or how the mention was changed.
+        codes: The codes of the concept, by vocabulary.
+        kb_ents: Pairs of CUI and score, as scispaCy sets them.
     """
 
     cui: str = "cui"
@@ -75,7 +76,7 @@ ATTRIBUTE_NAMES = AttributeNames()
 class LinkedCandidate(TypedDict, total=False):
     """A candidate as the linker wrote it; older linkers lack some fields.
 
-    SOURCE: linking.candidates.Candidate.
+    Source: linking.candidates.Candidate.
     """
 
     cui: str
@@ -92,14 +93,15 @@ class LinkedCandidate(TypedDict, total=False):
 class LinkedEntity(TypedDict):
     """A linked entity as JSON.
 
-    start (int), end (int): Offsets in characters.
-    cui (str | None): The concept, if there is one.
-    name (str | None), score (float | None), probability (float | None): Of the concept.
-    types (list[str]), codes (dict[str, list[str]]): Of the concept; may be empty.
-    candidates (list[LinkedCandidate]): Best first.
-    note (str | None): See `AttributeNames`.
-    tie (str | None): The evidence that decided among concepts of equal score, or "id";
-        of the concept or, if there is none, of the first candidate.
+    Attributes:
+        start, end: Offsets in characters.
+        cui: The concept, if there is one.
+        name, score, probability: Of the concept.
+        types, codes: Of the concept; may be empty.
+        candidates: Best first.
+        note: See `AttributeNames`.
+        tie: The evidence that decided among concepts of equal score, or "id"; of the
+            concept or, if there is none, of the first candidate.
     """
 
     start: int
@@ -120,9 +122,9 @@ class LinkedEntity(TypedDict):
 class LinkedDoc(NamedTuple):
     """A linked document as the formats write it.
 
-    entities (list[LinkedEntity]): Sorted by offset.
-    fields (dict[str, Any]): Columns of the input, which some formats repeat.
-    lang (str): Code of the language, e.g. "en"; empty if it is not known.
+    Attributes:
+        fields: Columns of the input, which some formats repeat.
+        lang: Code of the language, e.g. "en"; empty if it is not known.
     """
 
     id: Any
@@ -152,8 +154,9 @@ def read_attribute(
 ) -> list[Any]:
     """Return a custom attribute of each span; None if it is not registered.
 
-    spans (Sequence[Span]): All spans of the group, or the entities.
-    key (str | None): The span group; None = the entities.
+    Args:
+        spans: All spans of the group, or the entities.
+        key: The span group; None = the entities.
     """
     if key is not None and spans:
         # spans of equal offsets share `span._`, so the linker writes to the group
@@ -179,7 +182,8 @@ def describe_entities(
 ) -> list[LinkedEntity]:
     """Return the linked entities of a document, sorted by offset.
 
-    spans_key (str | None): A span group; None = the entities.
+    Args:
+        spans_key: A span group; None = the entities.
     """
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     columns = (read_attribute(doc, spans, spans_key, name) for name in names[:3])
@@ -227,10 +231,7 @@ def describe_docs(
 
 
 def choose_columns(include_text: bool, keep: Iterable[str] = ()) -> list[str]:
-    """Return `COLUMNS`, with or without the texts of the mentions, and more columns.
-
-    keep (Iterable[str]): Fields of the documents.
-    """
+    """Return `COLUMNS`, with or without the texts of the mentions, and more columns."""
     return [name for name in COLUMNS if include_text or name != "text"] + [*keep]
 
 

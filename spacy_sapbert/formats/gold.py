@@ -22,12 +22,12 @@ Fragments = list[tuple[int, int]]
 class GoldSpan(NamedTuple):
     """A mention and its concepts.
 
-    start (int), end (int): Offsets in characters; -1 if the corpus has none.
-    type (str): The type in the corpus; may be empty.
-    mention (str): The text.
-    parts (list[list[str]]): The correct ids of each part of a composite; a mention of
-        one concept has one part. Empty if there is no id.
-    line (int): Line in the file, from 1; 0 if the format has no lines.
+    Attributes:
+        start, end: Offsets in characters; -1 if the corpus has none.
+        type: The type in the corpus; may be empty.
+        parts: The correct ids of each part of a composite; a mention of one concept has
+            one part. Empty if there is no id.
+        line: Line in the file, from 1; 0 if the format has no lines.
     """
 
     start: int
@@ -41,9 +41,10 @@ class GoldSpan(NamedTuple):
 class GoldDocument(NamedTuple):
     """A document and its mentions.
 
-    id (str | int): The id in the corpus, else made of the file or the line.
-    text (str): The text; empty if the corpus has none.
-    spans (list[GoldSpan]): The mentions, in the order of the file.
+    Attributes:
+        id: The id in the corpus, else made of the file or the line.
+        text: The text; empty if the corpus has none.
+        spans: The mentions, in the order of the file.
     """
 
     id: str | int
@@ -56,8 +57,11 @@ def collect_spans(
 ) -> list[GoldSpan]:
     """Return the mentions of a document in a list.
 
-    fail (Callable[[str], SapbertError]): Returns the error for what was expected.
-    RAISES (SapbertError): If they repeat the text so often that memory would not do.
+    Args:
+        fail: Returns the error for what was expected.
+
+    Raises:
+        SapbertError: If they repeat the text so often that memory would not do.
     """
     found: list[GoldSpan] = []
     length = 0
@@ -73,8 +77,11 @@ def collect_spans(
 def check_count(path: Path, number: int, mentions: Sized) -> None:
     """Check that a document has room for one more mention.
 
-    path (Path), number (int): File and line for the error.
-    RAISES (SapbertError): If it has too many.
+    Args:
+        path, number: File and line for the error.
+
+    Raises:
+        SapbertError: If it has too many.
     """
     if len(mentions) >= MENTIONS:
         raise SapbertError(Errors.E535.format(path=path, line=number, limit=MENTIONS))
@@ -83,9 +90,12 @@ def check_count(path: Path, number: int, mentions: Sized) -> None:
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
     """Parse a field of ids.
 
-    ids (str): `A|B` = A or B, `A+B` = both, `A|B+C` = A or B, and C.
-    bars_join_parts (bool): `A|B` = both, as in NCBI disease and BC5CDR.
-    RETURNS (list[list[str]]): The ids of each part; empty if a part has none.
+    Args:
+        ids: `A|B` = A or B, `A+B` = both, `A|B+C` = A or B, and C.
+        bars_join_parts: `A|B` = both, as in NCBI disease and BC5CDR.
+
+    Returns:
+        The ids of each part; empty if a part has none.
     """
     parts = SEPARATORS.split(ids) if bars_join_parts else ids.split("+")
     found = [
@@ -105,10 +115,12 @@ def choose_kb_id(span: GoldSpan) -> str:
 def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, int]:
     """Parse the offsets of a mention.
 
-    path (Path), number (int): File and line for the error.
-    start (str), end (str): Ascending whole numbers; both empty or -1: no offsets.
-    RETURNS (tuple[int, int]): The offsets, or `NOWHERE`.
-    RAISES (SapbertError): If they are something else.
+    Args:
+        path, number: File and line for the error.
+        start, end: Ascending whole numbers; both empty or -1: no offsets.
+
+    Returns:
+        The offsets, or `NOWHERE`.
     """
     start, end = start.strip(), end.strip()
     if start in NO_OFFSET and end in NO_OFFSET:
@@ -126,9 +138,14 @@ def place_mention(
     Blanks around it are ignored: a mention of NCBI disease ends with two blanks that
     are not in the text.
 
-    path (Path), number (int): File and line for the error.
-    RETURNS (tuple[int, int, str]): Start, end and mention without blanks around it.
-    RAISES (SapbertError): If it is blank, or differs from the text; neither is quoted.
+    Args:
+        path, number: File and line for the error.
+
+    Returns:
+        Start, end and mention without blanks around it.
+
+    Raises:
+        SapbertError: If it is blank, or differs from the text; neither is quoted.
     """
     mention = mention.strip()
     if not mention:
@@ -146,8 +163,8 @@ def place_mention(
 def parse_fragments(path: Path, number: int, field: str) -> Fragments:
     """Parse the offsets of a mention that may have gaps.
 
-    field (str): `start end`, or several with `;` between them.
-    RAISES (SapbertError): If it is something else.
+    Args:
+        field: `start end`, or several with `;` between them.
     """
     fragments: Fragments = []
     for each in field.split(";"):
@@ -166,9 +183,12 @@ def place_fragments(
 
     Blanks and line ends between words are equal: brat writes an annotation in one line.
 
-    RETURNS (tuple[int, int, str]): Start of the first fragment, end of the last, and
-        the mention without blanks around it.
-    RAISES (SapbertError): If it is blank, or differs from the text; neither is quoted.
+    Returns:
+        Start of the first fragment, end of the last, and the mention without blanks
+        around it.
+
+    Raises:
+        SapbertError: If it is blank, or differs from the text; neither is quoted.
     """
     if not mention.strip():
         raise SapbertError(Errors.E704.format(path=path, line=number))

@@ -30,7 +30,8 @@ def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
 
     A single blank is not a token; it is covered by the token before it.
 
-    label (str): Label of a mention without a type.
+    Args:
+        label: Label of a mention without a type.
     """
     span = doc.char_span(gold.start, gold.end, alignment_mode="expand")
     assert span is not None  # it is inside the text
@@ -42,7 +43,8 @@ def cover_mention(doc: Doc, gold: GoldSpan, *, label: str) -> Span:
 def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
     """Return a Doc in which each mention begins and ends with a token.
 
-    RETURNS (Doc): The same Doc if this is already so; else with some tokens split.
+    Returns:
+        The same Doc if this is already so; else with some tokens split.
     """
     firsts = {span.start for span in spans}
     lasts = {span.end for span in spans}
@@ -71,9 +73,10 @@ def split_tokens(doc: Doc, spans: Sequence[GoldSpan]) -> Doc:
 def set_mentions(doc: Doc, spans: Sequence[GoldSpan], spans_key: str | None) -> Doc:
     """Return a Doc with mentions at exactly their offsets, without concepts.
 
-    doc (Doc): The text, tokenised.
-    spans (Sequence[GoldSpan]): Inside the text; without a span group none overlap.
-    spans_key (str | None): The span group; None = the entities.
+    Args:
+        doc: The text, tokenised.
+        spans: Inside the text; without a span group none overlap.
+        spans_key: The span group; None = the entities.
     """
     doc = split_tokens(doc, spans)
     found: list[Span] = []
@@ -112,9 +115,10 @@ def make_gold_doc(
 ) -> Doc:
     """Make a Doc of a text and its mentions.
 
-    document (GoldDocument): With a text and the offsets of all mentions.
-    counts (Counter[str]): Updated: "mentions", "widened", "overlapping".
-    spans_key (str), label (str): See `make_gold_docs`.
+    Args:
+        document: With a text and the offsets of all mentions.
+        counts: Updated: "mentions", "widened", "overlapping".
+        spans_key, label: See `make_gold_docs`.
     """
     doc = tokenizer(document.text)
     group = SpanGroup(doc, name=spans_key)
@@ -154,12 +158,13 @@ def make_gold_docs(
     counts. The `kb_id_` is the first id, `NIL` if there is none, and empty for a
     composite, of which no id alone is right.
 
-    documents (Iterable[GoldDocument]): With texts.
-    nlp (Language | Vocab): See `choose_tokenizer`.
-    path (Path): The file, for the warning.
-    spans_key (str): The span group for all mentions.
-    label (str): Label of mentions without a type.
-    YIELDS (NamedDoc): Ids and Docs.
+    Args:
+        nlp: See `choose_tokenizer`.
+        path: The file, for the warning.
+        label: Label of mentions without a type.
+
+    Yields:
+        Ids and Docs.
     """
     tokenizer = choose_tokenizer(nlp)
     counts: Counter[str] = Counter()

@@ -39,7 +39,8 @@ def write_docs(
 ) -> None:
     """Write linked documents as JSONL; see `registry.Writer`.
 
-    keep (Iterable[str]): Fields of the documents to write.
+    Args:
+        keep: Fields of the documents to write.
     """
     for doc in docs:
         data: dict[str, Any] = {"id": doc.id, "text": doc.text}
@@ -56,9 +57,12 @@ def write_docs(
 def read_entities(path: Path, line: int, text: str, entities: Any) -> list[GoldSpan]:
     """Check the `entities` of a line; their `label`, `cui` and `text` may be missing.
 
-    path (Path), line (int): File and line for the error.
-    RAISES (SapbertError): If an entity is invalid, or its offsets do not match its
-        text; it is not quoted.
+    Args:
+        path, line: File and line for the error.
+
+    Raises:
+        SapbertError: If an entity is invalid, or its offsets do not match its text; it
+            is not quoted.
     """
 
     def fail(expected: str) -> SapbertError:
@@ -94,10 +98,11 @@ def read_gold(
 ) -> Iterator[GoldDocument]:
     """Read lines like those of `write_docs`; `entities` may be missing.
 
-    path (Path): The file, plain or `.gz`.
-    longest (int): Maximum number of characters of a document.
-    on_error (OnError): Called with the error of an invalid line, or of one that was
-        written without its text.
+    Args:
+        path: The file, plain or `.gz`.
+        longest: Maximum number of characters of a document.
+        on_error: Called with the error of an invalid line, or of one that was written
+            without its text.
     """
     for number, row in read_json_rows(path, on_error):
         try:

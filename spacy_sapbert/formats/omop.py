@@ -47,10 +47,13 @@ def write_docs(
 ) -> None:
     """Write a row for each mention; see `registry.Writer`.
 
-    system (str): The value of `nlp_system`.
-    first_id (int): The `note_nlp_id` of the first row; the others follow it.
-    RAISES (SapbertError): If the text is not to be written, the id of a document is
-        not a whole number, or a `note_nlp_id` has more than 32 bits.
+    Args:
+        system: The value of `nlp_system`.
+        first_id: The `note_nlp_id` of the first row; the others follow it.
+
+    Raises:
+        SapbertError: If the text is not to be written, the id of a document is not a
+            whole number, or a `note_nlp_id` has more than 32 bits.
     """
     if not include_text:
         raise SapbertError(Errors.E503.format(format="omop"))
@@ -90,7 +93,8 @@ def write_docs(
 def parse_note_id(id: Any) -> int:
     """Return the id of a note.
 
-    RAISES (SapbertError): If it is not a whole number that fits; it is not quoted.
+    Raises:
+        SapbertError: If it is not a whole number that fits; it is not quoted.
     """
     text = str(id)
     digits = text.removeprefix("-")

@@ -24,10 +24,11 @@ def write_docs(
 ) -> None:
     """Write a row for each mention; see `registry.Writer`.
 
-    keep (Iterable[str]): Fields of the documents to write as columns of texts; lists
-        and objects as JSON.
-    rows_per_group (int): Rows of a row group; one group is in memory.
-    kb_digest (str | None): Digest of the knowledge base, for its column.
+    Args:
+        keep: Fields of the documents to write as columns of texts; lists and objects as
+            JSON.
+        rows_per_group: Rows of a row group; one group is in memory.
+        kb_digest: Digest of the knowledge base, for its column.
     """
     keep = [*keep]
     columns = [*choose_columns(include_text), *keep]

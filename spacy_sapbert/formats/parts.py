@@ -31,11 +31,9 @@ FileName = Annotated[str, Field(pattern=r"^[^/\\]*$")]  # files of it are remove
 class Part(TypedDict):
     """A part that is complete.
 
-    file (str): Its name in the folder.
-    documents (int): How many of the input it is made of.
-    bytes (int): Its size.
-    input (str): Digest of its documents.
-    counts (dict[str, int]): From `WritePart`.
+    Attributes:
+        documents: How many of the input it is made of.
+        counts: From `WritePart`.
     """
 
     file: FileName
@@ -48,9 +46,9 @@ class Part(TypedDict):
 class OutputState(TypedDict):
     """The content of `_state.json`.
 
-    command (dict[str, Any]): Every option that changes the parts.
-    suffix (str): File ending of the parts.
-    finished (bool): Whether all documents are written.
+    Attributes:
+        command: Every option that changes the parts.
+        finished: Whether all documents are written.
     """
 
     version: Literal[1]
@@ -94,8 +92,11 @@ def pass_documents(documents: Iterable[Document], seen: Any) -> Iterator[Documen
 def read_state(folder: Path) -> OutputState | None:
     """Read the state of an output.
 
-    RETURNS (OutputState | None): None if the folder is empty.
-    RAISES (SapbertError): If the file is damaged, or the folder has other files.
+    Returns:
+        None if the folder is empty.
+
+    Raises:
+        SapbertError: If the file is damaged, or the folder has other files.
     """
     path = folder / STATE_FILE
     if not path.exists():
@@ -113,10 +114,13 @@ def read_state(folder: Path) -> OutputState | None:
 def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputState:
     """Read the state of an output in parts, or return the state of a new one.
 
-    folder (Path): The output, locked by `lock_folder`.
-    command (dict[str, Any]): Every option that changes the parts, as JSON.
-    force (bool): Remove an existing output, and start again.
-    RAISES (SapbertError): If another command wrote the folder, or it has other files.
+    Args:
+        folder: The output, locked by `lock_folder`.
+        command: Every option that changes the parts, as JSON.
+        force: Remove an existing output, and start again.
+
+    Raises:
+        SapbertError: If another command wrote the folder, or it has other files.
     """
     state = read_state(folder)
     command = json.loads(json.dumps(command))
@@ -146,8 +150,11 @@ def open_state(folder: Path, command: dict[str, Any], *, force: bool) -> OutputS
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder against other runs, if the system has locks.
 
-    folder (Path): The folder; created if it does not exist.
-    RAISES (SapbertError): If another run has the lock, or the folder cannot be opened.
+    Args:
+        folder: The folder; created if it does not exist.
+
+    Raises:
+        SapbertError: If another run has the lock, or the folder cannot be opened.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -169,8 +176,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
 def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
     """Check that a part exists, and that its documents have not changed.
 
-    documents (Iterable[Document]): Its documents in the current input.
-    RAISES (SapbertError): If the file or the input has changed.
+    Raises:
+        SapbertError: If the file or the input has changed.
     """
     path = folder / part["file"]
     size = path.stat().st_size if path.is_file() else None
@@ -197,14 +204,14 @@ def write_parts(
 ) -> None:
     """Write the parts that are missing.
 
-    folder (Path): The output, locked by `lock_folder`.
-    state (OutputState): From `open_state`; updated after each part.
-    documents (Iterable[Document]): All documents of the input.
-    size (int): Documents in a part.
-    suffix (str): File ending of the parts.
-    write_part (WritePart): Called with the documents and the file of each part.
-    RAISES (SapbertError): If parts or input have changed, a file cannot be written, or
-        from `write_part`; then the state lists the parts that are complete.
+    Args:
+        folder: The output, locked by `lock_folder`.
+        state: From `open_state`; updated after each part.
+        write_part: Called with the documents and the file of each part.
+
+    Raises:
+        SapbertError: If parts or input have changed, a file cannot be written, or from
+            `write_part`; then the state lists the parts that are complete.
     """
     state_file = folder / STATE_FILE
     stream = iter(documents)

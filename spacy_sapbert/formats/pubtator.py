@@ -54,18 +54,14 @@ def is_relation(fields: list[str]) -> bool:
 def bad_line(path: Path, number: int, got: str) -> SapbertError:
     """Return the error of an invalid line.
 
-    got (str): What was found; never the text of the line.
+    Args:
+        got: What was found; never the text of the line.
     """
     return SapbertError(Errors.E712.format(path=path, line=number, got=got))
 
 
 class DocumentLines:
-    """The lines of one document.
-
-    id (str): Its id.
-    text (str): Title and abstract.
-    rows (list[Row]): The lines of the mentions.
-    """
+    """The lines of one document."""
 
     def __init__(self, id: str, title: str) -> None:
         self.id, self.text = id, title
@@ -76,9 +72,12 @@ class DocumentLines:
 def add_line(path: Path, number: int, line: str, doc: DocumentLines | None) -> None:
     """Add an abstract or a mention to its document.
 
-    path (Path), number (int): File and line for the error.
-    doc (DocumentLines | None): The document before; changed in place.
-    RAISES (SapbertError): If the line is invalid or at the wrong place.
+    Args:
+        path, number: File and line for the error.
+        doc: The document before; changed in place.
+
+    Raises:
+        SapbertError: If the line is invalid or at the wrong place.
     """
     if match := TEXT_LINE.fullmatch(line):
         found, _, content = match.groups()
@@ -101,10 +100,11 @@ def split_documents(
 ) -> Iterator[DocumentLines]:
     """Yield the lines of each document.
 
-    path (Path): The file, plain or `.gz`; `-` for the standard input.
-    longest (int): Maximum number of characters of a document.
-    on_error (OnError): Called with the error of a line that is invalid or at the wrong
-        place; its document is left out.
+    Args:
+        path: The file, plain or `.gz`; `-` for the standard input.
+        longest: Maximum number of characters of a document.
+        on_error: Called with the error of a line that is invalid or at the wrong place;
+            its document is left out.
     """
     doc: DocumentLines | None = None
     skipping = False
@@ -176,17 +176,20 @@ def read_gold(
     Relations are skipped. Title and abstract are joined by a line feed, which the
     offsets count.
 
-    path (Path): The file, plain or `.gz`.
-    bars_join_parts (bool): `A|B` means A and B, as NCBI disease and BC5CDR use it, for
-        "breast and ovarian cancer". A few times NCBI disease also has two ids of one
-        disease so ("cat eye syndrome"); a table of aliases makes these one again.
-        False: A or B, as most published figures count.
-    split_composites (bool): Give each part of a composite alone, where the seventh
-        column names them, as in BC5CDR; a part has no offsets.
-    YIELDS (GoldDocument): Each document.
-    RAISES (SapbertError): With file and line, at the first bad line, and where the
-        offsets do not give the mention.
-    SOURCE: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
+    Args:
+        path: The file, plain or `.gz`.
+        bars_join_parts: `A|B` means A and B, as NCBI disease and BC5CDR use it, for
+            "breast and ovarian cancer". A few times NCBI disease also has two ids of
+            one disease so ("cat eye syndrome"); a table of aliases makes these one
+            again. False: A or B, as most published figures count.
+        split_composites: Give each part of a composite alone, where the seventh column
+            names them, as in BC5CDR; a part has no offsets.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line, and where the offsets
+            do not give the mention.
+
+    Source: Doğan et al. (2014); Li et al. (2016); Mohan and Li (2019).
     """
     for doc in split_documents(path, longest=longest, on_error=on_error):
         spans: list[GoldSpan] = []
@@ -216,7 +219,8 @@ def mention_line(
 ) -> str | None:
     """Return the line of a mention; None if it is blank.
 
-    doc (str), text (str): Id and text of the document as they are written.
+    Args:
+        doc, text: Id and text of the document as they are written.
     """
     place = trim_place(text, entity["start"], entity["end"])
     if place is None:

@@ -81,12 +81,14 @@ class Writer(Protocol):
     ) -> None:
         """Write linked documents one by one, in bounded memory.
 
-        docs (Iterable[LinkedDoc]): From `entities.describe_docs`; may be changed.
-        target (IO[bytes] | Path): A file open for writing; of the formats in `FOLDERS`
-            the path of an empty folder.
-        include_text (bool): Write the texts of the documents and mentions.
-        options (Any): Options of the format.
-        RAISES (SapbertError): If the format needs the text.
+        Args:
+            docs: From `entities.describe_docs`; may be changed.
+            target: A file open for writing; of the formats in `FOLDERS` the path of an
+                empty folder.
+            include_text: Write the texts of the documents and mentions.
+
+        Raises:
+            SapbertError: If the format needs the text.
         """
 
 
@@ -105,8 +107,11 @@ def check_library(name: str) -> None:
 def load_function(name: str, functions: dict[str, str]) -> Any:
     """Import the function of a format.
 
-    functions (dict[str, str]): `WRITERS` or `READERS`.
-    RAISES (SapbertError): If a library is not installed.
+    Args:
+        functions: `WRITERS` or `READERS`.
+
+    Raises:
+        SapbertError: If a library is not installed.
     """
     check_library(name)
     module, _, function = functions[name].partition(":")
@@ -116,7 +121,8 @@ def load_function(name: str, functions: dict[str, str]) -> Any:
 def load_writer(name: str) -> Writer:
     """Import the function that writes a format.
 
-    RAISES (SapbertError): If there is no such format, or its library is missing.
+    Raises:
+        SapbertError: If there is no such format, or its library is missing.
     """
     if name not in WRITERS:
         raise SapbertError(Errors.E501.format(known=sorted(WRITERS), name=name))
@@ -127,7 +133,8 @@ def load_writer(name: str) -> Writer:
 def load_reader(name: str) -> GoldReader:
     """Import the function that reads a format: from a path to `GoldDocument`s.
 
-    RAISES (SapbertError): If the format cannot be read, or its library is missing.
+    Raises:
+        SapbertError: If the format cannot be read, or its library is missing.
     """
     if name not in READERS:
         raise SapbertError(Errors.E530.format(known=sorted(READERS), name=name))
@@ -138,7 +145,8 @@ def load_reader(name: str) -> GoldReader:
 def guess_format(path: Path) -> str:
     """Return the format by the ending of a file name, without `.gz`.
 
-    RAISES (SapbertError): If the ending is unknown.
+    Raises:
+        SapbertError: If the ending is unknown.
     """
     suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     if suffix not in SUFFIXES:
@@ -151,8 +159,11 @@ def guess_format(path: Path) -> str:
 def check_folder(path: Path, suffix: str) -> None:
     """Check that a folder may be replaced.
 
-    suffix (str): Ending of the files of the format, each beside a `.txt` file.
-    RAISES (SapbertError): If it is a file, or a folder with other files.
+    Args:
+        suffix: Ending of the files of the format, each beside a `.txt` file.
+
+    Raises:
+        SapbertError: If it is a file, or a folder with other files.
     """
     if path.exists() and not path.is_dir():
         raise SapbertError(Errors.E522.format(path=path, found="a file"))
@@ -167,9 +178,11 @@ def check_folder(path: Path, suffix: str) -> None:
 def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
     """Open the target of a `Writer`, which is renamed at the end.
 
-    path (Path | None): A file or, of a format in `FOLDERS`, a folder; None = the
-        standard output.
-    RAISES (SapbertError): If the format needs a folder, or it has other files.
+    Args:
+        path: A file or, of a format in `FOLDERS`, a folder; None = the standard output.
+
+    Raises:
+        SapbertError: If the format needs a folder, or it has other files.
     """
     if format in FOLDERS:
         if path is None:
@@ -196,14 +209,15 @@ def write_linked(
 ) -> None:
     """Write linked documents to a file or folder, all or nothing.
 
-    docs (Iterable[NamedDoc]): Ids and documents.
-    path (Path): The file or folder; it is replaced.
-    format (str | None): A key of `WRITERS`; None = by the ending of the path.
-    spans_key (str | None): A span group; None = the entities.
-    names (AttributeNames | None): The attributes of the linker, if they have other
-        names.
-    options (Any): Options of the `Writer`.
-    RAISES (SapbertError): If the format is unknown, or needs a missing library.
+    Args:
+        path: The file or folder; it is replaced.
+        format: A key of `WRITERS`; None = by the ending of the path.
+        spans_key: A span group; None = the entities.
+        names: The attributes of the linker, if they have other names.
+        options: Options of the `Writer`.
+
+    Raises:
+        SapbertError: If the format is unknown, or needs a missing library.
     """
     from .entities import ATTRIBUTE_NAMES, describe_docs
 
@@ -224,16 +238,16 @@ def read_docs(
 ) -> "Iterator[NamedDoc]":
     """Read annotated documents as gold Docs; see `gold_docs.make_gold_docs`.
 
-    path (Path): A file or, of a format in `FOLDERS`, a folder.
-    nlp (Language | Vocab): A pipeline with a tokenizer; a vocabulary: tokens are
-        separated by blanks.
-    format (str | None): A key of `READERS`; None = by the ending of the path or the
-        content; of a folder brat.
-    spans_key (str): The span group for all mentions.
-    label (str): Label of mentions without a type.
-    RETURNS (Iterator[NamedDoc]): Ids and Docs.
-    RAISES (SapbertError): If the format cannot be read; later, with the place in the
-        file, at the first invalid document.
+    Args:
+        path: A file or, of a format in `FOLDERS`, a folder.
+        nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
+        format: A key of `READERS`; None = by the ending of the path or the content; of
+            a folder brat.
+        label: Label of mentions without a type.
+
+    Raises:
+        SapbertError: If the format cannot be read; later, with the place in the file,
+            at the first invalid document.
     """
     from .gold_docs import make_gold_docs
     from .inputs.files import detect_format

@@ -25,7 +25,8 @@ def shorten(text: str) -> str:
 def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
     """Return the cells of an entity, one for each of `HEADER`.
 
-    include_text (bool): Show the mention; else its offsets.
+    Args:
+        include_text: Show the mention; else its offsets.
     """
     place = f"{entity['start']}–{entity['end']}"
     score = entity["score"]

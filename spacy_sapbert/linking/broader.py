@@ -20,10 +20,13 @@ def rank_parents(
     each parent of the candidate and, if the candidate is itself a parent of another
     one, for the candidate.
 
-    scores (Mapping[str, float]): Cosine of each candidate, by id.
-    parents (Mapping[str, Sequence[str]]): Ids of the parents of each candidate.
-    RETURNS (list[str]): Highest weight first; equal weights by the score of the best
-        child, then by the parent's own score, then by id.
+    Args:
+        scores: Cosine of each candidate, by id.
+        parents: Ids of the parents of each candidate.
+
+    Returns:
+        Highest weight first; equal weights by the score of the best child, then by the
+        parent's own score, then by id.
     """
     best = max(scores.values(), default=0.0)
     weights: dict[str, float] = defaultdict(float)

@@ -8,13 +8,12 @@ from typing_extensions import TypedDict
 class Entry(NamedTuple):
     """One alias of one concept on a row of the index.
 
-    row (int): The row.
-    cui (str): Id of the concept.
-    name (str): Preferred name of the concept.
-    alias (str): The alias.
-    preferred (bool): Whether the alias is the preferred name.
-    concept (int): Number of the concept in concepts.db.
-    origin (int): Number of the languages and sources of the alias in concepts.db.
+    Attributes:
+        cui: Id of the concept.
+        name: Preferred name of the concept.
+        preferred: Whether the alias is the preferred name.
+        concept: Number of the concept in concepts.db.
+        origin: Number of the languages and sources of the alias in concepts.db.
     """
 
     row: int
@@ -29,9 +28,9 @@ class Entry(NamedTuple):
 class RankedEntry(NamedTuple):
     """An entry that a search found.
 
-    score (float): Cosine of the mention and the alias, −1 to 1.
-    entry (Entry): The alias.
-    order (float): The sort key: the score, or the fused score.
+    Attributes:
+        score: Cosine of the mention and the alias, −1 to 1.
+        order: The sort key: the score, or the fused score.
     """
 
     score: float
@@ -42,14 +41,14 @@ class RankedEntry(NamedTuple):
 class Candidate(TypedDict):
     """A concept proposed for a mention; plain JSON types, so that Docs can be saved.
 
-    alias (str): The name of the concept that is nearest to the mention.
-    score (float): Cosine of mention and alias, four digits.
-    rank (int): From 1.
-    codes (dict[str, list[str]]): By source.
-    tie (str | None): The evidence that ordered concepts of equal score, or "id";
-        None = no other concept has this score.
-    probability (float | None): That the first candidate is right; None for the others
-        and if the knowledge base is not calibrated.
+    Attributes:
+        alias: The name of the concept that is nearest to the mention.
+        score: Cosine of mention and alias, four digits.
+        rank: From 1.
+        tie: The evidence that ordered concepts of equal score, or "id"; None = no other
+            concept has this score.
+        probability: That the first candidate is right; None for the others and if the
+            knowledge base is not calibrated.
     """
 
     cui: str

@@ -32,10 +32,11 @@ MANY = 100  # texts from which on equal lists are one object
 class Option:
     """What is declared about a field besides its type and its default.
 
-    doc: What it does, as a comment of the config.
-    low, high: The range of a number.
-    section: Heading of docs/linker.md that explains it.
-    changes_search: Whether the candidates found, or their scores, depend on it.
+    Attributes:
+        doc: What it does, as a comment of the config.
+        low, high: The range of a number.
+        section: Heading of docs/linker.md that explains it.
+        changes_search: Whether the candidates found, or their scores, depend on it.
     """
 
     doc: str
@@ -48,8 +49,8 @@ class Option:
 class Declared:
     """A declared field of a dataclass.
 
-    type: With its metadata.
-    allowed: The only possible values; empty = they cannot be listed.
+    Args:
+        allowed: The only possible values; empty = they cannot be listed.
     """
 
     def __init__(self, name: str, type: Any, default: Any) -> None:
@@ -75,11 +76,7 @@ class Declared:
         return TypeAdapter(kind, config=config).validate_python
 
     def check(self, value: Any, prefix: str = "") -> Any:
-        """Return a value as the field holds it: a number of numpy as one of Python.
-
-        prefix: Of the name in errors.
-        RAISES (SapbertError): If it is not possible.
-        """
+        """Return a value as the field holds it: a number of numpy as one of Python."""
         try:
             return self.validate(plain_value(value))
         except ValidationError as error:

@@ -66,9 +66,8 @@ FEATURES = tuple(name for group in GROUPS.values() for name in group)
 class NearNames(NamedTuple):
     """The nearest names of one concept, each a cosine and a text, the nearest first.
 
-    vocabulary (list[tuple[float, str]]): Names of the vocabulary.
-    annotated (list[tuple[float, str]]): Annotated mentions.
-    preferred (bool): Whether the nearest name is the preferred one.
+    Attributes:
+        preferred: Whether the nearest name is the preferred one.
     """
 
     vocabulary: list[tuple[float, str]]
@@ -79,10 +78,11 @@ class NearNames(NamedTuple):
 class Words(NamedTuple):
     """What is compared of a text.
 
-    words (tuple[str, ...]): In lower case, without plural s, Roman numerals as digits.
-    content (frozenset[str]): Those with a meaning of their own.
-    numbers (frozenset[str]): All numbers, also within words.
-    grams (frozenset[str]): Character 3-grams.
+    Attributes:
+        words: In lower case, without plural s, Roman numerals as digits.
+        content: Those with a meaning of their own.
+        numbers: All numbers, also within words.
+        grams: Character 3-grams.
     """
 
     words: tuple[str, ...]
@@ -120,11 +120,13 @@ def pool_concepts(
 ) -> tuple[list[RankedEntry], dict[str, NearNames]]:
     """Return the nearest concepts of a mention, and their nearest names.
 
-    ranked (Iterable[RankedEntry]): From `order_entries`; read as far as `POOL_ROWS`.
-    find_provenance (Callable[[Entry], Provenance]): Of a name; a name that is neither
-        is left out.
-    RETURNS (tuple[list[RankedEntry], dict[str, NearNames]]): The nearest name of each
-        of at most `POOL` concepts, and the names of all concepts on these rows.
+    Args:
+        ranked: From `order_entries`; read as far as `POOL_ROWS`.
+        find_provenance: Of a name; a name that is neither is left out.
+
+    Returns:
+        The nearest name of each of at most `POOL` concepts, and the names of all
+        concepts on these rows.
     """
     best: dict[str, RankedEntry] = {}
     near: dict[str, NearNames] = {}
@@ -157,12 +159,13 @@ def compute_features(
 ) -> np.ndarray:
     """Compute the features of the candidates of a mention.
 
-    mention (str): The text.
-    pool (Sequence[RankedEntry]), near (Mapping[str, NearNames]): From `pool_concepts`.
-    counts (Mapping[str, int]): How often the mention was annotated with each concept,
-        "" = with none.
-    concept_counts (Mapping[str, int]): How often each concept was annotated.
-    RETURNS (np.ndarray): Float32. Shape: (candidates, len(FEATURES)).
+    Args:
+        pool, near: From `pool_concepts`.
+        counts: How often the mention was annotated with each concept, "" = with none.
+        concept_counts: How often each concept was annotated.
+
+    Returns:
+        Float32. Shape: (candidates, len(FEATURES)).
     """
     own = split_words(mention)
     total = sum(counts.values())

@@ -117,8 +117,11 @@ FILTER_FIELDS = {
 def make_filter(data: "Mapping[str, Any] | Filter | None") -> Filter:
     """Return the filter of a config, a call or a command line.
 
-    data: Values by the names of the fields; None = everything is allowed.
-    RAISES (SapbertError): If a field is unknown or a value is not possible.
+    Args:
+        data: Values by the names of the fields; None = everything is allowed.
+
+    Raises:
+        SapbertError: If a field is unknown or a value is not possible.
     """
     if isinstance(data, Filter):
         return data

@@ -34,14 +34,20 @@ def fuse_scores(
     `weighted` is (1 − weight) · cosine + weight · similarity. `rrf`, reciprocal rank
     fusion, adds 1 / (rank_offset + rank) of both, and 0 for a similarity of 0.
 
-    cosines (np.ndarray): Of all rows that one of the searches found. Shape: (n,).
-    similarities (np.ndarray): Of the same rows. Shape: (n,).
-    fusion (str): One of `FUSIONS`.
-    weight (float): Weight of the similarity for "weighted", 0 to 1.
-    rank_offset (int): For "rrf": a higher offset makes the first ranks more equal.
-    RETURNS (np.ndarray): float64, higher is better. Shape: (n,).
-    RAISES (SapbertError): If `fusion` or `weight` is not possible.
-    SOURCE: Cormack, Clarke and Büttcher (2009), for "rrf".
+    Args:
+        cosines: Of all rows that one of the searches found. Shape: (n,).
+        similarities: Of the same rows. Shape: (n,).
+        fusion: One of `FUSIONS`.
+        weight: Weight of the similarity for "weighted", 0 to 1.
+        rank_offset: For "rrf": a higher offset makes the first ranks more equal.
+
+    Returns:
+        float64, higher is better. Shape: (n,).
+
+    Raises:
+        SapbertError: If `fusion` or `weight` is not possible.
+
+    Source: Cormack, Clarke and Büttcher (2009), for "rrf".
     """
     if fusion not in FUSIONS:
         raise SapbertError(Errors.E593.format(known=FUSIONS, value=fusion))

@@ -38,7 +38,8 @@ CODES: dict[str, str] = {
 def may_be_english(lang: str) -> bool:
     """Return whether a document is in English, or in an unknown language.
 
-    lang (str): See `choose_languages`.
+    Args:
+        lang: See `choose_languages`.
     """
     return lang.lower() in ("", "xx", *ENGLISH)
 
@@ -49,11 +50,14 @@ def choose_languages(lang: str, known: Iterable[str]) -> tuple[str, ...]:
     They are the language of the document and English, in which vocabularies have most
     of their names.
 
-    lang (str): Language of the document as spaCy writes it, e.g. "es"; "xx" or "" =
-        unknown.
-    known (Iterable[str]): Languages of the names, e.g. "SPA".
-    RETURNS (tuple[str, ...]): Those of `known`, sorted; empty if there is nothing to
-        leave out, or if nothing would be left.
+    Args:
+        lang: Language of the document as spaCy writes it, e.g. "es"; "xx" or "" =
+            unknown.
+        known: Languages of the names, e.g. "SPA".
+
+    Returns:
+        Those of `known`, sorted; empty if there is nothing to leave out, or if nothing
+        would be left.
     """
     known = {*known}
     if lang in ("", "xx"):

@@ -34,10 +34,11 @@ class MentionQuery(NamedTuple):
 class SearchResult(NamedTuple):
     """The concepts found for one mention, ties not broken.
 
-    ranked (list[RankedEntry]): The best first, with all that equal the last.
-    note (str | None): Reason for no concept, or "truncated".
-    counts (Mapping[str, int]): How often the mention was annotated with each concept.
-    probability (float | None): Of the first concept, by the ranker.
+    Attributes:
+        ranked: The best first, with all that equal the last.
+        note: Reason for no concept, or "truncated".
+        counts: How often the mention was annotated with each concept.
+        probability: Of the first concept, by the ranker.
     """
 
     ranked: list[RankedEntry]
@@ -49,11 +50,11 @@ class SearchResult(NamedTuple):
 class Linked(NamedTuple):
     """The link of one mention.
 
-    candidates (list[Candidate]): The best first.
-    note (str | None): Reason for no concept (one of `NIL_NOTES`), "broader" or
-        "truncated".
-    cui (str | None): Id of the linked concept: the first candidate or, with the note
-        "broader", a concept that need not be a candidate.
+    Attributes:
+        candidates: The best first.
+        note: Reason for no concept (one of `NIL_NOTES`), "broader" or "truncated".
+        cui: Id of the linked concept: the first candidate or, with the note "broader",
+            a concept that need not be a candidate.
     """
 
     candidates: list[Candidate]
@@ -75,12 +76,10 @@ class Linked(NamedTuple):
 class ConceptInfo:
     """Data of the concepts found, by concept id.
 
-    types (Mapping[str, list[str]]): Semantic types.
-    codes (Mapping[str, dict[str, list[str]]]): Codes by source, as an option chooses
-        them.
-    parents (Mapping[str, list[str]]): Ids of the parents, if an option needs them.
-    sources (Mapping[int, list[str]]): Sources by `Entry.origin`, if an option needs
-        them.
+    Attributes:
+        codes: Codes by source, as an option chooses them.
+        parents: Ids of the parents, if an option needs them.
+        sources: Sources by `Entry.origin`, if an option needs them.
     """
 
     types: Mapping[str, list[str]]
@@ -137,14 +136,15 @@ def link_results(
 ) -> list[Linked]:
     """Break ties and write the link of each mention.
 
-    queries (Sequence[MentionQuery]): One for each mention.
-    results (Mapping[MentionQuery, SearchResult]): Of all queries.
-    info (ConceptInfo): Data of the concepts in the results.
-    options (LinkOptions): The options.
-    labels (Sequence[str]): Label of each mention.
-    documents (Sequence[int]): Number of the document of each mention.
-    logistic (Logistic | None): The calibrated probability; None = not calibrated.
-    RETURNS (list[Linked]): One for each mention.
+    Args:
+        queries: One for each mention.
+        info: Data of the concepts in the results.
+        labels: Label of each mention.
+        documents: Number of the document of each mention.
+        logistic: The calibrated probability; None = not calibrated.
+
+    Returns:
+        One for each mention.
     """
     known: dict[Any, Ranking] = {}
 
@@ -247,13 +247,14 @@ def make_evidence(
 ) -> Evidence:
     """Return the evidence that breaks ties.
 
-    info (ConceptInfo): Data of the concepts.
-    options (LinkOptions): Which evidence counts, and in which order.
-    label (str): Label of the entity.
-    linked (frozenset[str]): Unambiguous concepts of the document; empty = coherence
-        does not count.
-    counts (Mapping[str, int]): How often the mention was annotated with each concept.
-    RETURNS (Evidence): For `break_ties`.
+    Args:
+        info: Data of the concepts.
+        options: Which evidence counts, and in which order.
+        linked: Unambiguous concepts of the document; empty = coherence does not count.
+        counts: How often the mention was annotated with each concept.
+
+    Returns:
+        For `break_ties`.
     """
     expected = expand_types(options.label_types.get(label, ()))
     ranks = {source: rank for rank, source in enumerate(options.source_rank)}
@@ -284,11 +285,15 @@ def hierarchy_distance(
 ) -> int:
     """Return how close a concept is to the nearest of other concepts.
 
-    cui (str): The concept.
-    others (frozenset[str]): The other concepts.
-    parents (Mapping[str, Sequence[str]]): Ids of the parents of all of them.
-    RETURNS (int): 0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
-    SOURCE: the distances of HiPrBERT (2023).
+    Args:
+        cui: The concept.
+        others: The other concepts.
+        parents: Ids of the parents of all of them.
+
+    Returns:
+        0 = one of them, 1 = a sibling, 2 = parent or child, else 3.
+
+    Source: the distances of HiPrBERT (2023).
     """
     own = {*parents.get(cui, ())}
     if cui in others:

@@ -56,8 +56,8 @@ Rule = Callable[[str], Iterable[str]]
 class Names(NamedTuple):
     """The names with one form.
 
-    rows (set[int]): Their rows.
-    concepts (set[int]): Numbers of their concepts.
+    Attributes:
+        concepts: Numbers of their concepts.
     """
 
     rows: set[int]
@@ -138,8 +138,11 @@ MARKED_RULES = (*START_RULES, singular_forms)
 def list_variants(form: str) -> list[str]:
     """Return other ways to write an English name; most of them are no names.
 
-    form (str): From `name_form`.
-    RETURNS (list[str]): Distinct forms, without the form itself.
+    Args:
+        form: From `name_form`.
+
+    Returns:
+        Distinct forms, without the form itself.
     """
     if form.count(" ") >= MAX_WORDS or sum(map(str.isalpha, form)) < MIN_LETTERS:
         return []
@@ -151,9 +154,9 @@ def list_text_variants(form: str, lang: str) -> list[str]:
 
     They are fewer than those of `list_variants`, because a text has hundreds of parts.
 
-    form (str): From `name_form`.
-    lang (str): Language of the text; only English has variants.
-    RETURNS (list[str]): Other forms.
+    Args:
+        form: From `name_form`.
+        lang: Language of the text; only English has variants.
     """
     if lang != "en":
         return []
@@ -172,10 +175,12 @@ def list_text_variants(form: str, lang: str) -> list[str]:
 def list_text_starts(start: str, lang: str) -> list[str]:
     """Return with what the longer parts of a text, and their variants, may start.
 
-    start (str): Form of the first `START_PIECES` pieces of these parts.
-    lang (str): Language of the text.
-    RETURNS (list[str]): Starts of forms, not all of whole words. No variant of such a
-        part has its words in another order.
+    Args:
+        start: Form of the first `START_PIECES` pieces of these parts.
+
+    Returns:
+        Starts of forms, not all of whole words. No variant of such a part has its words
+        in another order.
     """
     # What a mark at the end does depends on the piece after it.
     whole = LAST_MARK.sub("", start)
@@ -196,10 +201,12 @@ def apply_rules(form: str, rules: Iterable[Rule]) -> list[str]:
 def choose_variant(variants: Iterable[str], names: Mapping[str, Names]) -> int | None:
     """Choose the row of a variant that is a name.
 
-    variants (Iterable[str]): From `list_variants`.
-    names (Mapping[str, Names]): The variants that are names.
-    RETURNS (int | None): The row of the first of them; None if they have no concept in
-        common, or there is none.
+    Args:
+        variants: From `list_variants`.
+
+    Returns:
+        The row of the first of them; None if they have no concept in common, or there
+        is none.
     """
     found = [names[variant] for variant in variants if variant in names]
     shared = set.intersection(*(each.concepts for each in found)) if found else set()

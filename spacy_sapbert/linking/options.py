@@ -161,8 +161,11 @@ DEFAULT_OPTIONS = LinkOptions()
 def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions:
     """Return options with some values replaced.
 
-    changes: Values by name, from a config or a call.
-    RAISES (SapbertError): If a name is unknown or a value is not possible.
+    Args:
+        changes: Values by name, from a config or a call.
+
+    Raises:
+        SapbertError: If a name is unknown or a value is not possible.
     """
     for name in changes:
         if name not in OPTIONS:

@@ -36,9 +36,11 @@ class Curve:
 def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndarray:
     """Return the probability that the best candidate of a mention is right.
 
-    logistic (Logistic): The calibrated curve.
-    scores (float | np.ndarray): Score of the best candidate, or many of any shape.
-    RETURNS (np.ndarray): 0 to 1, rounded to six digits. Shape: as `scores`.
+    Args:
+        scores: Score of the best candidate, or many of any shape.
+
+    Returns:
+        0 to 1, rounded to six digits. Shape: as `scores`.
     """
     logits = logistic.slope * scores + logistic.intercept
     # The hyperbolic tangent does not overflow as exp does.
@@ -49,8 +51,9 @@ def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndar
 def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
     """Fit the probability of a right link, from one score; see `fit_logistics`.
 
-    scores (np.ndarray): Finite. Shape: (n,).
-    right (np.ndarray): Bool. Shape: (n,).
+    Args:
+        scores: Finite. Shape: (n,).
+        right: Bool. Shape: (n,).
     """
     slopes, intercept = fit_logistics(scores[:, None], right)
     return Curve(float(slopes[0]), intercept)
@@ -61,11 +64,14 @@ def fit_logistics(values: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, fl
 
     Platt's smoothed targets keep it finite if a score separates right from wrong.
 
-    values (np.ndarray): Finite. Shape: (n, d).
-    right (np.ndarray): Bool. Shape: (n,).
-    RETURNS (tuple[np.ndarray, float]): A slope for each value, and the intercept.
-        Shape: (d,).
-    SOURCE: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
+    Args:
+        values: Finite. Shape: (n, d).
+        right: Bool. Shape: (n,).
+
+    Returns:
+        A slope for each value, and the intercept. Shape: (d,).
+
+    Source: Platt (1999), with the Newton steps of Lin, Lin and Weng (2007).
     """
     hits, misses = int(right.sum()), int((~right).sum())
     targets = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))

@@ -17,12 +17,12 @@ Weight = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
 class Ranker(BaseModel):
     """Weights of the features, and the probability that the first candidate is right.
 
-    mean (dict[str, float]), scale (dict[str, float]), weight (dict[str, float]): Of
-        each feature.
-    margin (float), cosine (float), share (float), intercept (float): The probability is
-        the logistic function of `margin` · log-odds of the first candidate among the
-        candidates + `cosine` · its cosine + `share` · `mention_share` + `intercept`.
-    threshold (float): Probability below which a mention has no concept, 0 to 1.
+    Attributes:
+        mean, scale, weight: Of each feature.
+        margin, cosine, share, intercept: The probability is the logistic function of
+            `margin` · log-odds of the first candidate among the candidates + `cosine` ·
+            its cosine + `share` · `mention_share` + `intercept`.
+        threshold: Probability below which a mention has no concept, 0 to 1.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -47,8 +47,11 @@ class Ranker(BaseModel):
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Return a score of each candidate; only differences mean something.
 
-        features (np.ndarray): From `compute_features`. Shape: (n, len(FEATURES)).
-        RETURNS (np.ndarray): Rounded to six digits. Shape: (n,).
+        Args:
+            features: From `compute_features`. Shape: (n, len(FEATURES)).
+
+        Returns:
+            Rounded to six digits. Shape: (n,).
         """
         mean, scale, weight = (
             np.array([values[name] for name in FEATURES])
@@ -60,8 +63,9 @@ class Ranker(BaseModel):
     def probability(self, features: np.ndarray, scores: np.ndarray) -> float:
         """Return the probability that the candidate with the highest score is right.
 
-        features (np.ndarray), scores (np.ndarray): Of all candidates of the mention, at
-            least one. Shape: (n, len(FEATURES)) and (n,).
+        Args:
+            features, scores: Of all candidates of the mention, at least one. Shape: (n,
+                len(FEATURES)) and (n,).
         """
         values = confidence(features, scores)
         weights = (self.margin, self.cosine, self.share)
@@ -72,8 +76,9 @@ class Ranker(BaseModel):
 def confidence(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return what the probability of the first candidate depends on.
 
-    RETURNS (np.ndarray): Log-odds of the first candidate among the candidates, its
-        cosine, and its `mention_share`. Shape: (3,).
+    Returns:
+        Log-odds of the first candidate among the candidates, its cosine, and its
+        `mention_share`. Shape: (3,).
     """
     first = int(scores.argmax())
     others = np.delete(scores, first)

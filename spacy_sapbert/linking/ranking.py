@@ -27,13 +27,15 @@ def order_entries(
 ) -> Iterator[RankedEntry]:
     """Yield the entries of rows in a fixed order, the best first.
 
-    rows (Sequence[int]): Rows of the index; rows without entries are left out.
-        Shape: (n,).
-    scores (Sequence[float]): Their cosines. Shape: (n,).
-    entries (Mapping[int, list[Entry]]): The aliases on each row.
-    orders (Sequence[float] | None): Sort keys; None = the cosines. Shape: (n,).
-    YIELDS (RankedEntry): By sort key, then by cosine, preferred names before other
-        aliases, CUI and alias.
+    Args:
+        rows: Rows of the index; rows without entries are left out. Shape: (n,).
+        scores: Their cosines. Shape: (n,).
+        entries: The aliases on each row.
+        orders: Sort keys; None = the cosines. Shape: (n,).
+
+    Yields:
+        By sort key, then by cosine, preferred names before other aliases, CUI and
+        alias.
     """
     ranked = sorted(
         (
@@ -66,10 +68,12 @@ def rank_concepts(
 ) -> list[RankedEntry]:
     """Return the best entry of each concept.
 
-    ranked (Iterable[RankedEntry]): From `order_entries`; read only as far as needed.
-    k (int | None): Number of concepts; concepts that equal the last one are added.
-        None = all.
-    RETURNS (list[RankedEntry]): In the same order.
+    Args:
+        ranked: From `order_entries`; read only as far as needed.
+        k: Number of concepts; concepts that equal the last one are added. None = all.
+
+    Returns:
+        In the same order.
     """
     best: dict[str, RankedEntry] = {}
     last: float | None = None
@@ -87,11 +91,14 @@ def break_ties(
 ) -> list[tuple[RankedEntry, str | None]]:
     """Order concepts with equal scores by evidence.
 
-    ranked (Sequence[RankedEntry]): From `rank_concepts`.
-    evidence (Evidence): The most important first.
-    RETURNS (list[tuple[RankedEntry, str | None]]): In the new order. For each concept
-        the evidence that puts it before the next one (for the last one: after the one
-        before), or "id"; None if no other concept has its score.
+    Args:
+        ranked: From `rank_concepts`.
+        evidence: The most important first.
+
+    Returns:
+        In the new order. For each concept the evidence that puts it before the next one
+        (for the last one: after the one before), or "id"; None if no other concept has
+        its score.
     """
     result: list[tuple[RankedEntry, str | None]] = []
     # Fused, two concepts may share the sort key but not the cosine.

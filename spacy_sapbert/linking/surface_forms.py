@@ -27,8 +27,8 @@ Piece = tuple[str, int, int, bool]
 def split_name(text: str) -> Iterator[tuple[str, int, int]]:
     """Split a text into normalised words and single other characters.
 
-    YIELDS (tuple[str, int, int]): The piece in lower case, and its start and end in the
-        text, in characters.
+    Yields:
+        The piece in lower case, and its start and end in the text, in characters.
     """
     plain = is_normalized("NFC", text)
     for match in PIECE.finditer(text):
@@ -79,15 +79,15 @@ def list_windows(
 ) -> Iterator[Window]:
     """Yield the parts of a text that could be a name.
 
-    text (str): The text.
-    max_tokens (int): Maximum of words and other characters in a name. Three characters
-        of a script without blanks count as a word.
-    find_starts (Callable[[set[str]], Container[str]] | None): Returns with which of
-        some forms of `START_PIECES` pieces a name may start, so that few of the longer
-        parts are listed; None = with all.
-    YIELDS (Window): Parts that start and end with a word, have a letter and do not
-        cross a blank line. In a script without blanks each character may start or end
-        a word.
+    Args:
+        max_tokens: Maximum of words and other characters in a name. Three characters of
+            a script without blanks count as a word.
+        find_starts: Returns with which of some forms of `START_PIECES` pieces a name
+            may start, so that few of the longer parts are listed; None = with all.
+
+    Yields:
+        Parts that start and end with a word, have a letter and do not cross a blank
+        line. In a script without blanks each character may start or end a word.
     """
     pieces = list(split_unspaced(text))
     words = [piece[0].isalnum() for piece, _, _, _ in pieces]
@@ -143,12 +143,13 @@ def split_unspaced(text: str) -> Iterator[Piece]:
 def means_name(mention: str, spellings: Iterable[str], *, min_length: int) -> bool:
     """Return whether a mention is one of the names with its form.
 
-    mention (str): The mention.
-    spellings (Iterable[str]): Names with the same form.
-    min_length (int): Minimum of characters, except for abbreviations; a character of a
-        script without blanks counts as three.
-    RETURNS (bool): Whether a name is the same abbreviation, or is not an abbreviation
-        and the mention is long enough.
+    Args:
+        min_length: Minimum of characters, except for abbreviations; a character of a
+            script without blanks counts as three.
+
+    Returns:
+        Whether a name is the same abbreviation, or is not an abbreviation and the
+        mention is long enough.
     """
     mention = " ".join(mention.split())
     length = len(mention)

@@ -16,9 +16,9 @@ STATUSES = {
 class Found(NamedTuple):
     """What was found for a term.
 
-    read_as (str): The text that was looked up.
-    status (str): One of `STATUSES`.
-    note (str | None): Why there is no concept; see `Linked`.
+    Attributes:
+        status: One of `STATUSES`.
+        note: Why there is no concept; see `Linked`.
     """
 
     read_as: str

@@ -38,7 +38,8 @@ def map_queries(
     failure" than the name "Heart failure": a reading keeps its side if the name that it
     finds has all of its words.
 
-    YIELDS (Found): One for each query.
+    Yields:
+        One for each query.
     """
     batch: list[Query] = []
     for query in queries:
@@ -83,7 +84,8 @@ def has_threshold(kb: KnowledgeBase, options: LinkOptions) -> bool:
 def quality(text: str, linked: Linked, sided: bool) -> tuple[int, float]:
     """Return the sort key of a reading: how far it is a name, and its score.
 
-    sided (bool): Whether the term names a side.
+    Args:
+        sided: Whether the term names a side.
     """
     if not linked.candidates:
         return 0, -2.0
@@ -108,7 +110,8 @@ def is_name(text: str, candidate: Candidate) -> bool:
 def describe(text: str, linked: Linked, sure: bool) -> Found:
     """Return what a reading found, and what a person has to do.
 
-    sure (bool): Whether there is a threshold; without one, only names are links.
+    Args:
+        sure: Whether there is a threshold; without one, only names are links.
     """
     cui, note, candidates = linked.cui, linked.note, linked.candidates
     status = REVIEW if candidates else NONE
@@ -130,9 +133,12 @@ class SavedLookups:
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         """Open the file.
 
-        path (Path): The file; it is deleted by `finish`.
-        settings (dict[str, Any]): What the look-ups depend on, in plain JSON types.
-        RAISES (SapbertError): If it has look-ups with other settings.
+        Args:
+            path: The file; it is deleted by `finish`.
+            settings: What the look-ups depend on, in plain JSON types.
+
+        Raises:
+            SapbertError: If it has look-ups with other settings.
         """
         self.path = path
         text = json.dumps(settings, sort_keys=True)

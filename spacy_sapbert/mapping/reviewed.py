@@ -13,8 +13,9 @@ from .tables import ENDINGS, read_rows
 class Reviewed(NamedTuple):
     """A term and what a person has chosen for it.
 
-    row (int): Its row in the table, from 1 = the header.
-    parts (list[list[str]]): The ids; see `split_ids`. Empty = no concept.
+    Attributes:
+        row: Its row in the table, from 1 = the header.
+        parts: The ids; see `split_ids`. Empty = no concept.
     """
 
     row: int
@@ -38,8 +39,11 @@ def read_reviewed(path: Path) -> Iterator[Reviewed]:
     `match_chosen` has an id, several with bars between them of which one is right, or
     NIL. Terms where it is empty are left out.
 
-    path (Path): CSV, TSV, `.xlsx` or `.parquet`.
-    RAISES (SapbertError): If a column is missing, or nothing is chosen.
+    Args:
+        path: CSV, TSV, `.xlsx` or `.parquet`.
+
+    Raises:
+        SapbertError: If a column is missing, or nothing is chosen.
     """
     rows = read_rows(path)
     header = next(rows, [])

@@ -33,11 +33,10 @@ SAVED = ".lookups"  # ending of the file beside the output that a stopped run le
 class TermColumns(NamedTuple):
     """Which columns of a table are what.
 
-    term (str): The terms.
-    types (str | None), languages (str | None): What the concept of a row may be:
-        semantic types or groups, and languages of its names, with commas between.
-    separator (str | None): What stands between the terms of a cell; None = there is
-        one.
+    Attributes:
+        types, languages: What the concept of a row may be: semantic types or groups,
+            and languages of its names, with commas between.
+        separator: What stands between the terms of a cell; None = there is one.
     """
 
     term: str
@@ -68,11 +67,16 @@ def map_table(
     Terms that occur several times are looked up once. A stopped run leaves its look-ups
     beside the output, and the same call goes on with them.
 
-    output (Path): CSV, TSV, `.xlsx`, `.parquet` or `.sssom.tsv`.
-    options (LinkOptions): Its `k` is the number of candidates that are written.
-    RETURNS (Counter[str]): Number of terms by status, of `STATUSES`; and of rows
-        without a term, as "empty".
-    RAISES (SapbertError): If a column is missing, or a file is damaged.
+    Args:
+        output: CSV, TSV, `.xlsx`, `.parquet` or `.sssom.tsv`.
+        options: Its `k` is the number of candidates that are written.
+
+    Returns:
+        Number of terms by status, of `STATUSES`; and of rows without a term, as
+        "empty".
+
+    Raises:
+        SapbertError: If a column is missing, or a file is damaged.
     """
     settings: dict[str, Any] = {
         "input": file_digest(path),
@@ -114,9 +118,12 @@ def read_terms(
 ) -> tuple[list[str], Iterator[Term]]:
     """Read the terms of a table.
 
-    RETURNS (tuple[list[str], Iterator[Term]]): The names of the columns, without those
-        of an earlier mapping, and the terms; a row without one has the term "".
-    RAISES (SapbertError): If the table is empty or lacks a column.
+    Returns:
+        The names of the columns, without those of an earlier mapping, and the terms; a
+        row without one has the term "".
+
+    Raises:
+        SapbertError: If the table is empty or lacks a column.
     """
     rows = read_rows(path, encoding=encoding)
     header = next(rows, [])
@@ -142,10 +149,7 @@ def read_terms(
 
 
 def need_column(path: Path, header: Sequence[str], name: str | None) -> int | None:
-    """Return the place of a column; None if none is named.
-
-    RAISES (SapbertError): If it is named and missing.
-    """
+    """Return the place of a column; None if none is named."""
     if name is None:
         return None
     place = find_column(header, name)
@@ -198,7 +202,8 @@ def write_mapped(
 def check_output(output: Path) -> None:
     """Check that the ending of an output is known.
 
-    RAISES (SapbertError): If not.
+    Raises:
+        SapbertError: If not.
     """
     if not output.name.lower().endswith(SSSOM_ENDINGS):
         find_kind(output)

@@ -33,7 +33,8 @@ Cell = str | float | None
 def find_kind(path: Path) -> str:
     """Return what a table is, by its ending.
 
-    RAISES (SapbertError): If the ending is unknown.
+    Raises:
+        SapbertError: If the ending is unknown.
     """
     for ending, kind in ENDINGS.items():
         if path.name.lower().endswith(ending):
@@ -44,10 +45,15 @@ def find_kind(path: Path) -> str:
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
     """Read a table; the first row has the names of its columns.
 
-    encoding (str): Of CSV and TSV.
-    YIELDS (list[str]): The cells of a row, as many as the first row has.
-    RAISES (SapbertError): With the line, if a row has more, or a quote is not closed;
-        if the file is damaged.
+    Args:
+        encoding: Of CSV and TSV.
+
+    Yields:
+        The cells of a row, as many as the first row has.
+
+    Raises:
+        SapbertError: With the line, if a row has more, or a quote is not closed; if the
+            file is damaged.
     """
     report = Report()
     kind = find_kind(path)
@@ -79,7 +85,8 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
 def read_parquet(path: Path) -> Iterator[list[str]]:
     """Read a Parquet file, its columns as texts.
 
-    RAISES (SapbertError): If pyarrow is missing, or the file is damaged.
+    Raises:
+        SapbertError: If pyarrow is missing, or the file is damaged.
     """
     try:
         import pyarrow.parquet as pq
@@ -114,9 +121,11 @@ def write_table(
 ) -> None:
     """Write a table in the format of its ending.
 
-    rows (Iterable[Sequence[Cell]]): With as many cells as the header; None = empty.
-    RAISES (SapbertError): If a library is missing, or there are too many rows for
-        Excel.
+    Args:
+        rows: With as many cells as the header; None = empty.
+
+    Raises:
+        SapbertError: If a library is missing, or there are too many rows for Excel.
     """
     kind = find_kind(path)
     if kind == EXCEL:

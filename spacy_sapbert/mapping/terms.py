@@ -81,8 +81,9 @@ def list_readings(term: str) -> list[str]:
     "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "Asthma, NOS", "H/O Asthma",
     "Asthma".
 
-    RETURNS (list[str]): The term itself, and what is left after each rule and those
-        before it. Distinct, with a letter or digit; empty if the term has none.
+    Returns:
+        The term itself, and what is left after each rule and those before it. Distinct,
+        with a letter or digit; empty if the term has none.
     """
     readings = [" ".join(term.split())]
     for rules in (RULES, RULES_WITHOUT_NOS):
@@ -101,7 +102,8 @@ def has_side(term: str) -> bool:
 def split_terms(cell: str, separator: str | None) -> Iterator[str]:
     """Yield the terms of a cell, without blanks around them.
 
-    separator (str | None): What stands between several terms; None = there is one.
+    Args:
+        separator: What stands between several terms; None = there is one.
     """
     parts = [cell] if not separator else cell.split(separator)
     terms = [part.strip() for part in parts]

@@ -41,11 +41,13 @@ class SapbertAbbreviations:
     has the long form, whether it is detected before or after. All settings are in the
     config of the pipeline, so nothing else is saved.
 
-    name (str): Name of the component.
-    long_form_attr (str): Attribute of spans: the long form, a text with single blanks,
-        or None. A value that is set is kept.
-    abbreviations_attr (str): Attribute of Docs: the spans with a long form.
-    RAISES (SapbertError): If another component uses the attribute of Docs.
+    Args:
+        long_form_attr: Attribute of spans: the long form, a text with single blanks, or
+            None. A value that is set is kept.
+        abbreviations_attr: Attribute of Docs: the spans with a long form.
+
+    Raises:
+        SapbertError: If another component uses the attribute of Docs.
     """
 
     def __init__(

@@ -19,7 +19,8 @@ DEFAULTS: tuple[Any, ...] = (None, [], None, {}, None)
 def set_extensions(attrs: AttributeNames) -> None:
     """Register the attributes of spans that a linker sets.
 
-    RAISES (SapbertError): If two names are equal, or an attribute has a getter.
+    Raises:
+        SapbertError: If two names are equal, or an attribute has a getter.
     """
     given = zip(attrs, DEFAULTS, strict=True)
     wanted = [(name, default) for name, default in given if name is not None]
@@ -44,12 +45,13 @@ def write_links(
 ) -> None:
     """Write the links of the spans of one Doc.
 
-    doc (Doc): Changed in place.
-    spans (Sequence[Span]): Its entities, or the spans of the group.
-    results (Sequence[Linked]): The link of each span.
-    attrs (AttributeNames): Pairs of CUI and score are set for mentions that are linked
-        to their first candidate.
-    spans_key (str | None): Key of the span group; None = the entities.
+    Args:
+        doc: Changed in place.
+        spans: Its entities, or the spans of the group.
+        results: The link of each span.
+        attrs: Pairs of CUI and score are set for mentions that are linked to their
+            first candidate.
+        spans_key: Key of the span group; None = the entities.
     """
     for span, result in zip(spans, results, strict=True):
         span._.set(attrs.cui, result.cui)

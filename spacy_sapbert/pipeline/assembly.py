@@ -39,16 +39,18 @@ def assemble_pipeline(
 ) -> None:
     """Write a pipeline of abbreviation detector, mention detector and linker.
 
-    kb (str | Path): Folder or name of the knowledge base. A folder is copied into the
-        pipeline, an installed one is referred to by its name.
-    output (Path): Folder of the pipeline to write.
-    name (str), version (str): Of the pipeline; the name without the language.
-    lang (str): Language of the tokenizer.
-    kb_package (str | None): Name under which `package_kb` packages the knowledge base:
-        the pipeline refers to this package, and requires it.
-    force (bool): Replace an existing folder.
-    RAISES (SapbertError): If the knowledge base is damaged, the output exists, or the
-        name of the package is not valid.
+    Args:
+        kb: Folder or name of the knowledge base. A folder is copied into the pipeline,
+            an installed one is referred to by its name.
+        output: Folder of the pipeline to write.
+        name, version: Of the pipeline; the name without the language.
+        kb_package: Name under which `package_kb` packages the knowledge base: the
+            pipeline refers to this package, and requires it.
+        force: Replace an existing folder.
+
+    Raises:
+        SapbertError: If the knowledge base is damaged, the output exists, or the name
+            of the package is not valid.
     """
     import spacy
 

@@ -60,9 +60,11 @@ def run_batch(
 ) -> "list[Result]":
     """Run a pipeline over some documents together.
 
-    skip (list[str]): Names of components to skip.
-    RETURNS (list[Result]): The Doc of each document, or the error of its component.
-    RAISES (SapbertError): If the linker cannot work on any document.
+    Returns:
+        The Doc of each document, or the error of its component.
+
+    Raises:
+        SapbertError: If the linker cannot work on any document.
     """
     raise_component_errors(nlp)
     docs: list[Result] = []
@@ -89,8 +91,9 @@ def run_or_fail(nlp: "Language", document: Document, *, skip: list[str]) -> "Res
 def run_alone(nlp: "Language", document: Document, *, skip: list[str]) -> "Doc":
     """Run a pipeline over one document.
 
-    RAISES (ComponentError): If a component fails; with the id of the document, without
-        the message of the component, which may quote the text.
+    Raises:
+        ComponentError: If a component fails; with the id of the document, without the
+            message of the component, which may quote the text.
     """
     name = "tokenizer"
     try:

@@ -116,7 +116,8 @@ class SapbertLinker(Pipe):
     The arguments are explained in `default_config`. Each option of linking is also a
     property that can be set: `linker.threshold = 0.8`.
 
-    RAISES (SapbertError): If a number is out of its range.
+    Raises:
+        SapbertError: If a number is out of its range.
     """
 
     def __init__(
@@ -163,10 +164,13 @@ class SapbertLinker(Pipe):
     def reload(self) -> bool:
         """Load the knowledge base again if its folder has a new version.
 
-        RETURNS (bool): Whether there was one.
-        RAISES (SapbertError): If the new version cannot be loaded, has another digest
-            than `kb_digest`, or does not fit the options. Then the linker uses the old
-            version.
+        Returns:
+            Whether there was one.
+
+        Raises:
+            SapbertError: If the new version cannot be loaded, has another digest than
+                `kb_digest`, or does not fit the options. Then the linker uses the old
+                version.
         """
         return self.opened.refresh(self.check_kb)
 
@@ -178,12 +182,14 @@ class SapbertLinker(Pipe):
     ) -> None:
         """Open the knowledge base, and let a copy of it learn from examples.
 
-        get_examples (Callable[[], Iterable[Example]] | None): Examples whose entities
-            have a `kb_id_`; without such entities nothing is learned.
-        nlp (Language | None): Not used.
-        RAISES (SapbertError): If there is no knowledge base, it is damaged, or it has
-            no such types, sources or languages as the settings name, or ids as the
-            entities have.
+        Args:
+            get_examples: Examples whose entities have a `kb_id_`; without such entities
+                nothing is learned.
+
+        Raises:
+            SapbertError: If there is no knowledge base, it is damaged, or it has no
+                such types, sources or languages as the settings name, or ids as the
+                entities have.
         """
         self.check_kb(self.kb)
         if get_examples is not None:
@@ -192,7 +198,8 @@ class SapbertLinker(Pipe):
     def teach(self, docs: Iterable[Doc]) -> None:
         """Teach a copy of the knowledge base with Docs; use it if it is better.
 
-        docs (Iterable[Doc]): See `teaching.teach`. The copy is saved with the pipeline.
+        Args:
+            docs: See `teaching.teach`. The copy is saved with the pipeline.
         """
         from .teaching import annotate_docs
 
@@ -218,10 +225,13 @@ class SapbertLinker(Pipe):
     def __call__(self, doc: Doc, **settings: Any) -> Doc:
         """Link one Doc.
 
-        doc (Doc): With its entities; its attributes and `ent.kb_id_` are set.
-        settings (Any): Fields of `LinkOptions` for this call, as in
-            `nlp(text, component_cfg={"sapbert_linker": {"k": 3}})`.
-        RAISES (SapbertError): If a setting is not possible.
+        Args:
+            doc: With its entities; its attributes and `ent.kb_id_` are set.
+            settings: Fields of `LinkOptions` for this call, as in `nlp(text,
+                component_cfg={"sapbert_linker": {"k": 3}})`.
+
+        Raises:
+            SapbertError: If a setting is not possible.
         """
         self.try_to_link([doc], change_options(self.options, settings))
         return doc
@@ -231,11 +241,15 @@ class SapbertLinker(Pipe):
     ) -> Iterator[Doc]:
         """Link a stream of Docs, many mentions at once.
 
-        stream (Iterable[Doc]): The Docs.
-        batch_size (int): Maximum of Docs in a batch.
-        settings (Any): See `__call__`.
-        YIELDS (Doc): The same Docs, in order.
-        RAISES (SapbertError): If a setting is not possible.
+        Args:
+            batch_size: Maximum of Docs in a batch.
+            settings: See `__call__`.
+
+        Yields:
+            The same Docs, in order.
+
+        Raises:
+            SapbertError: If a setting is not possible.
         """
         options = change_options(self.options, settings)
         for docs in self.batches(stream, batch_size):
@@ -317,11 +331,14 @@ class SapbertLinker(Pipe):
     ) -> None:
         """Use what was saved, as far as the config has not changed since.
 
-        folder (Path | None): The knowledge base that was saved with the settings.
-        unpacked (TemporaryFolder | None): The folder, if it is temporary.
-        config_wins (bool): Use the knowledge base of a config that has changed.
-        RAISES (SapbertError): If a value is not possible, or the config names a
-            knowledge base that does not exist.
+        Args:
+            folder: The knowledge base that was saved with the settings.
+            unpacked: The folder, if it is temporary.
+            config_wins: Use the knowledge base of a config that has changed.
+
+        Raises:
+            SapbertError: If a value is not possible, or the config names a knowledge
+                base that does not exist.
         """
         from ..kb.folder.installed import find_kb
 
@@ -357,7 +374,8 @@ class SapbertLinker(Pipe):
 
         A value that the config had not when the component was saved wins.
 
-        RAISES (SapbertError): If the config names a knowledge base that does not exist.
+        Raises:
+            SapbertError: If the config names a knowledge base that does not exist.
         """
         saved = SavedSettings.read(Path(path))
         if saved is not None:
@@ -377,7 +395,8 @@ class SapbertLinker(Pipe):
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Unpack a serialised component into a temporary folder; see `from_disk`.
 
-        RAISES (SapbertError): If the knowledge base in it is damaged.
+        Raises:
+            SapbertError: If the knowledge base in it is damaged.
         """
         from ..kb.packages.copies import unpack_kb
 

@@ -14,9 +14,12 @@ MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
 def set_extensions(long_form_attr: str, abbreviations_attr: str) -> None:
     """Register the attributes of spans and Docs.
 
-    long_form_attr (str): Attribute of spans: the long form.
-    abbreviations_attr (str): Attribute of Docs: the spans with a long form.
-    RAISES (SapbertError): If another component uses the attribute of Docs.
+    Args:
+        long_form_attr: Attribute of spans: the long form.
+        abbreviations_attr: Attribute of Docs: the spans with a long form.
+
+    Raises:
+        SapbertError: If another component uses the attribute of Docs.
     """
     attrs: tuple[str, ...] = (long_form_attr,)
     if Doc.has_extension(abbreviations_attr):
@@ -36,9 +39,8 @@ def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
     Spans cannot be serialised, so they are found by the keys of `doc.user_data`: the
     name of the attribute and the offsets in characters.
 
-    doc (Doc): The Doc.
-    attrs (tuple[str, ...]): Attributes with long forms.
-    RETURNS (list[Span]): In the order of the text.
+    Returns:
+        In the order of the text.
     """
     places: list[tuple[int, int]] = []
     for key, value in doc.user_data.items():
@@ -61,9 +63,11 @@ def find_short_forms(
 ) -> Iterator[tuple[Span, str]]:
     """Find the short forms in a Doc, the longest first; also as plurals, "RCCs".
 
-    doc (Doc): The Doc.
-    long_forms (dict[str, str]): Long form of each short form, with single blanks.
-    YIELDS (tuple[Span, str]): The short form, aligned with tokens, and its long form.
+    Args:
+        long_forms: Long form of each short form, with single blanks.
+
+    Yields:
+        The short form, aligned with tokens, and its long form.
     """
     text = doc.text
     forms = {singular(short): long for short, long in reversed(long_forms.items())}
@@ -88,8 +92,8 @@ def find_short_forms(
 def long_form_text(span: Span, attr: str | None = "long_form") -> str | None:
     """Return the long form of a span, with single blanks; None if it has none.
 
-    span (Span): The span.
-    attr (str | None): Attribute with the long form, a text or a span; None = none.
+    Args:
+        attr: Attribute with the long form, a text or a span; None = none.
     """
     if attr is None or not span._.has(attr):
         return None

@@ -90,10 +90,12 @@ def find_names(
     In English other ways to write a name are found too, see `list_text_variants`. Names
     in other languages than those of the document do not count, see `choose_languages`.
 
-    max_tokens (int): See `list_windows`.
-    min_length (int): See `means_name`.
-    stop_names (Container[str]): Forms that are not yielded.
-    YIELDS (tuple[int, int]): Start and end in characters.
+    Args:
+        max_tokens: See `list_windows`.
+        min_length: See `means_name`.
+
+    Yields:
+        Start and end in characters.
     """
     text, lang = doc.text, doc.vocab.lang
 
@@ -132,18 +134,19 @@ class SapbertMentions(Pipe):
     exactly so. Stop words, numbers and `stop_names` are not marked. For other ways to
     write an English name see `list_text_variants`.
 
-    nlp (Language | None): The pipeline; its linker shares its knowledge base.
-    name (str): Name of the component.
-    kb (str | Path | None): Folder or name of a knowledge base; None = that of the
-        linker in the same pipeline, else the only one installed.
-    label (str): Label of the mentions.
-    max_tokens (int): Maximum of words and other characters in a mention, 1 to 50.
-    min_length (int): Minimum of characters in a mention, except for abbreviations.
-    overwrite (bool): Replace entities that a mention overlaps; else they are kept.
-    spans_key (str | None): None = doc.ents, else doc.spans[spans_key].
-    stop_names (Iterable[str] | None): Names that are not marked; None = common words of
-        the language, of which there is a list for English.
-    RAISES (SapbertError): If a number is out of its range.
+    Args:
+        nlp: The pipeline; its linker shares its knowledge base.
+        kb: Folder or name of a knowledge base; None = that of the linker in the same
+            pipeline, else the only one installed.
+        max_tokens: Maximum of words and other characters in a mention, 1 to 50.
+        min_length: Minimum of characters in a mention, except for abbreviations.
+        overwrite: Replace entities that a mention overlaps; else they are kept.
+        spans_key: None = doc.ents, else doc.spans[spans_key].
+        stop_names: Names that are not marked; None = common words of the language, of
+            which there is a list for English.
+
+    Raises:
+        SapbertError: If a number is out of its range.
     """
 
     def __init__(
@@ -206,7 +209,8 @@ class SapbertMentions(Pipe):
     def join(self, nlp: Language, linker: "SapbertLinker") -> None:
         """Use the knowledge base of a linker that is about to be added to a pipeline.
 
-        nlp (Language): The pipeline, which already has this component.
+        Args:
+            nlp: The pipeline, which already has this component.
         """
         self.pipeline = ref(nlp)
         self.linker = self.find_linker() or linker
@@ -219,8 +223,8 @@ class SapbertMentions(Pipe):
     ) -> None:
         """Open the knowledge base, so that errors show before the first text.
 
-        nlp (Language | None): The pipeline of the component.
-        RAISES (SapbertError): If there is none, or it is damaged.
+        Raises:
+            SapbertError: If there is none, or it is damaged.
         """
         if nlp is not None:
             self.pipeline = ref(nlp)
@@ -276,8 +280,11 @@ class SapbertMentions(Pipe):
     ) -> "SapbertMentions":
         """Use what was saved, as far as the config has not changed since.
 
-        config_wins (bool): Use the knowledge base of a config that has changed.
-        RAISES (SapbertError): If a number is out of its range.
+        Args:
+            config_wins: Use the knowledge base of a config that has changed.
+
+        Raises:
+            SapbertError: If a number is out of its range.
         """
         kept = saved.kept(self.config)
         if "kb" in kept or not config_wins:
@@ -299,8 +306,6 @@ class SapbertMentions(Pipe):
         """Load the settings from a folder.
 
         A value that the config had not when the component was saved wins.
-
-        RAISES (SapbertError): If they are damaged.
         """
         saved = SavedSettings.read(Path(path))
         return self if saved is None else self.use_saved(saved)

@@ -21,11 +21,14 @@ Check = Callable[["KnowledgeBase"], None]
 class OpenedKb:
     """A knowledge base that is opened when first used, and can be exchanged.
 
-    source: Folder or name of an installed one; None = the only one installed.
-    pin: The digest that it must have; None = any.
-    encoder: How to run its encoder; None = by default.
-    reload_seconds: How often to look for a new version; None = never.
-    RAISES (SapbertError): If the number is out of its range.
+    Args:
+        source: Folder or name of an installed one; None = the only one installed.
+        pin: The digest that it must have; None = any.
+        encoder: How to run its encoder; None = by default.
+        reload_seconds: How often to look for a new version; None = never.
+
+    Raises:
+        SapbertError: If the number is out of its range.
     """
 
     def __init__(
@@ -52,7 +55,8 @@ class OpenedKb:
     ) -> None:
         """Choose a source, which is opened when first used.
 
-        unpacked: The folder of the source, if it is temporary.
+        Args:
+            unpacked: The folder of the source, if it is temporary.
         """
         self.source, self.pin, self.unpacked = source, pin, unpacked
         self.kb: KnowledgeBase | None = None
@@ -60,7 +64,8 @@ class OpenedKb:
     def get(self) -> "KnowledgeBase":
         """Return the knowledge base, opened.
 
-        RAISES (SapbertError): If there is none, or it is damaged.
+        Raises:
+            SapbertError: If there is none, or it is damaged.
         """
         with OPENING:
             if self.kb is None:
@@ -80,9 +85,12 @@ class OpenedKb:
     ) -> None:
         """Use another knowledge base; a pin becomes the digest of that one.
 
-        kb: Opened, or its folder or name.
-        unpacked: Its folder, if it is temporary.
-        RAISES (SapbertError): If it cannot be opened. Then nothing changes.
+        Args:
+            kb: Opened, or its folder or name.
+            unpacked: Its folder, if it is temporary.
+
+        Raises:
+            SapbertError: If it cannot be opened. Then nothing changes.
         """
         source: str | Path = kb if isinstance(kb, (str, Path)) else kb.folder
         opened = self.open(kb, None) if isinstance(kb, (str, Path)) else kb
@@ -95,9 +103,12 @@ class OpenedKb:
     def find_newer(self, check: Check) -> "KnowledgeBase | None":
         """Return the new version of the folder, opened and loaded, if there is one.
 
-        check: Raises an error if it does not fit the component.
-        RAISES (SapbertError): If it does not fit, has not the pinned digest, or cannot
-            be loaded.
+        Args:
+            check: Raises an error if it does not fit the component.
+
+        Raises:
+            SapbertError: If it does not fit, has not the pinned digest, or cannot be
+                loaded.
         """
         old = self.get()
         self.checked = time.monotonic()
@@ -110,7 +121,8 @@ class OpenedKb:
     def refresh(self, check: Check) -> bool:
         """Use the new version if there is one; see `find_newer`.
 
-        RETURNS: Whether there was one. If it raises, the old version stays in use.
+        Returns:
+            Whether there was one. If it raises, the old version stays in use.
         """
         new = self.find_newer(check)
         if new is not None:

@@ -29,9 +29,12 @@ Job = tuple[list[Document], list[str]]
 def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     """Load a pipeline from a folder or package.
 
-    name (str | None): Folder or package; None = a blank pipeline.
-    lang (str | None): Language of the blank pipeline; None = "en".
-    RAISES (SapbertError): If there is no such pipeline or language, or both are given.
+    Args:
+        name: Folder or package; None = a blank pipeline.
+        lang: Language of the blank pipeline; None = "en".
+
+    Raises:
+        SapbertError: If there is no such pipeline or language, or both are given.
     """
     import spacy
 
@@ -56,10 +59,12 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
 def list_detectors(nlp: "Language", what: str) -> list[str]:
     """Return the names of the components that set spans to link.
 
-    nlp (Language): The pipeline.
-    what (str): "doc.ents" or "doc.spans".
-    RETURNS (list[str]): Components that declare it in `assigns`, and components that
-        are not spaCy's and declare nothing.
+    Args:
+        what: "doc.ents" or "doc.spans".
+
+    Returns:
+        Components that declare it in `assigns`, and components that are not spaCy's and
+        declare nothing.
     """
     detectors = []
     for name, component in nlp.pipeline:
@@ -94,19 +99,23 @@ def complete_pipeline(
 
     With the linker a detector of abbreviations is added, if there is none.
 
-    nlp (Language): Changed in place.
-    kb (str | None): Folder or name of a knowledge base, for a pipeline without a
-        linker; None = the only one installed.
-    kb_digest (str | None): The digest that it must have; None = as the linker.
-    mentions (str | None): "names" to detect the names of the knowledge base.
-    options (Mapping[str, Any]): Options of linking that replace those of the linker.
-    engine (str | None): Engine of the encoder; see `EncoderConfig`. None = as the
-        linker.
-    precision (str | None): Precision of the encoder; None = as the linker.
-    detection (bool): Require a detector; False = all documents have entities.
-    RETURNS (SapbertLinker): The linker.
-    RAISES (SapbertError): If the pipeline has a linker with a knowledge base, or no
-        detector of entities, or a setting is not possible.
+    Args:
+        nlp: Changed in place.
+        kb: Folder or name of a knowledge base, for a pipeline without a linker; None =
+            the only one installed.
+        kb_digest: The digest that it must have; None = as the linker.
+        mentions: "names" to detect the names of the knowledge base.
+        options: Options of linking that replace those of the linker.
+        engine: Engine of the encoder; see `EncoderConfig`. None = as the linker.
+        precision: Precision of the encoder; None = as the linker.
+        detection: Require a detector; False = all documents have entities.
+
+    Returns:
+        The linker.
+
+    Raises:
+        SapbertError: If the pipeline has a linker with a knowledge base, or no detector
+            of entities, or a setting is not possible.
     """
     if mentions not in (None, NAMES):
         raise SapbertError(Errors.E510.format(known=NAMES, value=mentions))
@@ -141,7 +150,8 @@ def open_pipeline(
 ) -> "Language":
     """Load a pipeline and complete it; used in every worker process.
 
-    name, lang: See `load_pipeline`. settings: Arguments of `complete_pipeline`.
+    Args:
+        name, lang: See `load_pipeline`. settings: Arguments of `complete_pipeline`.
     """
     nlp = load_pipeline(name, lang=lang)
     complete_pipeline(nlp, **settings)
@@ -186,12 +196,15 @@ def link_documents(
 
     Documents with entities skip the components that detect entities.
 
-    nlp (Language): The pipeline, with a linker.
-    batch_size (int): Documents in memory at once.
-    run (Callable | None): Runs jobs in other processes; see `Workers.run`.
-    on_error (OnError): Called with the error, with the id of the document, if a
-        component fails; the document is left out.
-    YIELDS (tuple[Any, Doc]): Ids and Docs, in order. The fields of a document are in
+    Args:
+        nlp: The pipeline, with a linker.
+        batch_size: Documents in memory at once.
+        run: Runs jobs in other processes; see `Workers.run`.
+        on_error: Called with the error, with the id of the document, if a component
+            fails; the document is left out.
+
+    Yields:
+        Ids and Docs, in order. The fields of a document are in
         `doc.user_data["fields"]`.
     """
     jobs = plan_jobs(nlp, documents, batch_size=batch_size)
@@ -211,11 +224,15 @@ def plan_jobs(
 ) -> Iterator[Job]:
     """Group documents that run through the same components.
 
-    nlp (Language): The pipeline, with a linker.
-    documents (Iterable[Document]): The documents.
-    batch_size (int): Maximum of documents in a job.
-    YIELDS (Job): Documents, and names of components to skip.
-    RAISES (SapbertError): If a document has no entities and no component detects them.
+    Args:
+        nlp: The pipeline, with a linker.
+        batch_size: Maximum of documents in a job.
+
+    Yields:
+        Documents, and names of components to skip.
+
+    Raises:
+        SapbertError: If a document has no entities and no component detects them.
     """
     from spacy.util import minibatch
 

@@ -41,10 +41,7 @@ class SavedSettings(BaseModel):
 
     @classmethod
     def parse(cls, content: str | bytes, path: Path) -> Self:
-        """Parse a file.
-
-        RAISES (SapbertError): If it is damaged.
-        """
+        """Parse a file."""
         try:
             return cls.model_validate_json(content)
         except ValidationError as error:
@@ -53,10 +50,7 @@ class SavedSettings(BaseModel):
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """Read the settings in a folder; None = the component was not saved.
-
-        RAISES (SapbertError): If they are damaged.
-        """
+        """Read the settings in a folder; None = the component was not saved."""
         path = folder / FILE
         return cls.parse(path.read_bytes(), path) if path.is_file() else None
 

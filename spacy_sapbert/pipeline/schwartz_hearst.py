@@ -41,9 +41,9 @@ class Abbreviation(NamedTuple):
 def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
     """Find the brackets that are closed before the next blank line.
 
-    YIELDS (tuple[int, int, int]): Offsets of the opening and the closing bracket, and
-        the start of the surrounding text: after the next outer bracket or blank line.
-        Inner brackets come first.
+    Yields:
+        Offsets of the opening and the closing bracket, and the start of the surrounding
+        text: after the next outer bracket or blank line. Inner brackets come first.
     """
     paragraph = 0
     opened: dict[str, list[int]] = {"(": [], "[": []}
@@ -120,10 +120,13 @@ def start_of_words(text: str, start: int, end: int, most: int) -> int:
 def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
     """Find the letters of a short form from right to left; the first starts a word.
 
-    start (int): Earliest start of the long form.
-    end (int): End of the long form.
-    RETURNS (int | None): Start of the long form; None if a letter is missing.
-    SOURCE: Schwartz and Hearst (2003), findBestLongForm.
+    Args:
+        start: Earliest start of the long form.
+
+    Returns:
+        Start of the long form; None if a letter is missing.
+
+    Source: Schwartz and Hearst (2003), findBestLongForm.
     """
     letters = [character.lower() for character in short if character.isalnum()]
     place = end
@@ -163,9 +166,8 @@ def explains(long: str, short: str) -> bool:
 def define(text: str, short_part: Part, long_part: Part) -> Abbreviation | None:
     """Return the abbreviation of a short form, if its long form is in a part.
 
-    text (str): The text.
-    short_part (Part): The short form.
-    long_part (Part): Earliest start and end of the long form.
+    Args:
+        long_part: Earliest start and end of the long form.
     """
     short = text[slice(*short_part)]
     if not is_short_form(short):
@@ -185,10 +187,9 @@ def find_in_bracket(
 ) -> Abbreviation | None:
     """Find `long form (short form)`; for a plural, also without its "s".
 
-    text (str): The text.
-    around (int): Earliest start of the long form.
-    inner (Part): The content of the bracket, up to a comma or a similar sign.
-    opening (int): Offset of the bracket.
+    Args:
+        around: Earliest start of the long form.
+        inner: The content of the bracket, up to a comma or a similar sign.
     """
     start, end = inner
     found = define(text, inner, (around, opening))
@@ -218,10 +219,12 @@ def find_before_bracket(
 def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in time linear in its length.
 
-    RETURNS (list[Abbreviation]): Each short form once, by its first definition, in the
-        order of the closing brackets.
-    SOURCE: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
-        definitions in biomedical text.
+    Returns:
+        Each short form once, by its first definition, in the order of the closing
+        brackets.
+
+    Source: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
+    definitions in biomedical text.
     """
     found: dict[str, Abbreviation] = {}
     for opening, closing, around in list_brackets(text):

@@ -18,10 +18,11 @@ def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     at the same place, so missed and spurious entities are wrong. An entity without a
     concept on both sides is not counted.
 
-    examples (Iterable[Example]): Predicted and gold documents.
-    RETURNS (dict[str, Any]): `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others of
-        spaCy, and `nel_e2e_p`, `nel_e2e_r`, `nel_e2e_f`, 0 to 1.
-    SOURCE: spaCy's Scorer.score_links, which by default counts "" against "".
+    Returns:
+        `nel_micro_p`, `nel_micro_r`, `nel_micro_f` and others of spaCy, and
+        `nel_e2e_p`, `nel_e2e_r`, `nel_e2e_f`, 0 to 1.
+
+    Source: spaCy's Scorer.score_links, which by default counts "" against "".
     """
     examples = list(examples)
     scores = Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)

@@ -23,9 +23,8 @@ def annotate(
 ) -> AnnotatedDocument:
     """Return an annotated document; abbreviations that it defines become long forms.
 
-    source (str): Name of the file.
-    text (str): The text; may be empty.
-    id (str): Its id in the file.
+    Args:
+        text: The text; may be empty.
     """
     long_forms = find_long_forms(text) if text else {}
     found: list[AnnotatedMention] = []
@@ -73,13 +72,18 @@ def teach(
 ) -> "tuple[KnowledgeBase, TeachingReport]":
     """Teach a knowledge base with Docs whose entities have concepts.
 
-    kb (KnowledgeBase): The knowledge base; the object itself does not change.
-    docs (Iterable[Doc]): Entities with a `kb_id_`: an id of the knowledge base, or
-        `NIL`. Others are not used. No text is kept but the mentions.
-    spans_key (str | None): A span group; None = the entities.
-    output (Path | None), force (bool), progress (bool): See `teach_documents`.
-    RETURNS (tuple[KnowledgeBase, TeachingReport]): See `teach_documents`.
-    RAISES (SapbertError): See `teach_documents`.
+    Args:
+        kb: The knowledge base; the object itself does not change.
+        docs: Entities with a `kb_id_`: an id of the knowledge base, or `NIL`. Others
+            are not used. No text is kept but the mentions.
+        spans_key: A span group; None = the entities.
+        output, force, progress: See `teach_documents`.
+
+    Returns:
+        See `teach_documents`.
+
+    Raises:
+        SapbertError: See `teach_documents`.
     """
     from ..kb.teaching.teach import teach_documents
 

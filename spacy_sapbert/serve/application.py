@@ -56,7 +56,8 @@ def make_application(
 ) -> Application:
     """Return the application of a service, with its guard.
 
-    store (ReviewStore | None): The decisions of reviewers; None = there are none.
+    Args:
+        store: The decisions of reviewers; None = there are none.
     """
     watcher = Watcher(service, log)
 

@@ -50,9 +50,12 @@ class Table(NamedTuple):
 def read_table(name: str, data: bytes) -> Table:
     """Read a table that was dropped on the page.
 
-    name (str): Of the file; only its ending is used.
-    RAISES (RequestError): If it is no table, or has too many rows.
-    RAISES (SapbertError): If a library is missing.
+    Args:
+        name: Of the file; only its ending is used.
+
+    Raises:
+        RequestError: If it is no table, or has too many rows.
+        SapbertError: If a library is missing.
     """
     ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
     with TemporaryDirectory(prefix="sapbert-table-") as folder:
@@ -89,10 +92,13 @@ def write_mapped(
 ) -> bytes:
     """Return a mapped table as a file.
 
-    format (str): A key of `FORMATS`.
-    rows (Sequence[Sequence[str]]), terms (Sequence[str]), found (Sequence[Found]),
-    chosen (Sequence[str]): As many; what is chosen is an id, "NIL" or empty.
-    RAISES (SapbertError): If the format is unknown, or a library is missing.
+    Args:
+        format: A key of `FORMATS`.
+        rows, terms, found, chosen: Equally many. What is chosen is an id, "NIL" or
+            empty.
+
+    Raises:
+        SapbertError: If the format is unknown, or a library is missing.
     """
     if format not in FORMATS:
         expected = f"`format` to be one of {', '.join(FORMATS)}"

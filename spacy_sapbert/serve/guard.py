@@ -40,10 +40,7 @@ METHODS = ("GET", "HEAD", "POST")
 
 
 class Guard:
-    """The outermost part of the application.
-
-    application (Application): Answers the requests that pass.
-    """
+    """The outermost part of the application."""
 
     def __init__(
         self,
@@ -95,8 +92,11 @@ class Guard:
     ) -> dict[str, Any]:
         """Check a request, and pass it to the application.
 
-        RETURNS (dict[str, Any]): More fields for the log.
-        RAISES (RequestError): If it does not pass.
+        Returns:
+            More fields for the log.
+
+        Raises:
+            RequestError: If it does not pass.
         """
         headers = {
             k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]
@@ -126,7 +126,8 @@ class Guard:
     ) -> None:
         """Check that a page of another origin may use the service.
 
-        RAISES (RequestError): If it may not.
+        Raises:
+            RequestError: If it may not.
         """
         origin = headers.get("origin")
         if origin is None:
@@ -142,10 +143,7 @@ class Guard:
             raise RequestError(Errors.E454, 403)
 
     def check_token(self, path: str, headers: dict[str, str]) -> None:
-        """Check the token.
-
-        RAISES (RequestError): If it is missing or wrong.
-        """
+        """Check the token."""
         token = self.settings.token
         if token is None or path in ("/", *OPEN) or path.startswith(OPEN_FOLDER):
             return
@@ -157,7 +155,8 @@ class Guard:
     async def read_body(self, headers: dict[str, str], receive: Receive) -> bytes:
         """Read the body, which is bounded in size and time.
 
-        RAISES (RequestError): If it is too large or too slow.
+        Raises:
+            RequestError: If it is too large or too slow.
         """
         limit, parts, size = self.limits.body, [], 0
         try:
@@ -199,10 +198,7 @@ class Guard:
 
 
 class Replay:
-    """Gives the application a body that was read, then what the connection does.
-
-    body (bytes): The whole body.
-    """
+    """Gives the application a body that was read, then what the connection does."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self.body: bytes | None = body
@@ -219,7 +215,8 @@ class Replay:
 class Answer:
     """Sends an answer with the headers that all answers have.
 
-    request (str): The id of the request, also in the log.
+    Args:
+        request: The id of the request, also in the log.
     """
 
     def __init__(self, send: Send, *, request: str) -> None:

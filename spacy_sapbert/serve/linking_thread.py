@@ -25,8 +25,9 @@ CALL = "call"  # kind of a job that is a function
 class Job:
     """Items to link with the same settings.
 
-    kind (str), settings (str): Jobs that share both are linked together.
-    items (Sequence[Any]): What is linked; of a call its function.
+    Attributes:
+        kind, settings: Jobs that share both are linked together.
+        items: What is linked; of a call its function.
     """
 
     kind: str
@@ -41,9 +42,10 @@ Link = Callable[[str, str, list[Any]], list[Any]]
 class LinkingThread:
     """Runs jobs in batches, one batch at a time.
 
-    link (Link): Gets kind, settings and items, and returns a result for each item.
-    waiting (int): Jobs that may wait; more are refused.
-    on_batch (Callable[[int], object]): Called with the number of jobs of each batch.
+    Args:
+        link: Gets kind, settings and items, and returns a result for each item.
+        waiting: Jobs that may wait; more are refused.
+        on_batch: Called with the number of jobs of each batch.
     """
 
     def __init__(
@@ -72,8 +74,11 @@ class LinkingThread:
     def submit(self, kind: str, settings: str, items: Sequence[Any]) -> "Future[Any]":
         """Add a job.
 
-        RETURNS (Future[Any]): Of the results, one for each item.
-        RAISES (RequestError): If the queue is full, or the thread ends.
+        Returns:
+            Of the results, one for each item.
+
+        Raises:
+            RequestError: If the queue is full, or the thread ends.
         """
         job = Job(kind, settings, items)
         try:

@@ -25,7 +25,8 @@ def describe_exception(error: BaseException) -> dict[str, str]:
 class EventLog:
     """Writes events as JSON lines.
 
-    stream (TextIO | None): Where to; None = the standard error.
+    Args:
+        stream: Where to; None = the standard error.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:

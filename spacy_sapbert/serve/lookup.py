@@ -36,8 +36,8 @@ class NearConcept(TypedDict):
 class ConceptAnswer(TypedDict):
     """All about a concept.
 
-    children_total: Their number, of which `children` may have only the first.
-    url: The page of its publisher.
+    Attributes:
+        children_total: Their number, of which `children` may have only the first.
     """
 
     cui: str
@@ -67,10 +67,7 @@ class FoundConcept(TypedDict):
 
 
 def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
-    """Return the concept with an id or retired id.
-
-    RAISES (RequestError): If there is none.
-    """
+    """Return the concept with an id or retired id."""
     concept = kb.concept(cui)
     if concept is None:
         raise RequestError(Errors.E463, 404)
@@ -88,8 +85,8 @@ def name_concepts(kb: KnowledgeBase, cuis: Iterable[str]) -> list[ConceptName]:
 def describe_concept(kb: KnowledgeBase, cui: str, *, related: int) -> ConceptAnswer:
     """Return all about a concept.
 
-    related (int): Number of concepts with similar names.
-    RAISES (RequestError): If there is no such concept.
+    Args:
+        related: Number of concepts with similar names.
     """
     concept = find_concept(kb, cui)
     children = kb.children(concept.cui)
@@ -126,7 +123,8 @@ def list_roots(kb: KnowledgeBase) -> list[ConceptName]:
 def find_prefix(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
     """Find concepts with a name that begins with a text, in the order of the names.
 
-    RETURNS (list[FoundConcept]): The scores are None.
+    Returns:
+        The scores are None.
     """
     form = name_form(text)
     if not form or not is_encodable(form):
@@ -149,7 +147,8 @@ def merge_found(
 ) -> list[FoundConcept]:
     """Return concepts found by the beginning of a name, then the nearest ones.
 
-    candidates (Iterable[Candidate]): Of the text; they give the scores.
+    Args:
+        candidates: Of the text; they give the scores.
     """
     found = {one["cui"]: one for one in prefixed}
     for near in candidates:

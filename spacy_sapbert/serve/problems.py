@@ -24,8 +24,9 @@ MISSING = "E521"  # a library, which is named without the reason
 class RequestError(SapbertError):
     """An error that is answered with a status.
 
-    status (int): Of HTTP.
-    retry_after (int | None): Seconds after which the request may succeed.
+    Args:
+        status: Of HTTP.
+        retry_after: Seconds after which the request may succeed.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class RequestError(SapbertError):
 class Problem(BaseModel):
     """What went wrong.
 
-    code: Of the error, e.g. "E456".
-    message: *Expected X, but got Y.*, then what to do. It has no text of the request.
+    Attributes:
+        code: Of the error, e.g. "E456".
+        message: *Expected X, but got Y.*, then what to do. It has no text of the
+            request.
     """
 
     code: str

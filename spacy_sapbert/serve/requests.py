@@ -120,9 +120,12 @@ class SearchAnswer(BaseModel):
 def check_texts(texts: Sequence[str], limits: Limits, what: str) -> None:
     """Check the number and the length of texts, and that they are Unicode.
 
-    what (str): What they are, for the error.
-    RAISES (RequestError): If there are too many, or they are too long, or one has half
-        a surrogate pair.
+    Args:
+        what: What they are, for the error.
+
+    Raises:
+        RequestError: If there are too many, or they are too long, or one has half a
+            surrogate pair.
     """
     for limit, unit, got in (
         (limits.documents, what, len(texts)),

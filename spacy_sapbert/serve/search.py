@@ -19,8 +19,11 @@ async def search_concepts(
 ) -> list[FoundConcept]:
     """Find concepts with a name that begins with a text, then the nearest ones.
 
-    types (Sequence[str]): Allowed semantic types; empty = all.
-    RAISES (SapbertError): If a type is unknown, or the queue is full.
+    Args:
+        types: Allowed semantic types; empty = all.
+
+    Raises:
+        SapbertError: If a type is unknown, or the queue is full.
     """
     settings: dict[str, Any] = {"k": k}
     if types:

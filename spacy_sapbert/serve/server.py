@@ -63,7 +63,8 @@ class TimedProtocol(H11Protocol):
 def open_socket(host: str, port: int) -> socket.socket:
     """Return a socket that is bound to an address.
 
-    RAISES (SapbertError): If the system refuses it.
+    Raises:
+        SapbertError: If the system refuses it.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -99,9 +100,10 @@ def run_server(
 ) -> None:
     """Answer requests until SIGINT, SIGTERM or SIGHUP.
 
-    service (Service): Started; it is closed at the end.
-    bound (socket.socket): See `open_socket`.
-    store (ReviewStore | None): See `make_application`; it is closed at the end.
+    Args:
+        service: Started; it is closed at the end.
+        bound: See `open_socket`.
+        store: See `make_application`; it is closed at the end.
     """
     redirect_messages(log)
     config = uvicorn.Config(

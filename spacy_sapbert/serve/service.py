@@ -31,8 +31,9 @@ T = TypeVar("T")
 class TextResult(NamedTuple):
     """What was found in a text.
 
-    error (SapbertError | None): Why it could not be linked.
-    kb (str): Digest of the knowledge base that it was linked to.
+    Attributes:
+        error: Why it could not be linked.
+        kb: Digest of the knowledge base that it was linked to.
     """
 
     entities: list[LinkedEntity]
@@ -50,8 +51,8 @@ class MentionResult(NamedTuple):
 class Service:
     """One pipeline that links for many clients.
 
-    nlp (Language): The pipeline, completed by `complete_pipeline`.
-    linker (SapbertLinker): Its linker.
+    Args:
+        nlp: The pipeline, completed by `complete_pipeline`.
     """
 
     def __init__(
@@ -97,9 +98,14 @@ class Service:
     ) -> list[TextResult]:
         """Detect and link the mentions of texts.
 
-        settings (dict[str, Any]): See `change_options`.
-        RETURNS (list[TextResult]): One for each text.
-        RAISES (SapbertError): If a setting is not possible, or the queue is full.
+        Args:
+            settings: See `change_options`.
+
+        Returns:
+            One for each text.
+
+        Raises:
+            SapbertError: If a setting is not possible, or the queue is full.
         """
         results: list[TextResult] = await self.wait(
             TEXTS, settings, list(enumerate(texts))
@@ -112,10 +118,7 @@ class Service:
         settings: dict[str, Any],
         labels: Sequence[str] | None = None,
     ) -> list[MentionResult]:
-        """Link mentions, each on its own; see `link_texts`.
-
-        labels (Sequence[str] | None): Labels of their entities.
-        """
+        """Link mentions, each on its own; see `link_texts`."""
         items = list(zip(mentions, labels or [""] * len(mentions), strict=True))
         results: list[MentionResult] = await self.wait(MENTIONS, settings, items)
         return results
@@ -131,9 +134,11 @@ class Service:
     def switch(self, kb: KnowledgeBase) -> None:
         """Use another knowledge base from the next batch on, and wait until it is so.
 
-        kb (KnowledgeBase): Opened; its index and encoder are loaded here, beside those
-            in use.
-        RAISES (SapbertError): If the options of the pipeline do not fit it.
+        Args:
+            kb: Opened; its index and encoder are loaded here, beside those in use.
+
+        Raises:
+            SapbertError: If the options of the pipeline do not fit it.
         """
         self.check_kb(kb)
         kb.load()
@@ -173,7 +178,8 @@ class Service:
     def link_documents(self, texts: list[tuple[int, str]]) -> list[TextResult]:
         """Run the pipeline over some texts.
 
-        texts (list[tuple[int, str]]): With their places in their requests.
+        Args:
+            texts: With their places in their requests.
         """
         names = self.linker.attrs
         digest = self.kb.manifest.digest
@@ -217,7 +223,8 @@ def split_texts(items: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]
 def require_open(service: Service) -> None:
     """Check that a service accepts requests.
 
-    RAISES (RequestError): If it ends, or its linking thread has ended.
+    Raises:
+        RequestError: If it ends, or its linking thread has ended.
     """
     if not service.thread.alive:
         raise RequestError(Errors.E460, 503, retry_after=1)

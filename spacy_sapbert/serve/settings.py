@@ -18,12 +18,12 @@ MIB = 1 << 20
 class Limits:
     """What one request, one client and all clients together may ask for.
 
-    body (int): Bytes of a body.
-    documents (int): Texts or mentions of a request.
-    characters (int): Characters of all texts of a request.
-    waiting (int): Requests that wait for the linking thread.
-    of_client (int): Requests of one address at once.
-    seconds (float): For a body to arrive, and then for an answer.
+    Attributes:
+        documents: Texts or mentions of a request.
+        characters: Characters of all texts of a request.
+        waiting: Requests that wait for the linking thread.
+        of_client: Requests of one address at once.
+        seconds: For a body to arrive, and then for an answer.
     """
 
     body: int = 4 * MIB
@@ -41,11 +41,12 @@ DEFAULT_LIMITS = Limits()
 class Settings:
     """Where a service listens, and who may use it.
 
-    port (int): 0 = any that is free.
-    token (str | None): What clients send; None = none is needed.
-    names (frozenset[str]): Values of `Host` besides localhost and IP addresses.
-    origins (frozenset[str]): Origins of other pages that may use the service, e.g.
-        "http://127.0.0.1:3333" for OpenRefine.
+    Attributes:
+        port: 0 = any that is free.
+        token: What clients send; None = none is needed.
+        names: Values of `Host` besides localhost and IP addresses.
+        origins: Origins of other pages that may use the service, e.g.
+            "http://127.0.0.1:3333" for OpenRefine.
     """
 
     host: str = "127.0.0.1"
@@ -69,7 +70,8 @@ def is_local(host: str) -> bool:
 def check_remote(host: str, *, token: str | None, allow_remote: bool) -> None:
     """Check that a service which others reach has a token, or needs none on purpose.
 
-    RAISES (SapbertError): If not.
+    Raises:
+        SapbertError: If not.
     """
     if not (is_local(host) or token or allow_remote):
         raise SapbertError(Errors.E450.format(host=host))
@@ -78,7 +80,8 @@ def check_remote(host: str, *, token: str | None, allow_remote: bool) -> None:
 def read_token(path: Path) -> str:
     """Read the token of a file with one line.
 
-    RAISES (SapbertError): If it is something else, or too short to be secret.
+    Raises:
+        SapbertError: If it is something else, or too short to be secret.
     """
     lines = [line.strip() for _, line in read_lines(path)]
     tokens = [line for line in lines if line]

@@ -43,7 +43,8 @@ class Watcher:
     def look(self) -> bool:
         """Switch to a new version if there is one.
 
-        RETURNS (bool): Whether there was one.
+        Returns:
+            Whether there was one.
         """
         old = self.service.kb
         digest = ""

@@ -13,7 +13,8 @@ Value = TypeVar("Value")
 class LruCache(Generic[Key, Value]):
     """Keeps the results that were used last; safe for threads and forks.
 
-    size (int): Maximum of results; 0 = keep none.
+    Args:
+        size: Maximum of results; 0 = keep none.
     """
 
     def __init__(self, size: int) -> None:

@@ -10,6 +10,6 @@ FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 def defuse(cell: str) -> str:
     """Return a text with a single quote before it if it could be a formula.
 
-    SOURCE: OWASP, CSV Injection.
+    Source: OWASP, CSV Injection.
     """
     return f"'{cell}" if FORMULA.match(cell) else cell

@@ -18,8 +18,11 @@ def validate_line(
 ) -> T:
     """Parse and check a line of JSON, whose fields have texts or lists of texts.
 
-    numbers (Collection[str]): The fields that have lists of integers.
-    RAISES (ValidationError): If it is not JSON, or not what the adapter expects.
+    Args:
+        numbers: The fields that have lists of integers.
+
+    Raises:
+        ValidationError: If it is not JSON, or not what the adapter expects.
     """
     if len(line) <= USUAL_BYTES:
         return adapter.validate_json(line)
@@ -34,8 +37,6 @@ def load_line(line: str) -> Any:
     """Parse a line of JSON that is longer than usual.
 
     pydantic's parser takes some 300 bytes for each list, Python's takes 80.
-
-    RAISES (ValidationError): If it is not JSON.
     """
     try:
         return json.loads(line)

@@ -30,8 +30,9 @@ NUMBER_END = 3  # characters after which a number cannot go on: it may end with 
 class JSONError(ValueError):
     """A file is not JSON, or has another structure.
 
-    line (int): The line, from 1.
-    reason (str): What is wrong; never text of the file.
+    Args:
+        line: The line, from 1.
+        reason: What is wrong; never text of the file.
     """
 
     def __init__(self, line: int, reason: str) -> None:
@@ -42,14 +43,19 @@ class JSONError(ValueError):
 def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place, Any]]:
     """Parse the members of some lists in a file, one by one.
 
-    path (Path): The file, plain or `.gz`.
-    places (Collection[Place]): The keys that lead to each list. Lists on the way are
-        passed through: `("graphs", "nodes")` leads to `{"graphs": [{"nodes": […]}]}`.
-    YIELDS (tuple[Place, Any]): The place and the member, in the order of the file.
-    RAISES (SapbertError): If the file is missing, truncated or not UTF-8, or a member
-        is too large.
-    RAISES (JSONError): If it is not JSON, something else than a list or null is at a
-        place, or no list is at any.
+    Args:
+        path: The file, plain or `.gz`.
+        places: The keys that lead to each list. Lists on the way are passed through:
+            `("graphs", "nodes")` leads to `{"graphs": [{"nodes": […]}]}`.
+
+    Yields:
+        The place and the member, in the order of the file.
+
+    Raises:
+        SapbertError: If the file is missing, truncated or not UTF-8, or a member is too
+            large.
+        JSONError: If it is not JSON, something else than a list or null is at a place,
+            or no list is at any.
     """
     reader = MemberReader(path, places)
     yield from reader.read_value((), 0)
@@ -63,7 +69,8 @@ def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place,
 def decode_blocks(path: Path) -> Iterator[str]:
     """Decode a file, plain or `.gz`, as UTF-8 in blocks; none is empty.
 
-    RAISES (SapbertError): With the line, if it is missing, truncated or not UTF-8.
+    Raises:
+        SapbertError: With the line, if it is missing, truncated or not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     line, column = 1, 0  # of the next block
@@ -116,7 +123,8 @@ class MemberReader:
     def read_more(self) -> bool:
         """Read a block and at least half as much again; return whether there is any.
 
-        RAISES (SapbertError): If the value that is parsed next is too large.
+        Raises:
+            SapbertError: If the value that is parsed next is too large.
         """
         rest = self.text[self.at :]
         if len(rest) > RECORD_BYTES:

@@ -41,13 +41,11 @@ def show_progress(
     A line has the number so far, the rate and, with a total, the time left; there is
     none before `seconds` have passed.
 
-    items (Iterable[Any] | None): Passed on; None = call `update`.
-    unit (str): What is counted, e.g. "documents".
-    total (int | None): Their number, if it is known.
-    initial (int): How many were done before.
-    desc (str): A heading.
-    quiet (bool): Show nothing.
-    seconds (float | None): Between lines; None = a minute.
+    Args:
+        items: Passed on; None = call `update`.
+        unit: What is counted, e.g. "documents".
+        total: Their number, if it is known.
+        seconds: Between lines; None = a minute.
     """
     shared: dict[str, Any] = {
         "total": total,

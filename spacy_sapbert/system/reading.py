@@ -32,7 +32,8 @@ UTF8_MARK = b"\xef\xbb\xbf"
 def check_file(path: Path) -> None:
     """Check that a path is a file.
 
-    RAISES (SapbertError): If it does not exist or is a folder.
+    Raises:
+        SapbertError: If it does not exist or is a folder.
     """
     if path.is_dir():
         raise SapbertError(Errors.E002.format(path=path))
@@ -43,8 +44,8 @@ def check_file(path: Path) -> None:
 def check_not_empty(path: Path, what: str) -> None:
     """Check that a path is a file with something in it.
 
-    what (str): What is expected in it.
-    RAISES (SapbertError): If it does not exist, is a folder, or is empty.
+    Raises:
+        SapbertError: If it does not exist, is a folder, or is empty.
     """
     check_file(path)
     if not path.stat().st_size:
@@ -56,7 +57,8 @@ def check_not_empty(path: Path, what: str) -> None:
 def open_to_read(path: Path) -> BinaryIO:
     """Open a file for reading bytes.
 
-    RAISES (SapbertError): If it does not exist, is a folder, or cannot be opened.
+    Raises:
+        SapbertError: If it does not exist, is a folder, or cannot be opened.
     """
     check_file(path)
     try:
@@ -70,8 +72,8 @@ def open_to_read(path: Path) -> BinaryIO:
 def check_unpacked(path: Path, packed: int, unpacked: int) -> None:
     """Check that a packed file does not unpack to far more than text does.
 
-    packed (int), unpacked (int): Bytes so far.
-    RAISES (SapbertError): If it is more than the limits of this module.
+    Raises:
+        SapbertError: If it is more than the limits of this module.
     """
     if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
         raise SapbertError(Errors.E011.format(path=path, ratio=UNPACKED_RATIO))
@@ -88,8 +90,8 @@ def is_too_large(record: bytes) -> bool:
 def check_record(record: bytes, path: Path, line: int) -> None:
     """Check that a record is within the limits of this module.
 
-    path (Path), line (int): File and line for the error.
-    RAISES (SapbertError): If it is not.
+    Args:
+        path, line: File and line for the error.
     """
     if is_too_large(record):
         raise record_error(path, line)
@@ -107,10 +109,15 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
     Either each part or the whole file may be compressed: concatenated gzip files are
     a gzip file.
 
-    paths (Sequence[Path]): The file, or its parts in order.
-    YIELDS (bytes): At most `BLOCK_BYTES`, never empty.
-    RAISES (EOFError, zlib.error): If a gzip file is truncated or damaged.
-    RAISES (SapbertError): If it cannot be opened, or a gzip file unpacks to too much.
+    Args:
+        paths: The file, or its parts in order.
+
+    Yields:
+        At most `BLOCK_BYTES`, never empty.
+
+    Raises:
+        EOFError, zlib.error: If a gzip file is truncated or damaged.
+        SapbertError: If it cannot be opened, or a gzip file unpacks to too much.
     """
     packed = paths[0].suffix == ".gz"
     size = unpacked_size = 0
@@ -148,14 +155,18 @@ def read_line_blocks(
     Only a line feed ends a line. A carriage return before it is removed; U+2028, U+0085
     and other carriage returns stay in the line. A UTF-8 byte order mark is removed.
 
-    parts (Sequence[Path]): The parts of a split file, in order, cut at any byte; then
-        `path` is only the name in errors.
-    blocks (Iterable[bytes] | None): The content, if it is read elsewhere; then `path`
-        is only the name in errors.
-    YIELDS (tuple[int, list[bytes]]): Number of the block's first line, from 1, and the
-        lines without their ends.
-    RAISES (SapbertError): If the file is missing, truncated or UTF-16, or a line is too
-        large.
+    Args:
+        parts: The parts of a split file, in order, cut at any byte; then `path` is only
+            the name in errors.
+        blocks: The content, if it is read elsewhere; then `path` is only the name in
+            errors.
+
+    Yields:
+        Number of the block's first line, from 1, and the lines without their ends.
+
+    Raises:
+        SapbertError: If the file is missing, truncated or UTF-16, or a line is too
+            large.
     """
     number, first = 1, True
     rest: list[bytes] = []  # the pieces of a line that has not ended
@@ -194,8 +205,11 @@ def read_line_blocks(
 def decode_line(line: bytes, path: Path, number: int) -> str:
     """Decode a line as UTF-8.
 
-    path (Path), number (int): File and line number for the error.
-    RAISES (SapbertError): With file, line and byte offset in the line.
+    Args:
+        path, number: File and line number for the error.
+
+    Raises:
+        SapbertError: With file, line and byte offset in the line.
     """
     try:
         return line.decode("utf8")
@@ -208,8 +222,11 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Read a text file, plain or `.gz`, line by line; see `read_line_blocks`.
 
-    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
-    RAISES (SapbertError): If the file is missing, truncated or not UTF-8.
+    Yields:
+        Number of the line, from 1, and the line.
+
+    Raises:
+        SapbertError: If the file is missing, truncated or not UTF-8.
     """
     for first, lines in read_line_blocks(path):
         for number, line in enumerate(lines, first):

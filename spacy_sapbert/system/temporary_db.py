@@ -14,7 +14,8 @@ from ..errors import Errors, SapbertError
 def open_temporary_db() -> Iterator[sqlite3.Connection]:
     """Open an empty database in the folder for temporary files; remove it afterwards.
 
-    RAISES (SapbertError): If the folder is full or not writable.
+    Raises:
+        SapbertError: If the folder is full or not writable.
     """
     try:
         folder = tempfile.TemporaryDirectory(prefix="sapbert-")

@@ -38,10 +38,11 @@ LEFTOVER = re.compile(r"\..+\.tmp")  # of a writer that was killed, see `make_pa
 class FolderKind(NamedTuple):
     """Which folders are of one kind, so that no other folder is replaced.
 
-    name (str): The kind with its article, for messages.
-    mark (str): A file that every folder of this kind has, even one that is damaged.
-    has (Callable[[str], object]): Whether a folder of this kind may have a file, by its
-        path in the folder with "/".
+    Attributes:
+        name: The kind with its article, for messages.
+        mark: A file that every folder of this kind has, even one that is damaged.
+        has: Whether a folder of this kind may have a file, by its path in the folder
+            with "/".
     """
 
     name: str
@@ -71,7 +72,8 @@ def share_path(path: Path) -> None:
 def make_part(path: Path, *, folder: bool = False) -> tuple[Path, int]:
     """Create a temporary file or folder beside a path, for its owner only; lock it.
 
-    RETURNS (tuple[Path, int]): The path, and a file descriptor, which keeps the lock.
+    Returns:
+        The path, and a file descriptor, which keeps the lock.
     """
     names: dict[str, Any] = {
         "prefix": f".{path.name}.",
@@ -112,9 +114,12 @@ def check_replaceable(path: Path) -> None:
 def check_outputs(*paths: Path | None, force: bool) -> None:
     """Check that no output exists yet, before anything takes long.
 
-    paths (Path | None): Files or folders that will be written; None = not wanted.
-    force (bool): Existing ones may be replaced.
-    RAISES (SapbertError): If one exists and may not be replaced.
+    Args:
+        paths: Files or folders that will be written; None = not wanted.
+        force: Existing ones may be replaced.
+
+    Raises:
+        SapbertError: If one exists and may not be replaced.
     """
     for path in paths:
         if path is not None and not force and os.path.lexists(path):
@@ -124,10 +129,12 @@ def check_outputs(*paths: Path | None, force: bool) -> None:
 def check_folder_output(path: Path, kind: FolderKind, *, force: bool) -> None:
     """Check that a folder can be written, before anything takes long.
 
-    path (Path): The folder that will be written.
-    force (bool): An existing one of this kind may be replaced.
-    RAISES (SapbertError): If it exists and may not be replaced, or has no name of its
-        own, such as ".".
+    Args:
+        force: An existing one of this kind may be replaced.
+
+    Raises:
+        SapbertError: If it exists and may not be replaced, or has no name of its own,
+            such as ".".
     """
     check_outputs(path, force=force)
     check_kind(path, kind)
@@ -138,8 +145,9 @@ def check_kind(path: Path, kind: FolderKind) -> None:
 
     A link may be replaced too, since what it leads to stays.
 
-    RAISES (SapbertError): If something in it is not of this kind, or it is a file, or
-        it has no name of its own.
+    Raises:
+        SapbertError: If something in it is not of this kind, or it is a file, or it has
+            no name of its own.
     """
     if path.name in ("", ".."):
         raise SapbertError(Errors.E013.format(path=path))
@@ -188,8 +196,8 @@ def name_refusal(error: OSError, path: Path) -> SapbertError:
 def lock_handle(handle: int) -> bool:
     """Lock an open file or folder until it is closed or the process ends.
 
-    handle (int): Its file descriptor.
-    RETURNS (bool): False if another process has locked it, or the system has no locks.
+    Returns:
+        False if another process has locked it, or the system has no locks.
     """
     if not fcntl:
         return False
@@ -237,11 +245,16 @@ def remove_folder(path: Path) -> None:
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file; at the end flush it to the disk and rename it.
 
-    path (Path): The final name; with `.gz` at its end the file is compressed. A link
-        of that name is replaced, not followed.
-    YIELDS (IO[bytes]): The file to write to.
-    RAISES (SapbertError): If the system refuses, e.g. a full disk, or the path is a
-        device or a pipe.
+    Args:
+        path: The final name; with `.gz` at its end the file is compressed. A link of
+            that name is replaced, not followed.
+
+    Yields:
+        The file to write to.
+
+    Raises:
+        SapbertError: If the system refuses, e.g. a full disk, or the path is a device
+            or a pipe.
     """
     check_replaceable(path)
     part: Path | None = None
@@ -270,8 +283,8 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
 def link_file(source: Path, target: Path) -> None:
     """Link a file to a second name, or copy it where the disk has no links.
 
-    source (Path): The file, which must not be changed in its place any more.
-    target (Path): The second name.
+    Args:
+        source: The file, which must not be changed in its place any more.
     """
     try:
         os.link(source, target)
@@ -282,7 +295,8 @@ def link_file(source: Path, target: Path) -> None:
 def write_json(path: Path, data: Any) -> None:
     """Write an indented JSON file atomically; lone surrogates become "?".
 
-    RAISES (SapbertError): If the system refuses, e.g. a full disk.
+    Raises:
+        SapbertError: If the system refuses, e.g. a full disk.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False)
     with write_atomically(path) as file:
@@ -293,14 +307,19 @@ def write_json(path: Path, data: Any) -> None:
 def write_folder_atomically(path: Path, kind: FolderKind | None) -> Iterator[Path]:
     """Fill a temporary folder; at the end flush it to the disk and rename it.
 
-    path (Path): The final name; a folder of that name and this kind is replaced, and a
-        link to any folder.
-    kind (FolderKind | None): What is written; None = it is a part of a folder of ours,
-        and replaces what has its name there.
-    YIELDS (Path): An empty folder next to it, to write into. All that is in it gets the
-        same permissions, whatever wrote it: safetensors makes files for their owner.
-    RAISES (SapbertError): If the system refuses, e.g. a full disk, or the path is a
-        device, a pipe, or a folder that is not of this kind.
+    Args:
+        path: The final name; a folder of that name and this kind is replaced, and a
+            link to any folder.
+        kind: What is written; None = it is a part of a folder of ours, and replaces
+            what has its name there.
+
+    Yields:
+        An empty folder next to it, to write into. All that is in it gets the same
+        permissions, whatever wrote it: safetensors makes files for their owner.
+
+    Raises:
+        SapbertError: If the system refuses, e.g. a full disk, or the path is a device,
+            a pipe, or a folder that is not of this kind.
     """
     check_replaceable(path)
     if kind is not None:

@@ -25,7 +25,8 @@ VALUES_PER_MARK = 4  # an element takes up to 270 bytes
 def make_parser(path: Path) -> Any:
     """Return a parser of expat that loads no DTD and expands no entity.
 
-    path (Path): The file, for errors.
+    Args:
+        path: The file, for errors.
     """
     # a declared encoding must not select a codec of Python
     parser = expat.ParserCreate("utf-8")
@@ -42,12 +43,15 @@ def make_parser(path: Path) -> Any:
 def feed_blocks(parser: Any, path: Path, begin: Callable[[], int]) -> Iterator[None]:
     """Feed a file, plain or `.gz`, to a parser; yield after each block.
 
-    parser (Any): Of `make_parser`.
-    begin (Callable[[], int]): Returns the byte at which the record begins that has not
-        ended: what the handlers keep since then is limited.
-    RAISES (SapbertError): With file and line, if the file is missing, truncated or
-        damaged, not in UTF-8, or declares or uses an entity; if a record, a tag or a
-        comment is too large.
+    Args:
+        parser: Of `make_parser`.
+        begin: Returns the byte at which the record begins that has not ended: what the
+            handlers keep since then is limited.
+
+    Raises:
+        SapbertError: With file and line, if the file is missing, truncated or damaged,
+            not in UTF-8, or declares or uses an entity; if a record, a tag or a comment
+            is too large.
     """
     fed = marks = begun = 0
     try:
@@ -84,11 +88,16 @@ def read_children(
 ) -> Iterator[tuple[int, Element]]:
     """Parse the children of the root element; memory has those of one block.
 
-    path (Path): The file, plain or `.gz`.
-    check_root (Callable[[str, dict[str, str], int], None]): Called with the tag, the
-        attributes and the line of the root; raises an error if it is another.
-    YIELDS (tuple[int, Element]): The line of a child, and the child.
-    RAISES (SapbertError): See `feed_blocks`.
+    Args:
+        path: The file, plain or `.gz`.
+        check_root: Called with the tag, the attributes and the line of the root; raises
+            an error if it is another.
+
+    Yields:
+        The line of a child, and the child.
+
+    Raises:
+        SapbertError: See `feed_blocks`.
     """
     parser = make_parser(path)
     found: list[tuple[int, Element]] = []

@@ -48,18 +48,18 @@ def has_letter_or_digit(name: str) -> bool:
 class Concept:
     """One CUI with its names.
 
-    cui (str): Id of the concept: a UMLS CUI, or any id of another vocabulary.
-    aliases (list[str]): All names, distinct, the preferred one first; never empty.
-    types (list[str]): Ids of semantic types, e.g. "T047".
-    codes (dict[str, list[str]]): Codes in the vocabularies that the names come from.
-    parents (list[str]): CUIs one step up in the hierarchy.
-    definition (str | None): What it is, in a sentence or two.
-    retired (list[str]): Ids that once named this concept.
-    languages (dict[str, list[int]]): By language as in UMLS, e.g. "ENG", the places in
-        `aliases` of the names that it has: from 0, ascending, distinct. A name may be
-        in several, and in none if its language is unknown.
-    sources (dict[str, list[int]]): The same by the vocabularies that the names come
-        from, e.g. "MSH".
+    Attributes:
+        cui: Id of the concept: a UMLS CUI, or any id of another vocabulary.
+        aliases: All names, distinct, the preferred one first; never empty.
+        types: Ids of semantic types, e.g. "T047".
+        codes: Codes in the vocabularies that the names come from.
+        parents: CUIs one step up in the hierarchy.
+        definition: What it is, in a sentence or two.
+        retired: Ids that once named this concept.
+        languages: By language as in UMLS, e.g. "ENG", the places in `aliases` of the
+            names that it has: from 0, ascending, distinct. A name may be in several,
+            and in none if its language is unknown.
+        sources: The same by the vocabularies that the names come from, e.g. "MSH".
     """
 
     cui: str
@@ -121,9 +121,12 @@ EXPECTED = {
 def concept_to_json(concept: Concept) -> dict[str, Any]:
     """Return the fields that are not empty, in a fixed order.
 
-    concept (Concept): The concept.
-    RETURNS (dict[str, Any]): Plain JSON types; empty fields are left out, and the keys
-        of languages and sources sorted.
+    Args:
+        concept: The concept.
+
+    Returns:
+        Plain JSON types; empty fields are left out, and the keys of languages and
+        sources sorted.
     """
     data: dict[str, Any] = {
         "cui": concept.cui,
@@ -144,9 +147,12 @@ def move_places(
 ) -> dict[str, list[int]]:
     """Return the places of names after their list has changed.
 
-    places (dict[str, list[int]]): Old places, by language or source.
-    moved (Sequence[int | None]): The new place of each old one; None if it is removed.
-    RETURNS (dict[str, list[int]]): New places, ascending; without keys that have none.
+    Args:
+        places: Old places, by language or source.
+        moved: The new place of each old one; None if it is removed.
+
+    Returns:
+        New places, ascending; without keys that have none.
     """
     found = {
         key: sorted({new for old in known if (new := moved[old]) is not None})
@@ -158,10 +164,10 @@ def move_places(
 def change_names(concept: Concept, names: Sequence[str]) -> None:
     """Change the names of a concept, and update its languages and sources.
 
-    concept (Concept): The concept, changed in place; its old lists and dicts are not
-        changed.
-    names (Sequence[str]): One for each alias; an empty one is left out, and of equal
-        ones the first is kept.
+    Args:
+        concept: The concept, changed in place; its old lists and dicts are not changed.
+        names: One for each alias; an empty one is left out, and of equal ones the first
+            is kept.
     """
     aliases = list(dict.fromkeys(filter(None, names)))
     where = {alias: place for place, alias in enumerate(aliases)}
@@ -177,8 +183,11 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
     `name` and `aliases` may each be absent. `languages` and `sources` refer to the
     `aliases` of the line; if there are none, 0 is the `name`.
 
-    path (Path), number (int): File and line number for the error.
-    RAISES (SapbertError): If it is not JSON, or a field is missing, unknown or invalid.
+    Args:
+        path, number: File and line number for the error.
+
+    Raises:
+        SapbertError: If it is not JSON, or a field is missing, unknown or invalid.
     """
 
     def fail(expected: str) -> SapbertError:
@@ -220,8 +229,8 @@ def find_invalid(
 ) -> str:
     """Return what was expected of the fields of a concept, or "" if they are valid.
 
-    places (tuple[Places, Places]): Its languages and its sources.
-    written (int): Number of names that the places refer to.
+    Args:
+        written: Number of names that the places refer to.
     """
     if not cui.strip():
         return EXPECTED["cui"]
@@ -242,9 +251,12 @@ def find_invalid(
 def check_concept(concept: Concept) -> bytes:
     """Check that `read_concepts` can read a concept.
 
-    RETURNS (bytes): Its line of concepts.jsonl, without the line feed.
-    RAISES (SapbertError): If its id or a name is blank, it has no names, places of
-        names are invalid, or the line is too large. No name is quoted.
+    Returns:
+        Its line of concepts.jsonl, without the line feed.
+
+    Raises:
+        SapbertError: If its id or a name is blank, it has no names, places of names are
+            invalid, or the line is too large. No name is quoted.
     """
     cui, aliases = concept.cui, concept.aliases
     places = concept.languages, concept.sources
@@ -263,7 +275,8 @@ def check_concept(concept: Concept) -> bytes:
 def describe_error(error: ValidationError, expected: Mapping[str, str]) -> str:
     """Return what was expected, from the first error of a line; never its values.
 
-    expected (Mapping[str, str]): What is expected, by field; "" = of the line.
+    Args:
+        expected: What is expected, by field; "" = of the line.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
@@ -276,9 +289,11 @@ def describe_error(error: ValidationError, expected: Mapping[str, str]) -> str:
 def read_concepts(path: Path) -> Iterator[Concept]:
     """Read concepts.jsonl, or the same with `.gz`, one concept at a time.
 
-    path (Path): The file.
-    YIELDS (Concept): Each concept, in the order of the file.
-    RAISES (SapbertError): With file and line, at the first bad line.
+    Yields:
+        Each concept, in the order of the file.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line.
     """
     for number, line in read_lines(path):
         if line.strip():
@@ -288,10 +303,15 @@ def read_concepts(path: Path) -> Iterator[Concept]:
 def write_concepts(path: Path, concepts: Iterable[Concept]) -> int:
     """Write concepts.jsonl to a temporary file, then rename it.
 
-    path (Path): The file; with `.gz` at the end it is compressed.
-    concepts (Iterable[Concept]): The concepts.
-    RETURNS (int): How many there were.
-    RAISES (SapbertError): See `check_concept`; no file is left under the name.
+    Args:
+        path: The file; with `.gz` at the end it is compressed.
+        concepts: The concepts.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        SapbertError: See `check_concept`; no file is left under the name.
     """
     count = 0
     with write_atomically(path) as file:

@@ -13,11 +13,12 @@ KEYS = 10_000  # of one kind; a hostile file may have a source for each name
 class Description:
     """What was found in a vocabulary.
 
-    languages (dict[str, int]): Names in each language.
-    sources (dict[str, int]): Names from each source.
-    types (dict[str, int]): Concepts of each semantic type.
-    codes (dict[str, int]): Codes of each source.
-    examples (list[Concept]): The first concepts.
+    Attributes:
+        languages: Names in each language.
+        sources: Names from each source.
+        types: Concepts of each semantic type.
+        codes: Codes of each source.
+        examples: The first concepts.
     """
 
     languages: dict[str, int] = field(default_factory=dict)
@@ -54,7 +55,8 @@ def add(counts: dict[str, int], key: str, number: int) -> None:
 def describe_rows(description: Description, shown: int = 10) -> list[tuple[str, str]]:
     """Return the counts as rows of a table, the highest first.
 
-    shown (int): Keys of each kind.
+    Args:
+        shown: Keys of each kind.
     """
     rows = []
     for what in ("languages", "sources", "types", "codes"):

@@ -27,15 +27,15 @@ Rows = Iterable[tuple[Any, ...]]
 class Fact(NamedTuple):
     """A property of a concept.
 
-    cui (str): The id.
-    kind (str): NAME, TYPE, CODE, PARENT, DEFINITION or RETIRED; REPLACED_BY for an id
-        that is no concept any more, with the id that replaced it as value; KEEP for a
-        concept, where names alone make none; DROP to leave a concept out, with the rule
-        as value.
-    value (str): The name, the code, or the id of the other concept.
-    rank (int): Facts of one concept are sorted by it; the name with the lowest is
-        preferred.
-    source (str), language (str): Of a name; source of a code.
+    Attributes:
+        kind: NAME, TYPE, CODE, PARENT, DEFINITION or RETIRED; REPLACED_BY for an id
+            that is no concept any more, with the id that replaced it as value; KEEP for
+            a concept, where names alone make none; DROP to leave a concept out, with
+            the rule as value.
+        value: The name, the code, or the id of the other concept.
+        rank: Facts of one concept are sorted by it; the name with the lowest is
+            preferred.
+        source, language: Of a name; source of a code.
     """
 
     cui: str
@@ -61,11 +61,15 @@ def build_concepts(
 ) -> Iterator[Concept]:
     """Build concepts of facts.
 
-    gate (str): Rule that counts the concepts without KEEP; empty = all are kept.
-    keep (Callable[[Concept], str] | None): Returns the rule that drops a concept, or
-        "".
-    YIELDS (Concept): Each concept that has a name, sorted by id.
-    RAISES (SapbertError): If a concept has too many facts; what the facts raise.
+    Args:
+        gate: Rule that counts the concepts without KEEP; empty = all are kept.
+        keep: Returns the rule that drops a concept, or "".
+
+    Yields:
+        Each concept that has a name, sorted by id.
+
+    Raises:
+        SapbertError: If a concept has too many facts; what the facts raise.
     """
     with open_temporary_db() as database:
         fields = "cui, kind, value, rank, source, language"
@@ -148,10 +152,7 @@ def build_concept(cui: str, rows: Rows, report: Report, gate: str) -> Concept | 
 
 
 def check_count(count: int, cui: str) -> None:
-    """Check the number of facts of a concept.
-
-    RAISES (SapbertError): If there are too many.
-    """
+    """Check the number of facts of a concept."""
     if count > VALUES:
         raise SapbertError(Errors.E123.format(limit=VALUES, cui=cui[:40]))
 
@@ -164,9 +165,11 @@ def find_retired(
     An id that was replaced by several, or that is a concept itself, e.g. a discouraged
     one, is counted and left out.
 
-    gate (str): See `build_concepts`.
+    Args:
+        gate: See `build_concepts`.
 
-    RETURNS (Iterator[tuple[str, str]]): The concept and the retired id, sorted.
+    Returns:
+        The concept and the retired id, sorted.
     """
     database.execute("CREATE TABLE replaced (old PRIMARY KEY, new) WITHOUT ROWID")
     database.execute(

@@ -47,8 +47,9 @@ def normalize_prefix(prefix: str) -> str:
 def split_id(id: str) -> tuple[str, str]:
     """Split an id into its prefix, as it is written, and the rest.
 
-    RETURNS (tuple[str, str]): The prefix is empty if there is none, and known from the
-        form of the id for UMLS and MeSH.
+    Returns:
+        The prefix is empty if there is none, and known from the form of the id for UMLS
+        and MeSH.
     """
     if match := IRI.fullmatch(id):
         # …/obo/DOID_1816, …/mesh/D003924, …/umls/id/C0011849
@@ -69,9 +70,12 @@ def split_id(id: str) -> tuple[str, str]:
 def id_key(id: str, source: str = "") -> str:
     """Return the form of an id that is equal for equal ids.
 
-    id (str): E.g. "MESH:D003924", "MSH:D003924", "D003924", or an IRI.
-    source (str): The vocabulary, if `id` is a code of it.
-    RETURNS (str): E.g. "MESH:D003924".
+    Args:
+        id: E.g. "MESH:D003924", "MSH:D003924", "D003924", or an IRI.
+        source: The vocabulary, if `id` is a code of it.
+
+    Returns:
+        E.g. "MESH:D003924".
     """
     prefix, local = split_id(id)
     if source and normalize_prefix(prefix) != normalize_prefix(source):
@@ -82,7 +86,8 @@ def id_key(id: str, source: str = "") -> str:
 def rewrite_id(id: str, like: str) -> str:
     """Return an id in the way in which another of the same vocabulary is written.
 
-    id (str), like (str): E.g. "C026098" and "MESH:D000077287" → "MESH:C026098".
+    Args:
+        id, like: E.g. "C026098" and "MESH:D000077287" → "MESH:C026098".
     """
     (prefix, local), (other, rest) = split_id(id), split_id(like)
     if normalize_prefix(prefix) == normalize_prefix(other) and like.endswith(rest):
@@ -114,9 +119,12 @@ def store_concepts(database: sqlite3.Connection, concepts: Iterable[Concept]) ->
 def find_concepts(database: sqlite3.Connection, key: str, *, codes: bool) -> set[str]:
     """Find the stored concepts that have an id.
 
-    key (str): From `id_key`.
-    codes (bool): Find concepts that have it as a code too.
-    RETURNS (set[str]): The only one, or two of several.
+    Args:
+        key: From `id_key`.
+        codes: Find concepts that have it as a code too.
+
+    Returns:
+        The only one, or two of several.
     """
     sql = "SELECT DISTINCT cui FROM ids WHERE key = ? AND is_id >= ? LIMIT 2"
     return {cui for (cui,) in database.execute(sql, (key, not codes))}

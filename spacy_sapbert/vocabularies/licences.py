@@ -11,9 +11,8 @@ from typing import NamedTuple
 class Licence(NamedTuple):
     """The terms of a vocabulary.
 
-    name (str): Of the licence.
-    address (str): Where the publisher has it.
-    limit (str): Why a copy may not be given to anybody; "" = with attribution it may.
+    Attributes:
+        limit: Why a copy may not be given to anybody; "" = with attribution it may.
     """
 
     name: str

@@ -17,9 +17,12 @@ get_cui = attrgetter("cui")
 def unite_vocabularies(inputs: Sequence[Iterable[Concept]]) -> Iterator[Concept]:
     """Merge vocabularies in constant memory.
 
-    inputs (Sequence[Iterable[Concept]]): Each sorted by id; the vocabulary whose names
-        and definitions are preferred first.
-    YIELDS (Concept): Each concept once, sorted by id.
+    Args:
+        inputs: Each sorted by id; the vocabulary whose names and definitions are
+            preferred first.
+
+    Yields:
+        Each concept once, sorted by id.
     """
     for cui, same in groupby(merge(*inputs, key=get_cui), key=get_cui):
         batch: list[Concept] = []

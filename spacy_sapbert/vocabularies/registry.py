@@ -100,7 +100,8 @@ def guess_format(path: Path) -> str:
 
     For `.jsonl` the first line decides, and for XML the first element.
 
-    RAISES (SapbertError): If it does not exist, or no format has such names.
+    Raises:
+        SapbertError: If it does not exist, or no format has such names.
     """
     for name, (_, patterns) in READERS.items():
         if path.is_dir():
@@ -139,10 +140,7 @@ def is_claml(path: Path) -> bool:
 
 
 def load_reader(format: str) -> Reader:
-    """Import the reader of a format.
-
-    RAISES (SapbertError): If there is no such format.
-    """
+    """Import the reader of a format."""
     if format not in READERS:
         raise SapbertError(
             Errors.E111.format(formats=", ".join(READERS), format=format)
@@ -162,13 +160,16 @@ def read_vocabulary(
 ) -> Iterator[Concept]:
     """Read a vocabulary of any format.
 
-    path (Path): A file, or the folder of a release.
-    format (str | None): A key of `READERS`; None = by the name of the file.
-    on_error (str): "fail", or "skip" to count invalid rows and continue.
-    report (Report | None): Filled while reading.
-    options (Any): Options of the reader.
-    RETURNS (Iterator[Concept]): The concepts.
-    RAISES (SapbertError): See `read_vocabularies`.
+    Args:
+        path: A file, or the folder of a release.
+        format: A key of `READERS`; None = by the name of the file.
+        on_error: "fail", or "skip" to count invalid rows and continue.
+
+    Returns:
+        The concepts.
+
+    Raises:
+        SapbertError: See `read_vocabularies`.
     """
     reports = None if report is None else [report]
     return read_vocabularies(
@@ -189,21 +190,25 @@ def read_vocabularies(
 ) -> Iterator[Concept]:
     """Read vocabularies as one, sorted by id.
 
-    paths (Sequence[Path]): Files or release folders, the one whose names and
-        definitions are preferred first.
-    format (str | None): Of all of them; None = by the names of the files.
-    on_error (str): "fail", or "skip" to count invalid rows and continue.
-    xrefs (Sequence[Path]): Vocabularies whose names are added to the concepts that
-        they are mapped to; see `add_mapped_names`.
-    add_unmapped (bool): The concepts of `xrefs` that are mapped to no concept, or to
-        several, are concepts too.
-    retired (Sequence[Path]): Files of retired ids; see `add_retired_ids`.
-    reports (Sequence[Report] | None): One for each of `paths`, `xrefs` and `retired`,
-        filled while reading.
-    options (Any): Options of the readers; each reader gets its own.
-    RETURNS (Iterator[Concept]): Each concept once.
-    RAISES (SapbertError): If a format is unknown, or none has such an option; later,
-        with file and line, at the first invalid row, or if no concept is left.
+    Args:
+        paths: Files or release folders, the one whose names and definitions are
+            preferred first.
+        format: Of all of them; None = by the names of the files.
+        on_error: "fail", or "skip" to count invalid rows and continue.
+        xrefs: Vocabularies whose names are added to the concepts that they are mapped
+            to; see `add_mapped_names`.
+        add_unmapped: The concepts of `xrefs` that are mapped to no concept, or to
+            several, are concepts too.
+        retired: Files of retired ids; see `add_retired_ids`.
+        reports: One for each of `paths`, `xrefs` and `retired`, filled while reading.
+        options: Options of the readers; each reader gets its own.
+
+    Returns:
+        Each concept once.
+
+    Raises:
+        SapbertError: If a format is unknown, or none has such an option; later, with
+            file and line, at the first invalid row, or if no concept is left.
     """
     if on_error not in ("fail", "skip"):
         raise SapbertError(Errors.E112.format(value=on_error))
@@ -252,8 +257,8 @@ def open_vocabulary(
 ) -> Iterator[Concept]:
     """Return the counted concepts of one file.
 
-    report (Report): With the format.
-    options (Mapping[str, Any]): Of which the reader gets its own.
+    Args:
+        options: Of which the reader gets its own.
     """
     reader = load_reader(report.format)
     known = inspect.signature(reader).parameters

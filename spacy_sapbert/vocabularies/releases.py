@@ -18,8 +18,9 @@ MOST = 10_000  # vocabularies; UMLS has some 200
 class SourceRelease(BaseModel):
     """What a file says of a vocabulary.
 
-    release (str): E.g. "2026-06-23"; "" = unknown.
-    licence (str): As the file words it; "" = unknown.
+    Attributes:
+        release: E.g. "2026-06-23"; "" = unknown.
+        licence: As the file words it; "" = unknown.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -61,7 +62,8 @@ def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
 def read_releases(concepts: Path) -> Mapping[str, SourceRelease]:
     """Read the releases of a concepts.jsonl; those of another one do not count.
 
-    RETURNS (Mapping[str, SourceRelease]): By source; empty if nothing is known.
+    Returns:
+        By source; empty if nothing is known.
     """
     path = releases_path(concepts)
     try:

@@ -28,23 +28,22 @@ def new_counts() -> dict[str, int]:
 class Report:
     """Filled by a reader while it reads.
 
-    path (str): The input.
-    format (str): Its format.
-    rows (dict[str, int]): Rows (lines, terms) read, by file.
-    rows_kept (int): Rows with names that were kept.
-    names (int): Names of the concepts.
-    concepts (int): Concepts.
-    dropped (dict[str, int]): What was dropped, by rule.
-    counts (dict[str, int]): What else was found, e.g. definitions.
-    notes (list[str]): What is missing because a file does not exist.
-    progress (Callable[[str, int], None] | None): Called with the name of a file and how
-        many more of its rows were read.
-    on_error (str): "fail", or "skip" to count invalid records and continue.
-    releases (dict[str, tuple[str, str]]): By source, the release and the licence that
-        the file has; "" = unknown.
-    conflict (Callable[[str, str, str, str], None] | None): Called with a rule, the id
-        of a concept of this file, the ids of the concepts that it conflicts with, with
-        a bar between them, and the name, if it is a name that does.
+    Attributes:
+        rows: Rows (lines, terms) read, by file.
+        rows_kept: Rows with names that were kept.
+        names: Names of the concepts.
+        concepts: Concepts.
+        dropped: What was dropped, by rule.
+        counts: What else was found, e.g. definitions.
+        notes: What is missing because a file does not exist.
+        progress: Called with the name of a file and how many more of its rows were
+            read.
+        on_error: "fail", or "skip" to count invalid records and continue.
+        releases: By source, the release and the licence that the file has; "" =
+            unknown.
+        conflict: Called with a rule, the id of a concept of this file, the ids of the
+            concepts that it conflicts with, with a bar between them, and the name, if
+            it is a name that does.
     """
 
     path: str = ""
@@ -122,10 +121,15 @@ def read_good_lines(
 ) -> Iterator[tuple[int, str]]:
     """Read the lines of a file, plain or `.gz`, that are UTF-8, and count the others.
 
-    blank (bool): Yield blank lines too; else they are counted as dropped.
-    blocks (Iterable[bytes] | None): See `read_line_blocks`.
-    YIELDS (tuple[int, str]): Number of the line, from 1, and the line.
-    RAISES (SapbertError): If the file is missing or truncated, or a line not UTF-8.
+    Args:
+        blank: Yield blank lines too; else they are counted as dropped.
+        blocks: See `read_line_blocks`.
+
+    Yields:
+        Number of the line, from 1, and the line.
+
+    Raises:
+        SapbertError: If the file is missing or truncated, or a line not UTF-8.
     """
     for first, lines in read_line_blocks(path, blocks=blocks):
         report.read(path.name, len(lines))
@@ -144,7 +148,8 @@ def read_good_lines(
 def count_concepts(concepts: Iterable[Concept], report: Report) -> Iterator[Concept]:
     """Count the concepts that a reader yields.
 
-    RAISES (SapbertError): At the end, with the counts of each rule, if there are none.
+    Raises:
+        SapbertError: At the end, with the counts of each rule, if there are none.
     """
     for concept in concepts:
         report.concepts += 1
@@ -170,9 +175,11 @@ def check_known(
 ) -> None:
     """Check that the values of a filter occur in the file.
 
-    what (str): What is filtered, e.g. "sources".
-    known (Sequence[str]): The values in the file.
-    RAISES (SapbertError): With the nearest values in the file.
+    Args:
+        what: What is filtered, e.g. "sources".
+
+    Raises:
+        SapbertError: With the nearest values in the file.
     """
     unknown = sorted(set(values) - set(known))
     if not unknown:
@@ -193,9 +200,12 @@ def check_known(
 class IdPattern:
     """A regular expression for whole ids, with a deadline.
 
-    pattern (str): The expression. Some need longer than any deadline for an id of
-        thirty characters, and the ids come from a file.
-    RAISES (SapbertError): If it is not a regular expression.
+    Args:
+        pattern: The expression. Some need longer than any deadline for an id of thirty
+            characters, and the ids come from a file.
+
+    Raises:
+        SapbertError: If it is not a regular expression.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -210,7 +220,8 @@ class IdPattern:
     def matches(self, id: str) -> bool:
         """Return whether the expression matches the whole id.
 
-        RAISES (SapbertError): If that takes too long.
+        Raises:
+            SapbertError: If that takes too long.
         """
         try:
             return bool(self.compiled.fullmatch(id, timeout=MATCH_SECONDS))

@@ -18,9 +18,11 @@ MOST = 20  # ids between a retired id and a concept; a hostile file has no end
 def read_pairs(path: Path, report: Report) -> Iterator[tuple[str, str]]:
     """Read retired ids and the ids that replaced them.
 
-    path (Path): Lines of two ids, with a tab or a comma between them; plain or `.gz`.
-    YIELDS (tuple[str, str]): The retired id and the other.
-    RAISES (SapbertError): With file and line, at the first bad line.
+    Args:
+        path: Lines of two ids, with a tab or a comma between them; plain or `.gz`.
+
+    Raises:
+        SapbertError: With file and line, at the first bad line.
     """
     for number, line in read_good_lines(path, report):
         try:
@@ -46,11 +48,16 @@ def add_retired_ids(
     vocabulary. Ids that a concept has, and ids that lead to no concept or to several,
     are counted and left out.
 
-    concepts (Iterable[Concept]): The vocabulary, sorted by id.
-    paths (Sequence[Path]): See `read_pairs`.
-    reports (Sequence[Report]): One for each path.
-    YIELDS (Concept): The concepts with their retired ids.
-    RAISES (SapbertError): See `read_pairs`.
+    Args:
+        concepts: The vocabulary, sorted by id.
+        paths: See `read_pairs`.
+        reports: One for each path.
+
+    Yields:
+        The concepts with their retired ids.
+
+    Raises:
+        SapbertError: See `read_pairs`.
     """
     with open_temporary_db() as database:
         store_concepts(database, concepts)
@@ -87,8 +94,8 @@ def add_retired_ids(
 def find_replacement(database: sqlite3.Connection, key: str) -> tuple[str, str]:
     """Find the concept that replaced an id.
 
-    RETURNS (tuple[str, str]): Its id, and the rule that leaves the retired id out, or
-        "".
+    Returns:
+        Its id, and the rule that leaves the retired id out, or "".
     """
     if find_concepts(database, key, codes=False):
         return "", "retired ids that a concept has"

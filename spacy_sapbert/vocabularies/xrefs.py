@@ -19,11 +19,10 @@ SHORT = 4  # characters; such names are abbreviations that mean many things
 class Other(NamedTuple):
     """Another vocabulary.
 
-    path (Path): Its file or folder.
-    concepts (Iterable[Concept]): Its concepts; their codes are cross references.
-    report (Report): Counts what is added.
-    mappings (Iterable[tuple[str, str]] | None): Ids of equal concepts of any
-        vocabularies, if it is a file of mappings.
+    Attributes:
+        concepts: Its concepts; their codes are cross references.
+        mappings: Ids of equal concepts of any vocabularies, if it is a file of
+            mappings.
     """
 
     path: Path
@@ -42,15 +41,19 @@ def add_mapped_names(
     counted: concepts that are mapped to several, names of at most four characters, and
     names that another concept has or would get.
 
-    concepts (Iterable[Concept]): The vocabulary, sorted by id.
-    others (Sequence[Other]): Other vocabularies. Mappings are read first, whatever
-        their place.
-    add_unmapped (bool): Concepts that are mapped to none or to several are concepts
-        too, to which those of the vocabularies after them may be mapped.
-    YIELDS (Concept): The concepts with the names, which have their sources, and with
-        the ids of the mapped concepts as codes; sorted by id.
-    RAISES (SapbertError): If no concept of another vocabulary is mapped, and unmapped
-        ones are not added.
+    Args:
+        concepts: The vocabulary, sorted by id.
+        others: Other vocabularies. Mappings are read first, whatever their place.
+        add_unmapped: Concepts that are mapped to none or to several are concepts too,
+            to which those of the vocabularies after them may be mapped.
+
+    Yields:
+        The concepts with the names, which have their sources, and with the ids of the
+        mapped concepts as codes; sorted by id.
+
+    Raises:
+        SapbertError: If no concept of another vocabulary is mapped, and unmapped ones
+            are not added.
     """
     with open_temporary_db() as database:
         database.execute("CREATE TABLE names (form, cui)")
@@ -87,7 +90,8 @@ def store_names(
 def find_mapped(database: sqlite3.Connection, concept: Concept) -> set[str]:
     """Find the concepts of the vocabulary that a concept of another is mapped to.
 
-    RETURNS (set[str]): Ids; only the concept with the same id, if there is one.
+    Returns:
+        Ids; only the concept with the same id, if there is one.
     """
     found: set[str] = set()
     for key, is_id in list_keys(concept):
@@ -123,7 +127,8 @@ def store_mapped(
 ) -> None:
     """Write the names and ids of the concepts of another vocabulary that are mapped.
 
-    RAISES (SapbertError): If none is.
+    Raises:
+        SapbertError: If none is.
     """
     report = other.report
     stem = other.path.name.partition(".")[0]
@@ -219,7 +224,8 @@ def find_others(
 ) -> set[str]:
     """Find concepts with another id that have a name, in a table of names.
 
-    RETURNS (set[str]): None, one or two of them.
+    Returns:
+        None, one or two of them.
     """
     sql = f"SELECT min(cui), max(cui) FROM {table} WHERE form = ?"
     found = database.execute(sql, (form,)).fetchone()

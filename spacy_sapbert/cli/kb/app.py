@@ -12,7 +12,8 @@ app.add_typer(kb_app)
 def parse_settings(values: list[str], option: str = "--setting") -> dict[str, int]:
     """Parse `NAME=NUMBER` settings of the index backend.
 
-    option (str): How they are given, for the error.
+    Args:
+        option: How they are given, for the error.
     """
     settings: dict[str, int] = {}
     for value in values:

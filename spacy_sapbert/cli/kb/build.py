@@ -41,7 +41,8 @@ def parse_worker(text: str) -> tuple[int, int]:
 def require_gpu(gpu_id: int) -> None:
     """Make spaCy and torch use a GPU.
 
-    RAISES (SapbertError): If there is none, or CuPy is not installed.
+    Raises:
+        SapbertError: If there is none, or CuPy is not installed.
     """
     import spacy
 

@@ -29,10 +29,7 @@ EXAMPLES = 3  # of each kind of difference
 def list_concepts(
     path: Path | None, cui: str | None, aliases: list[str], types: list[str]
 ) -> list[Concept]:
-    """Return the concepts of a concepts.jsonl, or the one of the options.
-
-    RAISES (SapbertError): If there is neither or both.
-    """
+    """Return the concepts of a concepts.jsonl, or the one of the options."""
     given = cui is not None and bool(aliases)
     if (path is None) != given or (path is not None and (cui or aliases or types)):
         raise SapbertError(Errors.E341)
@@ -44,7 +41,8 @@ def list_concepts(
 def check_folder(kb: str) -> Path:
     """Return the folder of a knowledge base that may be edited.
 
-    RAISES (SapbertError): If it is an installed one: its files belong to pip.
+    Raises:
+        SapbertError: If it is an installed one: its files belong to pip.
     """
     if not Path(kb).is_dir():
         raise SapbertError(Errors.E586.format(path=find_kb(kb)))
@@ -54,7 +52,8 @@ def check_folder(kb: str) -> Path:
 def check_known(kb: "KnowledgeBase", cui: str) -> None:
     """Check that a knowledge base has a concept; a retired id is one of it.
 
-    RAISES (SapbertError): If not; it names the id that only its prefix differs from.
+    Raises:
+        SapbertError: If not; it names the id that only its prefix differs from.
     """
     if cui in kb:
         return

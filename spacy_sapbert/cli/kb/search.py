@@ -52,7 +52,8 @@ def show_result(mention: str, linked: "Linked") -> str:
 def read_mentions(path: Path) -> list[str]:
     """Read mentions, one a line, without blank lines.
 
-    RAISES (SapbertError): If the file cannot be read.
+    Raises:
+        SapbertError: If the file cannot be read.
     """
     lines = read_lines(path)
     return [line.strip() for _, line in lines if line.strip()]

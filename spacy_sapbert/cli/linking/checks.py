@@ -19,7 +19,8 @@ def choose_format(
 
     A folder of parts may have any name: without a known ending they are JSONL.
 
-    RAISES (SapbertError): If the ending is unknown.
+    Raises:
+        SapbertError: If the ending is unknown.
     """
     from ...formats.registry import SUFFIXES, guess_format
 
@@ -52,9 +53,8 @@ def check_output(
 def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
     """Return the fields to repeat.
 
-    keep (str | None): Names with commas between.
-    format (str): The output format.
-    RAISES (SapbertError): If the format cannot, or has a field of that name itself.
+    Raises:
+        SapbertError: If the format cannot, or has a field of that name itself.
     """
     from ...formats.entities import COLUMNS, RUN_COLUMNS
     from ...formats.registry import KEEPING
@@ -73,7 +73,8 @@ def check_keep(keep: str | None, format: str) -> tuple[str, ...]:
 def check_omop(kb: "KnowledgeBase", codes: Sequence[str]) -> None:
     """Raise an error if no mention would have the id of an OMOP concept.
 
-    codes (Sequence[str]): The vocabularies whose codes are written; empty = all.
+    Args:
+        codes: The vocabularies whose codes are written; empty = all.
     """
     from ...formats.omop import SOURCE
 

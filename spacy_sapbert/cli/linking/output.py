@@ -41,15 +41,14 @@ def make_part_writer(
 ) -> WritePart:
     """Return a function that links documents and writes them.
 
-    nlp (Language): The pipeline.
-    linker (SapbertLinker): Its linker.
-    writer (Writer): Writer of the format.
-    batch_size (int): Documents in memory at once.
-    options (dict[str, Any]): Of the writer.
-    on_doc (Callable[[], Any]): Called after each document.
-    on_error (OnError): Called with the error of a component on a document.
-    run (Callable | None): See `link_documents`.
-    RETURNS (WritePart): Documents and a file → the counts.
+    Args:
+        batch_size: Documents in memory at once.
+        on_doc: Called after each document.
+        on_error: Called with the error of a component on a document.
+        run: See `link_documents`.
+
+    Returns:
+        Documents and a file → the counts.
     """
     from ...formats.entities import describe_docs
 
@@ -95,12 +94,12 @@ def write_whole(
 ) -> str:
     """Write all documents to one file or, for some formats, one folder.
 
-    output (Path | None): The file or folder; None = the standard output.
-    documents (Iterable[Document]): The documents.
-    write_part (WritePart): Links and writes them.
-    format (str): The format.
-    skipped (SkippedDocuments): If all documents are, it is an error.
-    RETURNS (str): A summary in one line.
+    Args:
+        output: The file or folder; None = the standard output.
+        skipped: If all documents are, it is an error.
+
+    Returns:
+        A summary in one line.
     """
     from ...formats.registry import open_target
 
@@ -128,17 +127,18 @@ def write_folder(
 ) -> str:
     """Write documents in parts, or the parts that are missing.
 
-    output (Path): The folder.
-    documents (Iterable[Document]): All documents.
-    write_part (WritePart): Links and writes one part.
-    command (dict[str, Any]): Everything that decides the output, with `format` and
-        `shard_size`.
-    options (dict[str, Any]): Of the writer of `write_part`; see `continue_ids`.
-    force (bool): Remove existing parts first.
-    bar (tqdm): Shows how many documents are written; here those of existing parts.
-    skipped (SkippedDocuments): If all documents are, it is an error.
-    RETURNS (str): A summary in one line.
-    RAISES (SapbertError): See `open_state` and `write_parts`.
+    Args:
+        command: Everything that decides the output, with `format` and `shard_size`.
+        options: Of the writer of `write_part`; see `continue_ids`.
+        force: Remove existing parts first.
+        bar: Shows how many documents are written; here those of existing parts.
+        skipped: If all documents are, it is an error.
+
+    Returns:
+        A summary in one line.
+
+    Raises:
+        SapbertError: See `open_state` and `write_parts`.
     """
     with lock_folder(output):
         state = open_state(output, command, force=force)

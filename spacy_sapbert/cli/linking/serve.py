@@ -15,10 +15,7 @@ INSTALL = '".[serve]"'
 
 
 def check_packages() -> None:
-    """Check that the packages of the extra `serve` are installed.
-
-    RAISES (SapbertError): If one is missing.
-    """
+    """Check that the packages of the extra `serve` are installed."""
     from importlib import import_module
 
     for name in PACKAGES:

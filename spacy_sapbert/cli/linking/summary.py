@@ -19,8 +19,9 @@ def count_links(
 ) -> "Iterator[LinkedDoc]":
     """Yield documents unchanged and count their links.
 
-    counts (Counter[str]): Updated: "documents", "entities", "linked", "broader" (linked
-        to a broader concept), and the reasons of mentions without a concept.
+    Args:
+        counts: Updated: "documents", "entities", "linked", "broader" (linked to a
+            broader concept), and the reasons of mentions without a concept.
     """
     from ...linking.link import BROADER
 
@@ -40,7 +41,8 @@ def count_links(
 class SkippedDocuments:
     """Counts and prints the errors of documents that are left out.
 
-    skip (bool): False = raise the first error.
+    Args:
+        skip: False = raise the first error.
     """
 
     def __init__(self, skip: bool) -> None:
@@ -60,10 +62,7 @@ class SkippedDocuments:
             msg.warn("Further documents that are skipped are only counted.")
 
     def check_written(self, documents: int) -> None:
-        """Raise the first error if all documents were skipped.
-
-        documents (int): How many were not.
-        """
+        """Raise the first error if all documents were skipped."""
         if not documents and self.first is not None:
             raise self.first
 
@@ -94,10 +93,10 @@ def finish_line(
 ) -> str:
     """Add to a summary what else was counted, the time and the throughput.
 
-    counts (Counter[str]): Numbers of documents, e.g. skipped ones; zeros are not shown.
-    left_out (Counter[str]): Numbers of files and folders that were not read.
-    documents (int): How many were linked in this run.
-    seconds (float): How long it took.
+    Args:
+        counts: Numbers of documents, e.g. skipped ones; zeros are not shown.
+        left_out: Numbers of files and folders that were not read.
+        documents: How many were linked in this run.
     """
     notes = [f"{count:,} {what}" for what, count in counts.items() if count]
     unread = [f"{count:,} {what}" for what, count in left_out.items() if count]

@@ -24,7 +24,8 @@ def check_runs(documents: Iterable[Document], on_error: OnError) -> Iterator[Doc
     is between two blanks, and copies the rest each time: 2,000 of them take half a
     second, 20,000 take a minute, and 1,000,000 days.
 
-    on_error (OnError): Called for a document that has more than any that people write.
+    Args:
+        on_error: Called for a document that has more than any that people write.
     """
     slow = 0
     for document in documents:

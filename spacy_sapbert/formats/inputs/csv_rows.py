@@ -36,10 +36,7 @@ def read_raw_lines(path: Path) -> Iterator[str]:
 
 
 def split_header(line: str, name: str) -> tuple[list[str], str] | None:
-    """Return the columns of a CSV file and its delimiter; None without the column.
-
-    name (str): A column that it must have.
-    """
+    """Return the columns of a CSV file and its delimiter; None without the column."""
     for delimiter in DELIMITERS:
         # With another delimiter a quoted column may not be valid.
         with suppress(csv.Error):
@@ -54,12 +51,17 @@ def read_csv_rows(
 ) -> Iterator[Row]:
     """Read the rows of a CSV file: quoted as in RFC 4180, with a header.
 
-    path (Path): The file, plain or `.gz`; `-` for the standard input. Its columns are
-        separated by commas, semicolons or tabs.
-    longest (int): Maximum number of characters of a field.
-    on_error (OnError): Called with the error of an invalid row.
-    YIELDS (Row): The line on which a row begins, and its columns.
-    RAISES (SapbertError): If there is no column of the text.
+    Args:
+        path: The file, plain or `.gz`; `-` for the standard input. Its columns are
+            separated by commas, semicolons or tabs.
+        longest: Maximum number of characters of a field.
+        on_error: Called with the error of an invalid row.
+
+    Yields:
+        The line on which a row begins, and its columns.
+
+    Raises:
+        SapbertError: If there is no column of the text.
     """
     lines = enumerate(read_raw_lines(path), 1)
     path, _ = open_input(path)

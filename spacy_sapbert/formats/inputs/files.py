@@ -47,9 +47,10 @@ KB_FILE, KB_VERSION = "CURRENT", re.compile(r"v\d+")
 class InputFile(NamedTuple):
     """A file of an input.
 
-    path (Path): The file; `-` = the standard input; of brat the `.ann` file.
-    name (str): For the ids of its documents: the file name, or its path in the folder.
-    format (str): A key of `ENDINGS`.
+    Attributes:
+        path: The file; `-` = the standard input; of brat the `.ann` file.
+        name: For the ids of its documents: the file name, or its path in the folder.
+        format: A key of `ENDINGS`.
     """
 
     path: Path
@@ -108,8 +109,11 @@ def detect_format(path: Path) -> str:
 
     A `.txt` file is brat if it has an `.ann` file beside it.
 
-    RETURNS (str): A key of `ENDINGS`.
-    RAISES (SapbertError): If there is no such file, or its format is not recognised.
+    Returns:
+        A key of `ENDINGS`.
+
+    Raises:
+        SapbertError: If there is no such file, or its format is not recognised.
     """
     check_file(path)
     ending = file_ending(path)
@@ -130,7 +134,8 @@ def detect_format(path: Path) -> str:
 def check_format(format: str | None) -> None:
     """Raise an error if a format cannot be read.
 
-    format (str | None): None = it is to be detected.
+    Args:
+        format: None = it is to be detected.
     """
     if format is not None and format not in ENDINGS:
         known = ", ".join(ENDINGS)
@@ -141,7 +146,8 @@ def check_format(format: str | None) -> None:
 def choose_file(path: Path, name: str, format: str | None) -> InputFile:
     """Return a file with its format.
 
-    format (str | None): A key of `ENDINGS`; None = detect it.
+    Args:
+        format: A key of `ENDINGS`; None = detect it.
     """
     check_file(path)
     format = format or detect_format(path)
@@ -154,10 +160,7 @@ def choose_file(path: Path, name: str, format: str | None) -> InputFile:
 
 
 def is_model(folders: Iterable[str], files: Iterable[str]) -> bool:
-    """Return whether a folder is a knowledge base, a pipeline or an encoder.
-
-    folders (Iterable[str]), files (Iterable[str]): The names in it.
-    """
+    """Return whether a folder is a knowledge base, a pipeline or an encoder."""
     found = {*files}
     if KB_FILE in found and any(map(KB_VERSION.fullmatch, folders)):
         return True
@@ -167,8 +170,9 @@ def is_model(folders: Iterable[str], files: Iterable[str]) -> bool:
 def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
     """Yield the files in a folder and below, sorted.
 
-    left_out (Counter[str]): Updated: how many hidden files and folders, and how many
-        folders of models, are left out.
+    Args:
+        left_out: Updated: how many hidden files and folders, and how many folders of
+            models, are left out.
     """
     found: list[Path] = []
     for place, folders, files in os.walk(folder, followlinks=False):
@@ -184,10 +188,7 @@ def walk_folder(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
 
 
 def is_unfinished(name: str) -> bool:
-    """Return whether a file of a table is one that an engine has not finished.
-
-    name (str): Its path in the folder.
-    """
+    """Return whether a file of a table is one that an engine has not finished."""
     return any(part.startswith("_") and "=" not in part for part in Path(name).parts)
 
 
@@ -196,13 +197,18 @@ def list_files(
 ) -> list[InputFile]:
     """Return the files of an input.
 
-    path (Path): A file, a folder, or `-` for the standard input.
-    format (str | None): A key of `ENDINGS`; None = detect it.
-    left_out (Counter[str]): See `walk_folder`; updated.
-    RETURNS (list[InputFile]): The file; or of a folder those with the ending of the
-        format, sorted; without a format those with the ending of the folder, if that
-        is one of `TABLES`, else all `.txt` files.
-    RAISES (SapbertError): If there is no such file, or its format is not recognised.
+    Args:
+        path: A file, a folder, or `-` for the standard input.
+        format: A key of `ENDINGS`; None = detect it.
+        left_out: See `walk_folder`; updated.
+
+    Returns:
+        The file; or of a folder those with the ending of the format, sorted; without a
+        format those with the ending of the folder, if that is one of `TABLES`, else all
+        `.txt` files.
+
+    Raises:
+        SapbertError: If there is no such file, or its format is not recognised.
     """
     if path == STDIN:
         if format not in (None, *STREAMED):
@@ -235,8 +241,9 @@ def list_inputs(
 ) -> list[InputFile]:
     """Return the files of all inputs; see `list_files`.
 
-    RAISES (SapbertError): As `list_files`; if there is no such format; or if the
-        standard input is given twice.
+    Raises:
+        SapbertError: As `list_files`; if there is no such format; or if the standard
+            input is given twice.
     """
     check_format(format)
     counts = Counter[str]() if left_out is None else left_out

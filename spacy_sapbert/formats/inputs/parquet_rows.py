@@ -28,7 +28,8 @@ def count_rows(path: Path) -> int:
 def check_packed(path: Path, metadata: Any) -> None:
     """Check that the columns of a Parquet file do not unpack to far more than they are.
 
-    RAISES (SapbertError): If one does, by its description.
+    Raises:
+        SapbertError: If one does, by its description.
     """
     for group in range(metadata.num_row_groups):
         for number in range(metadata.row_group(group).num_columns):
@@ -41,8 +42,8 @@ def check_packed(path: Path, metadata: Any) -> None:
 def read_partition(name: str) -> dict[str, str | None]:
     """Return the columns that engines write as folders: `year=2024/part-0.parquet`.
 
-    name (str): Path of a file in the folder of its table.
-    RETURNS (dict[str, str | None]): Their values as texts.
+    Args:
+        name: Path of a file in the folder of its table.
     """
     pairs = (part.split("=", 1) for part in Path(name).parts[:-1] if "=" in part)
     found = {unquote(key): unquote(value) for key, value in pairs}
@@ -52,9 +53,14 @@ def read_partition(name: str) -> dict[str, str | None]:
 def read_parquet_rows(path: Path, columns: Columns, name: str = "") -> Iterator[Row]:
     """Read the rows of a Parquet file, some of them in memory.
 
-    name (str): See `read_partition`.
-    YIELDS (Row): The number of a row, from 1, and its columns.
-    RAISES (SapbertError): If a column is missing, or the file is damaged.
+    Args:
+        name: See `read_partition`.
+
+    Yields:
+        The number of a row, from 1, and its columns.
+
+    Raises:
+        SapbertError: If a column is missing, or the file is damaged.
     """
     try:
         # Without `pre_buffer` and with a buffer, a row group is read page by page.
@@ -84,7 +90,8 @@ def read_parquet_rows(path: Path, columns: Columns, name: str = "") -> Iterator[
 def choose_names(path: Path, known: Iterable[str], columns: Columns) -> list[str]:
     """Return the columns of a Parquet file to read; of nested ones the outermost.
 
-    RAISES (SapbertError): If one is missing; the id may be, if it is not named.
+    Raises:
+        SapbertError: If one is missing; the id may be, if it is not named.
     """
     names = {*known}
     chosen: dict[str, None] = {}

@@ -39,9 +39,12 @@ def read_docbin(path: Path, name: str, vocab: "Vocab | None") -> Iterator[Docume
 
     The id of a document is `doc.user_data["id"]`, if it is a text or a whole number.
 
-    name (str): Name of the file for the ids of other documents.
-    vocab (Vocab | None): Vocabulary of the pipeline; None = an empty one.
-    RAISES (SapbertError): If the file is damaged, too large, or not a `DocBin`.
+    Args:
+        name: Name of the file for the ids of other documents.
+        vocab: Vocabulary of the pipeline; None = an empty one.
+
+    Raises:
+        SapbertError: If the file is damaged, too large, or not a `DocBin`.
     """
     from spacy.vocab import Vocab
 
@@ -77,8 +80,9 @@ def find_id(doc: "Doc", place: str) -> str | int:
 def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSpan]:
     """Return the longest mentions that do not overlap, in order.
 
-    counts (Counter[str]): Updated: "mentions", "overlapping". Mentions with equal
-        offsets and types are one.
+    Args:
+        counts: Updated: "mentions", "overlapping". Mentions with equal offsets and
+            types are one.
     """
     distinct = {(span.start, span.end, span.type): span for span in spans}
     kept: list[GoldSpan] = []
@@ -97,12 +101,13 @@ def select_spans(spans: Sequence[GoldSpan], counts: Counter[str]) -> list[GoldSp
 class DocumentReader:
     """Reads files of all formats.
 
-    columns (Columns): Of rows: which column has what.
-    longest (int): Maximum number of characters of a text.
-    vocab (Vocab | None): Vocabulary of the Docs of `.spacy` files.
-    overlapping (bool): Return mentions that overlap; else the longest of them.
-    on_error (OnError): Called with the error of an invalid document.
-    counts (Counter[str]): Updated: `WITHOUT_TEXT`.
+    Args:
+        columns: Of rows: which column has what.
+        longest: Maximum number of characters of a text.
+        vocab: Vocabulary of the Docs of `.spacy` files.
+        overlapping: Return mentions that overlap; else the longest of them.
+        on_error: Called with the error of an invalid document.
+        counts: Updated: `WITHOUT_TEXT`.
     """
 
     def __init__(
@@ -206,10 +211,7 @@ class DocumentReader:
     def convert_row(
         self, file: InputFile, path: Path, number: int, row: Any
     ) -> Document:
-        """Check a row and return its document.
-
-        path (Path): The file in errors.
-        """
+        """Check a row and return its document."""
         document = make_document(
             row,
             path,
@@ -240,16 +242,19 @@ def read_documents(
 ) -> Iterator[Document]:
     """Read documents to link, one at a time.
 
-    files (Iterable[InputFile]): From `list_inputs`.
-    longest (int): Maximum number of characters of a text.
-    vocab (Vocab | None): For `.spacy` files: the vocabulary of the pipeline.
-    columns (Columns): Of JSONL, CSV and Parquet.
-    overlapping (bool): Return mentions that overlap; else the longest of them, with a
-        warning.
-    on_error (OnError): Called with the error of an invalid document; a damaged file is
-        one error.
-    counts (Counter[str] | None): Updated: documents "without text".
-    RAISES (SapbertError): With file and line, if a document is invalid.
+    Args:
+        files: From `list_inputs`.
+        longest: Maximum number of characters of a text.
+        vocab: For `.spacy` files: the vocabulary of the pipeline.
+        columns: Of JSONL, CSV and Parquet.
+        overlapping: Return mentions that overlap; else the longest of them, with a
+            warning.
+        on_error: Called with the error of an invalid document; a damaged file is one
+            error.
+        counts: Updated: documents "without text".
+
+    Raises:
+        SapbertError: With file and line, if a document is invalid.
     """
     reader = DocumentReader(
         columns,

@@ -25,8 +25,8 @@ Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its colum
 class Columns(NamedTuple):
     """The names of the columns, or fields, of a document.
 
-    text (str), id (str): A name, or of nested columns the names with dots between.
-    keep (tuple[str, ...]): Columns that the output repeats.
+    Attributes:
+        text, id: A name, or of nested columns the names with dots between.
     """
 
     text: str = "text"
@@ -40,7 +40,8 @@ COLUMNS = Columns()
 def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
     """Return whether a row has a field, and its value.
 
-    name (str): A name; with dots, the names of fields in each other.
+    Args:
+        name: A name; with dots, the names of fields in each other.
     """
     if name in row:
         return True, row[name]
@@ -88,12 +89,16 @@ def make_document(
 ) -> Document:
     """Check the columns of a document.
 
-    path (Path), number (int): File and line for errors.
-    name (str): Name of the file, for the id of a document without one.
-    longest (int): Maximum number of characters of the text.
-    RETURNS (Document): Of a text that is null, with an empty one.
-    RAISES (SapbertError): If the text or the id is missing or of another type; never
-        with its value.
+    Args:
+        name: Name of the file, for the id of a document without one.
+        longest: Maximum number of characters of the text.
+
+    Returns:
+        Of a text that is null, with an empty one.
+
+    Raises:
+        SapbertError: If the text or the id is missing or of another type; never with
+            its value.
     """
 
     def fail(expected: str, got: str) -> SapbertError:
@@ -121,8 +126,11 @@ def make_document(
 def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
     """Parse a line of a `.jsonl` file.
 
-    path (Path), number (int): File and line for the error.
-    RAISES (SapbertError): If it is not a JSON object; the line is not quoted.
+    Args:
+        path, number: File and line for the error.
+
+    Raises:
+        SapbertError: If it is not a JSON object; the line is not quoted.
     """
     try:
         # Python's parser needs less memory, pydantic's less time
@@ -142,8 +150,9 @@ def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
 def read_json_rows(path: Path, on_error: OnError) -> Iterator[Row]:
     """Read the lines of a `.jsonl` file; blank lines are skipped.
 
-    path (Path): The file, plain or `.gz`; `-` for the standard input.
-    on_error (OnError): Called with the error of an invalid line.
+    Args:
+        path: The file, plain or `.gz`; `-` for the standard input.
+        on_error: Called with the error of an invalid line.
     """
     path, blocks = open_input(path)
     for first, lines in read_line_blocks(path, blocks=blocks):

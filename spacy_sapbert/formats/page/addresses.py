@@ -34,9 +34,12 @@ WEB = ("https://", "http://")
 def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
     """Return `ADDRESSES` with others, which are tried first.
 
-    links (Mapping[str, str]): See `ADDRESSES`.
-    RAISES (SapbertError): If a pattern is invalid, or an address not one of the web, or
-        with more places than the pattern has groups.
+    Args:
+        links: See `ADDRESSES`.
+
+    Raises:
+        SapbertError: If a pattern is invalid, or an address not one of the web, or with
+            more places than the pattern has groups.
     """
     for pattern, address in links.items():
         try:
@@ -53,7 +56,8 @@ def merge_addresses(links: Mapping[str, str]) -> dict[str, str]:
 def concept_url(cui: str, links: Mapping[str, str] = ADDRESSES) -> str | None:
     """Return the address of a concept's page; None if no pattern matches.
 
-    links (Mapping[str, str]): See `ADDRESSES`.
+    Args:
+        links: See `ADDRESSES`.
     """
     for pattern, address in links.items():
         if match := re.fullmatch(pattern, cui):

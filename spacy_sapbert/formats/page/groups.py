@@ -9,8 +9,9 @@ from ...linking.filters import GROUPS
 class Group(NamedTuple):
     """How a semantic group is shown.
 
-    key (str): Its code in lower case, for the class of elements.
-    hue (int): Hue in OKLCH, degrees; None = grey.
+    Attributes:
+        key: Its code in lower case, for the class of elements.
+        hue: Hue in OKLCH, degrees; None = grey.
     """
 
     key: str

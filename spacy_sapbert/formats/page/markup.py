@@ -117,7 +117,8 @@ def candidate_markup(
 ) -> str:
     """Return the row of a candidate: score, name, the alias that was found, and id.
 
-    tied (bool): Its score is that of the first candidate.
+    Args:
+        tied: Its score is that of the first candidate.
     """
     cui, alias = candidate.get("cui") or "", candidate.get("alias") or ""
     name = candidate.get("name") or alias or cui
@@ -135,7 +136,8 @@ def candidate_markup(
 def card_markup(entity: LinkedEntity, links: Mapping[str, str], *, id: str) -> str:
     """Return the details of an entity, which are shown on hover and focus.
 
-    id (str): Of the element that describes the entity.
+    Args:
+        id: Of the element that describes the entity.
     """
     cui, facts = entity["cui"], []
     if cui is None:
@@ -175,8 +177,9 @@ def entity_markup(
 ) -> str:
     """Return an entity: marked words, badge and card.
 
-    words (str): The words of the text; empty if they are inside those of another
-        entity, and the badge quotes them.
+    Args:
+        words: The words of the text; empty if they are inside those of another entity,
+            and the badge quotes them.
     """
     kinds = ["entity", entity_group(entity).key]
     kinds += ["tie"] if entity["tie"] == BY_ID else []
@@ -199,8 +202,9 @@ def entity_markup(
 def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]:
     """Group entities that overlap, since words of a text are marked only once.
 
-    RETURNS (list[list[LinkedEntity]]): By offset: the entity to mark (the longest,
-        then the first), followed by those that overlap it.
+    Returns:
+        By offset: the entity to mark (the longest, then the first), followed by those
+        that overlap it.
     """
     starts: list[int] = []  # of the marked entities, which do not overlap
     stacks: list[list[LinkedEntity]] = []
@@ -217,7 +221,8 @@ def stack_entities(entities: Iterable[LinkedEntity]) -> list[list[LinkedEntity]]
 def text_markup(doc: LinkedDoc, links: Mapping[str, str], *, id: str) -> Iterator[str]:
     """Yield the text of a document with its entities, in parts.
 
-    id (str): Prefix for the ids of elements.
+    Args:
+        id: Prefix for the ids of elements.
     """
     text = doc.text.replace("\0", "\ufffd")
     end = count = 0

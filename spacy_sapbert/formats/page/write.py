@@ -137,8 +137,8 @@ def doc_markup(
 ) -> Iterator[str]:
     """Yield the markup of one document, in parts.
 
-    counts (Counter[str]): From `count_doc`.
-    id (str): Id of its element.
+    Args:
+        counts: From `count_doc`.
     """
     lang = f' lang="{escape(doc.lang)}"' if doc.lang else ""
     yield f'<article id="{id}"><h2 dir="auto">{escape(str(doc.id))}</h2>'
@@ -160,7 +160,8 @@ def index_entry(doc: LinkedDoc, counts: Counter[str], *, id: str) -> str:
 def overview_markup(total: Counter[str]) -> str:
     """Return totals, groups and the filter.
 
-    total (Counter[str]): Sum of `count_doc`, and "documents".
+    Args:
+        total: Sum of `count_doc`, and "documents".
     """
     documents = count_words(total["documents"], "document", "documents")
     groups = [group for group in (*SHOWN.values(), OTHER) if total[group.key]]
@@ -200,8 +201,11 @@ def write_docs(
 ) -> None:
     """Write a page of linked documents; see `registry.Writer`.
 
-    links (Mapping[str, str]): More entries as in `ADDRESSES`, which are tried first.
-    RAISES (SapbertError): If the text is to be left out, or a link is invalid.
+    Args:
+        links: More entries as in `ADDRESSES`, which are tried first.
+
+    Raises:
+        SapbertError: If the text is to be left out, or a link is invalid.
     """
     if not include_text:
         raise SapbertError(Errors.E503.format(format="html"))

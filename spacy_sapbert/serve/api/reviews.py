@@ -50,8 +50,9 @@ class Shown(BaseModel):
 class NewDecision(BaseModel):
     """What a reviewer chose: an id, "NIL", or null to withdraw the decision before.
 
-    key: A random text; a request that is repeated with it is written once.
-    kb: The digest of the knowledge base, as the answer of /link has it.
+    Attributes:
+        key: A random text; a request that is repeated with it is written once.
+        kb: The digest of the knowledge base, as the answer of /link has it.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -78,7 +79,8 @@ class Teach(BaseModel):
 def need_store(request: Request) -> ReviewStore:
     """Return the reviews of a service.
 
-    RAISES (RequestError): If it has none.
+    Raises:
+        RequestError: If it has none.
     """
     store: ReviewStore | None = request.app.state.store
     if store is None:
@@ -94,10 +96,7 @@ def need_teacher(request: Request) -> Teacher:
 
 
 def find_document(store: ReviewStore, id: str) -> ReviewedDocument:
-    """Return a document.
-
-    RAISES (RequestError): If there is none.
-    """
+    """Return a document."""
     document = store.document(id) if is_encodable(id) else None
     if document is None:
         expected = "`document` to be an id of /reviews/documents"

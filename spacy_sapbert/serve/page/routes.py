@@ -56,10 +56,7 @@ def page_file(request: Request, name: str) -> Response:
 
 
 def send_file(name: str) -> Response:
-    """Return a file of the page.
-
-    RAISES (RequestError): If there is none of the name.
-    """
+    """Return a file of the page."""
     if name not in FILES:
         raise RequestError(Errors.E464, 404)
     kind = KINDS[name[name.rindex(".") :]]

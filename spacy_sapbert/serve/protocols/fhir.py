@@ -91,7 +91,8 @@ def to_fhir(data: dict[str, Any], status: int = 200) -> Response:
 def outcome(error: RequestError, code: str) -> Response:
     """Return an error as an OperationOutcome.
 
-    code (str): Of FHIR's IssueType.
+    Args:
+        code: Of FHIR's IssueType.
     """
     issue = {"severity": "error", "code": code, "diagnostics": str(error)}
     return to_fhir({"resourceType": "OperationOutcome", "issue": [issue]}, error.status)
@@ -100,8 +101,11 @@ def outcome(error: RequestError, code: str) -> Response:
 async def read_parameters(request: Request) -> list[dict[str, str]]:
     """Return the parameters of a GET or POST request as texts, by name.
 
-    RETURNS (list[dict[str, str]]): Of each coding that is given, else one.
-    RAISES (RequestError): If the body is no `Parameters`.
+    Returns:
+        Of each coding that is given, else one.
+
+    Raises:
+        RequestError: If the body is no `Parameters`.
     """
     found = {name: value for name, value in request.query_params.items() if value}
     codings: list[Coding] = []

@@ -45,10 +45,15 @@ def address_of(source: str) -> str:
 def find_source(kb: KnowledgeBase, system: str | None) -> str | None:
     """Return the name of a code system in the knowledge base.
 
-    system (str | None): Its address or name, or that of the set of all its codes;
-        None or `OWN` = the ids of the concepts.
-    RETURNS (str | None): None = the ids of the concepts.
-    RAISES (RequestError): If the knowledge base has no code of it.
+    Args:
+        system: Its address or name, or that of the set of all its codes; None or `OWN`
+            = the ids of the concepts.
+
+    Returns:
+        None = the ids of the concepts.
+
+    Raises:
+        RequestError: If the knowledge base has no code of it.
     """
     name = (system or "").partition("|")[0].removesuffix(ALL)
     if name in ("", OWN):
@@ -77,8 +82,8 @@ def display(concept: Concept, source: str | None) -> str:
 def look_up(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """Return all about a code.
 
-    codings (Sequence[Mapping[str, str]]): Of which the first is used.
-    RAISES (RequestError): If there is none.
+    Args:
+        codings: Of which the first is used.
     """
     source = find_source(kb, codings[0].get("system"))
     concept = find_code(kb, source, codings[0].get("code", ""))
@@ -115,7 +120,8 @@ def look_up(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str
 def validate(kb: KnowledgeBase, codings: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """Return whether one of several codings is right, and the name of its code.
 
-    codings (Sequence[Mapping[str, str]]): At least one; see `check_coding`.
+    Args:
+        codings: At least one; see `check_coding`.
     """
     checked = [check_coding(kb, coding) for coding in codings]
     message, shown = next((one for one in checked if not one[0]), checked[0])
@@ -132,10 +138,12 @@ def check_coding(
 ) -> tuple[str, str | None]:
     """Check that a code exists and that its `display` is one of its names.
 
-    coding (Mapping[str, str]): With the `url` of a value set or code system, of which
-        the `system` must be.
-    RETURNS (tuple[str, str | None]): What is wrong, empty = nothing; the name of the
-        code, if it exists.
+    Args:
+        coding: With the `url` of a value set or code system, of which the `system` must
+            be.
+
+    Returns:
+        What is wrong, empty = nothing; the name of the code, if it exists.
     """
     addresses = {coding.get("url"), coding.get("system")} - {None, ""} or {None}
     try:

@@ -48,10 +48,7 @@ def invalid(expected: str) -> RequestError:
 
 
 def read_form(data: bytes) -> dict[str, str]:
-    """Return the first value of each field of a form.
-
-    RAISES (RequestError): If it is none.
-    """
+    """Return the first value of each field of a form."""
     try:
         fields = parse_qs(
             data.decode("ascii"), errors="strict", max_num_fields=MOST_FIELDS
@@ -90,10 +87,7 @@ async def reconcile_or_describe(request: Request) -> Response:
 
 
 def check_count(count: int, service: Service) -> None:
-    """Check the number of queries or values of a request.
-
-    RAISES (RequestError): If there are too many.
-    """
+    """Check the number of queries or values of a request."""
     limit = service.limits.documents
     if count > limit:
         text = Errors.E458.format(limit=limit, what="queries or values", got=count)

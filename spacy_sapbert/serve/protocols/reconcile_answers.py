@@ -67,10 +67,7 @@ def describe_type(type: str) -> dict[str, str]:
 
 
 def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
-    """Return the manifest.
-
-    base (str): Address of this service.
-    """
+    """Return the manifest."""
     types = [*count_types(kb)][:MOST_TYPES]
     return {
         "versions": VERSIONS,
@@ -132,7 +129,8 @@ def describe_candidates(kb: KnowledgeBase, linked: Linked) -> list[dict[str, Any
 async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a batch: each key has a result, which is empty if its query is invalid.
 
-    RAISES (SapbertError): If the batch is too large, or the queue is full.
+    Raises:
+        SapbertError: If the batch is too large, or the queue is full.
     """
     groups: dict[tuple[tuple[str, ...], int], dict[str, str]] = {}
     for key, value in batch.items():

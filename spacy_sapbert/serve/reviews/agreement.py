@@ -13,8 +13,9 @@ DIGITS = 4
 class Agreement(NamedTuple):
     """How far two reviewers agree.
 
-    mentions (int): Number that both have decided, of which they `agree` on some.
-    kappa (float | None): See `compute_kappa`.
+    Attributes:
+        mentions: Number that both have decided, of which they `agree` on some.
+        kappa: See `compute_kappa`.
     """
 
     reviewers: tuple[str, str]
@@ -26,10 +27,14 @@ class Agreement(NamedTuple):
 def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
     """Compute Cohen's kappa of two reviewers.
 
-    one (Sequence[str]), other (Sequence[str]): What each chose, mention by mention.
-    RETURNS (float | None): 1 = they agree always, 0 = as often as by chance; None
-        without mentions, and if both always chose the same one concept.
-    SOURCE: Cohen (1960), A coefficient of agreement for nominal scales.
+    Args:
+        one, other: What each chose, mention by mention.
+
+    Returns:
+        1 = they agree always, 0 = as often as by chance; None without mentions, and if
+        both always chose the same one concept.
+
+    Source: Cohen (1960), A coefficient of agreement for nominal scales.
     """
     total = len(one)
     if not total:
@@ -43,7 +48,8 @@ def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
 def compare_reviewers(decisions: Iterable[Decision]) -> list[Agreement]:
     """Compare each two reviewers on the mentions that both have decided.
 
-    decisions (Iterable[Decision]): Those that count; see `ReviewStore.latest`.
+    Args:
+        decisions: Those that count; see `ReviewStore.latest`.
     """
     chosen: dict[str, dict[tuple[str, int, int], str]] = {}
     for one in decisions:

@@ -34,7 +34,8 @@ def group_decisions(
 ) -> Iterator[tuple[str, ReviewedDocument, list[Decision]]]:
     """Yield each document with the decisions of a reviewer, and an id of both.
 
-    reviewer (str | None): None = all; each has documents of its own.
+    Args:
+        reviewer: None = all; each has documents of its own.
     """
     groups: dict[tuple[str, str], list[Decision]] = {}
     for decision in store.latest(reviewer=reviewer):
@@ -101,9 +102,12 @@ def export_reviews(
 ) -> bytes:
     """Return the decisions as an annotated file; a folder as an archive.
 
-    format (str): A key of `FORMATS`.
-    reviewer (str | None): None = all, with their names in the ids of the documents.
-    RAISES (SapbertError): If the format is unknown, or needs a missing library.
+    Args:
+        format: A key of `FORMATS`.
+        reviewer: None = all, with their names in the ids of the documents.
+
+    Raises:
+        SapbertError: If the format is unknown, or needs a missing library.
     """
     if format not in FORMATS:
         expected = f"`format` to be one of {', '.join(FORMATS)}"

@@ -24,7 +24,8 @@ DIGITS = 4
 class DecidedMention(NamedTuple):
     """A text that was decided, and how often.
 
-    chosen (str): Id of a concept, or "NIL".
+    Attributes:
+        chosen: Id of a concept, or "NIL".
     """
 
     text: str
@@ -36,11 +37,12 @@ class DecidedMention(NamedTuple):
 class Shares(NamedTuple):
     """Shares of decided mentions; None of nothing.
 
-    first (float | None), near (float | None): Of those with a concept: the first
-        candidate is right, or one of the first `NEAR`.
-    precision (float | None): Of those that are linked: the concept is right.
-    recall (float | None): Of those with a concept: it is linked.
-    none (float | None): Of those without a concept: nothing is linked.
+    Attributes:
+        first, near: Of those with a concept: the first candidate is right, or one of
+            the first `NEAR`.
+        precision: Of those that are linked: the concept is right.
+        recall: Of those with a concept: it is linked.
+        none: Of those without a concept: nothing is linked.
     """
 
     first: float | None
@@ -51,12 +53,7 @@ class Shares(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """First candidates whose probabilities are near each other.
-
-    low (float): The lowest probability that belongs here.
-    probability (float): Their mean probability.
-    right (float): The share that is right.
-    """
+    """First candidates whose probabilities are near each other."""
 
     low: float
     mentions: int
@@ -65,10 +62,7 @@ class Bin(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Why first candidates are wrong; see `CAUSES`.
-
-    examples (list[str]): Some of the mentions.
-    """
+    """Why first candidates are wrong; see `CAUSES`."""
 
     cause: str
     mentions: int
@@ -79,9 +73,10 @@ class Cause(NamedTuple):
 class Quality(NamedTuple):
     """How the mentions that were decided are answered.
 
-    mentions (int): Number of decisions.
-    without_concept (int): Of them, those that mean no concept.
-    error (float | None): Expected calibration error; None without probabilities.
+    Attributes:
+        mentions: Number of decisions.
+        without_concept: Of them, those that mean no concept.
+        error: Expected calibration error; None without probabilities.
     """
 
     mentions: int
@@ -93,10 +88,7 @@ class Quality(NamedTuple):
 
 
 def list_mentions(store: ReviewStore, kb: KnowledgeBase) -> list[DecidedMention]:
-    """Return what all reviewers have decided, each text and concept once.
-
-    kb (KnowledgeBase): It resolves retired ids.
-    """
+    """Return what all reviewers have decided, each text and concept once."""
 
     @cache
     def find(chosen: str | None) -> str:
@@ -122,9 +114,10 @@ def measure_quality(
 ) -> Quality:
     """Compare the answers of the knowledge base with the decisions.
 
-    mentions (Sequence[DecidedMention]), ranked (Sequence[Sequence[Candidate]]), linked
-        (Sequence[Linked]): As many: the decisions, the first candidates without a
-        threshold, and the links with the settings of the service.
+    Args:
+        mentions: The decisions.
+        ranked: The first candidates of each, without a threshold.
+        linked: The link of each, with the settings of the service.
     """
     weights = np.array([one.times for one in mentions], dtype=np.float64)
     meant = np.array([one.chosen != NIL for one in mentions], dtype=bool)
@@ -172,7 +165,8 @@ def group_chances(
 ) -> tuple[list[Bin], float | None]:
     """Group first candidates by probability, and compute the calibration error.
 
-    right (np.ndarray), weights (np.ndarray): Of each mention. Shape: (n,) each.
+    Args:
+        right, weights: Of each mention. Shape: (n,) each.
     """
     known = [place for place, chance in enumerate(chances) if chance is not None]
     if not known:

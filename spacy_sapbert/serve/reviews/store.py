@@ -60,11 +60,7 @@ class ReviewedDocument(NamedTuple):
 
 
 class DocumentCount(NamedTuple):
-    """A document without its text, and the number of its decisions that count.
-
-    characters (int): Its length.
-    time (str): When it was added.
-    """
+    """A document without its text, and the number of its decisions that count."""
 
     id: str
     name: str
@@ -83,11 +79,10 @@ class ShownCandidate(TypedDict):
 class Decision(NamedTuple):
     """What a reviewer chose for a mention.
 
-    start (int), end (int): Offsets in characters.
-    chosen (str | None): Id of a concept, "NIL", or None = the decision before is
-        withdrawn.
-    shown (list[ShownCandidate]): The candidates that the reviewer saw.
-    kb (str): Digest of the knowledge base that they come from.
+    Attributes:
+        start, end: Offsets in characters.
+        chosen: Id of a concept, "NIL", or None = the decision before is withdrawn.
+        kb: Digest of the knowledge base that they come from.
     """
 
     number: int
@@ -121,8 +116,11 @@ def read_shown(text: str) -> list[ShownCandidate]:
 class ReviewStore:
     """Reads and appends decisions; all threads share one connection.
 
-    path (Path): The file; it is created if it is missing.
-    RAISES (SapbertError): If it is something else, or cannot be written.
+    Args:
+        path: The file; it is created if it is missing.
+
+    Raises:
+        SapbertError: If it is something else, or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -158,7 +156,8 @@ class ReviewStore:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write all or nothing; it is on the disk at the end.
 
-        RAISES (RequestError): If it cannot be written, or is no longer at its path.
+        Raises:
+            RequestError: If it cannot be written, or is no longer at its path.
         """
         with self.lock:
             self.check_path()
@@ -176,7 +175,8 @@ class ReviewStore:
     def check_path(self) -> None:
         """Check that the open file is the one at its path, so that it is kept.
 
-        RAISES (RequestError): If it was moved, deleted or replaced.
+        Raises:
+            RequestError: If it was moved, deleted or replaced.
         """
         try:
             same = os.path.samestat(self.path.stat(), self.opened)
@@ -220,7 +220,8 @@ class ReviewStore:
     ) -> None:
         """Append a decision; see `Decision`.
 
-        key (str): Of the request: one that is repeated is written once.
+        Args:
+            key: Of the request: one that is repeated is written once.
         """
         values = (key, current_time(), reviewer, document, start, end, label, chosen)
         with self.transaction() as connection:

@@ -64,8 +64,8 @@ class Teacher:
     def start(self, *, force: bool) -> None:
         """Start to teach.
 
-        force (bool): Make the copy also if nothing gets better.
-        RAISES (RequestError): If one is being made.
+        Args:
+            force: Make the copy also if nothing gets better.
         """
         with self.lock:
             if self.state == RUNNING:
@@ -113,10 +113,7 @@ class Teacher:
             self.log.write("not_taught", **describe_exception(error))
 
     def switch(self) -> None:
-        """Open the taught copy in the service.
-
-        RAISES (RequestError): If there is none.
-        """
+        """Open the taught copy in the service."""
         if self.taught is None:
             raise RequestError(Errors.E469, 409)
         self.service.switch(self.taught)

@@ -28,8 +28,10 @@ MONDO = re.compile(r'source="MONDO:(\w+)"')
 def parse_obo(path: Path, report: Report) -> Iterator[Term]:
     """Yield the terms of a file that have an id; other stanzas are skipped.
 
-    RAISES (SapbertError): With file and line, at the first invalid line.
-    SOURCE: OBO Flat File Format 1.4.
+    Raises:
+        SapbertError: With file and line, at the first invalid line.
+
+    Source: OBO Flat File Format 1.4.
     """
     term: Term | None = None
     lines = 0  # of the term
@@ -77,9 +79,14 @@ def read_head(line: str, path: Path, report: Report) -> None:
 def parse_id(value: str) -> str:
     """Remove modifiers and comments from an id.
 
-    value (str): E.g. "DOID:162 {source="x"} ! cancer".
-    RETURNS (str): E.g. "DOID:162".
-    RAISES (ValueError): If nothing is left.
+    Args:
+        value: E.g. "DOID:162 {source="x"} ! cancer".
+
+    Returns:
+        E.g. "DOID:162".
+
+    Raises:
+        ValueError: If nothing is left.
     """
     value = unescape(TRAILER.sub("", value)).strip()
     if not value:
@@ -95,9 +102,11 @@ def unescape(text: str) -> str:
 def parse_quoted(value: str) -> tuple[str, str]:
     """Parse a quoted text and the word after it.
 
-    value (str): E.g. '"Chikungunya fever" EXACT []'.
-    RETURNS (tuple[str, str]): E.g. "Chikungunya fever" and "EXACT".
-    RAISES (ValueError): If there is no quoted text.
+    Args:
+        value: E.g. '"Chikungunya fever" EXACT []'.
+
+    Returns:
+        E.g. "Chikungunya fever" and "EXACT".
     """
     match = QUOTED.match(value)
     if not match:
@@ -108,7 +117,8 @@ def parse_quoted(value: str) -> tuple[str, str]:
 def parse_tag(term: Term, tag: str, value: str) -> None:
     """Add the value of a tag to a term; unknown tags are ignored.
 
-    RAISES (ValueError): With what was expected.
+    Raises:
+        ValueError: With what was expected.
     """
     match tag:
         case "id":

@@ -33,9 +33,11 @@ def bad_graph(path: Path, where: str, got: str) -> SapbertError:
 def parse_graphs(path: Path, report: Report) -> Iterator[Term | Parent]:
     """Yield the classes of all graphs in a file, and their parents.
 
-    RAISES (SapbertError): If the file is not an OBO Graph; with the number of the first
-        invalid node.
-    SOURCE: OBO Graphs 0.3, github.com/geneontology/obographs.
+    Raises:
+        SapbertError: If the file is not an OBO Graph; with the number of the first
+            invalid node.
+
+    Source: OBO Graphs 0.3, github.com/geneontology/obographs.
     """
     number = 0
     found: Term | Parent | None
@@ -79,8 +81,11 @@ def read_head(member: Any, path: Path, report: Report) -> None:
 def short_id(iri: str) -> str:
     """Shorten an IRI of an ontology.
 
-    iri (str): E.g. "http://purl.obolibrary.org/obo/DOID_8718".
-    RETURNS (str): E.g. "DOID:8718"; of another IRI the part after its last `/`.
+    Args:
+        iri: E.g. "http://purl.obolibrary.org/obo/DOID_8718".
+
+    Returns:
+        E.g. "DOID:8718"; of another IRI the part after its last `/`.
     """
     local = iri.rpartition("/")[2].rpartition("#")[2]
     return local.replace("_", ":", 1) if ":" not in local else local
@@ -89,8 +94,9 @@ def short_id(iri: str) -> str:
 def id_of(iri: str) -> str:
     """Return the id of an IRI.
 
-    RETURNS (str): With a prefix, e.g. "DOID:8718"; else the IRI itself, since two
-        vocabularies may have the same code.
+    Returns:
+        With a prefix, e.g. "DOID:8718"; else the IRI itself, since two vocabularies may
+        have the same code.
     """
     iri = iri.encode("utf8", "replace").decode("utf8")
     short = short_id(iri)
@@ -110,7 +116,8 @@ def parse_edge(edge: Any) -> Parent | None:
 def parse_node(node: Any) -> Term | None:
     """Return the term of a node; None if it is not a class.
 
-    RAISES (AttributeError, KeyError, TypeError): If the node is invalid.
+    Raises:
+        AttributeError, KeyError, TypeError: If the node is invalid.
     """
     id = id_of(text_of(node["id"]))
     if node.get("type") != "CLASS":
@@ -144,10 +151,7 @@ def parse_node(node: Any) -> Term | None:
 
 
 def text_of(value: Any) -> str:
-    """Return a value that is a text.
-
-    RAISES (TypeError): If it is not.
-    """
+    """Return a value that is a text."""
     if not isinstance(value, str):
         raise TypeError
     try:

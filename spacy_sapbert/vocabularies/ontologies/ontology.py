@@ -31,16 +31,15 @@ NOT_EQUIVALENT = "cross references that are no exact matches"
 class Term:
     """A term of an ontology.
 
-    id (str): E.g. "DOID:1816".
-    name (str): May be empty.
-    synonyms (list[tuple[str, str]]): Scope and text.
-    parents (list[str]): Ids of `is_a`.
-    xrefs (list[str]): Cross references, e.g. "UMLS_CUI:C0018923".
-    matches (list[tuple[str, str]]): What a cross reference means, in SKOS, and its id,
-        e.g. "exactMatch" and "MESH:D003924".
-    alternatives (list[str]): Ids that were merged into this one.
-    replaced_by (list[str]): Of an obsolete term.
-    languages (dict[str, list[str]]): The names of which the language is known.
+    Attributes:
+        id: E.g. "DOID:1816".
+        name: May be empty.
+        parents: Ids of `is_a`.
+        xrefs: Cross references, e.g. "UMLS_CUI:C0018923".
+        matches: What a cross reference means, in SKOS, and its id, e.g. "exactMatch"
+            and "MESH:D003924".
+        alternatives: Ids that were merged into this one.
+        languages: The names of which the language is known.
     """
 
     id: str
@@ -60,10 +59,7 @@ get_fields = attrgetter(*(each.name for each in fields(Term)))
 
 
 class Parent(NamedTuple):
-    """A parent of a term, in a file that has parents apart from terms.
-
-    term (str), parent (str): The ids of both.
-    """
+    """A parent of a term, in a file that has parents apart from terms."""
 
     term: str
     parent: str
@@ -96,21 +92,25 @@ def read_ontology(
 ) -> Iterator[Concept]:
     """Read an ontology.
 
-    parse (Callable[[Path, Report], Iterator[Term | Parent]]): Yields the terms of a
-        file, and the parents that they do not have themselves.
-    path (Path): The file, plain or `.gz`.
-    ids (str): "own", or "xref" to use the ids of another vocabulary.
-    xref_prefix (str): Prefix of that vocabulary, with or without `_CUI` after it.
-    multi_xref (str): For terms with several of its ids: "drop" the term, or add its
-        names to "all" of them.
-    scopes (Sequence[str]): Synonyms to keep: EXACT, NARROW, BROAD, RELATED; empty: all.
-    obsolete (bool): Keep obsolete terms.
-    type (str | None): Semantic type of all concepts.
-    cui_pattern (str | None): Regular expression for whole ids; None = that of UMLS for
-        its ids, else any.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): If an option has an unknown value; at the first invalid line
-        or node.
+    Args:
+        parse: Yields the terms of a file, and the parents that they do not have
+            themselves.
+        path: The file, plain or `.gz`.
+        ids: "own", or "xref" to use the ids of another vocabulary.
+        xref_prefix: Prefix of that vocabulary, with or without `_CUI` after it.
+        multi_xref: For terms with several of its ids: "drop" the term, or add its names
+            to "all" of them.
+        scopes: Synonyms to keep: EXACT, NARROW, BROAD, RELATED; empty: all.
+        type: Semantic type of all concepts.
+        cui_pattern: Regular expression for whole ids; None = that of UMLS for its ids,
+            else any.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: If an option has an unknown value; at the first invalid line or
+            node.
     """
     upper = [scope.upper() for scope in scopes] or SCOPES
     for option, values, known in (
@@ -156,7 +156,8 @@ def choose_equivalents(term: Term) -> list[str]:
 def xref_ids(term: Term, prefix: str) -> list[str]:
     """Return the distinct ids of a term in another vocabulary, without the prefix.
 
-    prefix (str): Of the vocabulary; `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
+    Args:
+        prefix: Of the vocabulary; `UMLS` finds `UMLS:…` and `UMLS_CUI:…`.
     """
     name = normalize_prefix(prefix)
     parts = (xref.partition(":") for xref in term.xrefs)
@@ -167,7 +168,8 @@ def xref_ids(term: Term, prefix: str) -> list[str]:
 def choose_ids(term: Term, choice: Choice) -> tuple[list[str], str]:
     """Choose the ids of the concepts that get the names of a term.
 
-    RETURNS (tuple[list[str], str]): The ids, and the rule that drops the term, or "".
+    Returns:
+        The ids, and the rule that drops the term, or "".
     """
     own, prefix = choice.ids == "own", choice.xref_prefix
     found = [term.id] if own else xref_ids(term, prefix)
@@ -186,7 +188,8 @@ def choose_ids(term: Term, choice: Choice) -> tuple[list[str], str]:
 def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the codes of a term and of its cross references, by source.
 
-    ids (Sequence[str]): The ids of its concepts, which are left out.
+    Args:
+        ids: The ids of its concepts, which are left out.
     """
     codes: dict[str, dict[str, None]] = {}
     left_out = {"", *ids}
@@ -200,7 +203,8 @@ def term_codes(term: Term, ids: Sequence[str]) -> dict[str, list[str]]:
 def term_sources(term: Term, names: int) -> dict[str, list[int]]:
     """Return the prefix of a term's id as the source of all its names, if it has one.
 
-    names (int): Number of names.
+    Args:
+        names: Number of names.
     """
     source, _, code = term.id.partition(":")
     known = source and code and not code.startswith("//")

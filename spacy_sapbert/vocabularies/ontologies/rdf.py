@@ -86,15 +86,21 @@ def read_rdf(
     The id is that of `read_obographs` if the IRI ends with a prefix and a number
     (`…/obo/DOID_8718` → `DOID:8718`), and else the IRI.
 
-    path (Path): RDF/XML (`.owl`, `.rdf`), Turtle (`.ttl`) or N-Triples (`.nt`), plain
-        or `.gz`.
-    languages (Sequence[str]): Languages of names to keep, as UMLS writes them, the
-        preferred first, beside names without a language; empty: all, English first.
-    ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern: See
-        `read_ontology`.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): If rdflib is not installed; if the file is damaged.
-    SOURCE: SKOS Reference, OWL 2, and the annotations of OBO ontologies.
+    Args:
+        path: RDF/XML (`.owl`, `.rdf`), Turtle (`.ttl`) or N-Triples (`.nt`), plain or
+            `.gz`.
+        languages: Languages of names to keep, as UMLS writes them, the preferred first,
+            beside names without a language; empty: all, English first.
+        ids, xref_prefix, multi_xref, scopes, obsolete, type, cui_pattern: See
+            `read_ontology`.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: If rdflib is not installed; if the file is damaged.
+
+    Source: SKOS Reference, OWL 2, and the annotations of OBO ontologies.
     """
     return read_ontology(
         partial(parse_rdf, languages=languages),
@@ -127,7 +133,8 @@ def parse_rdf(
 def parse_file(path: Path, database: sqlite3.Connection, report: Report) -> None:
     """Write the statements of a file to a database.
 
-    RAISES (SapbertError): If it is damaged, or rdflib is not installed.
+    Raises:
+        SapbertError: If it is damaged, or rdflib is not installed.
     """
     try:
         from rdflib import Graph, Literal, URIRef

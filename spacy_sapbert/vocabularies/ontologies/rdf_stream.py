@@ -33,11 +33,12 @@ RDF_NAMES = tuple(
 class RdfStream(io.RawIOBase):
     """The bytes of a file, plain or `.gz`, checked before they are parsed.
 
-    path (Path): The file.
-    syntax (str): "xml", "turtle" or "nt".
-    RAISES (SapbertError): While reading: if XML is nested too deep or declares an
-        entity that expands; if a line, a text, Turtle or what rdflib keeps is too
-        large.
+    Args:
+        syntax: "xml", "turtle" or "nt".
+
+    Raises:
+        SapbertError: While reading: if XML is nested too deep or declares an entity
+            that expands; if a line, a text, Turtle or what rdflib keeps is too large.
     """
 
     def __init__(self, path: Path, syntax: str) -> None:

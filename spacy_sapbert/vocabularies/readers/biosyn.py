@@ -16,12 +16,18 @@ def read_biosyn(
 ) -> Iterator[Concept]:
     """Read a dictionary; the first name of an id is preferred.
 
-    path (Path): The file, plain or `.gz`. Of an id `A|B`, A is the id of the concept
-        and B a retired id.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line.
-    SOURCE: The dictionaries of BioSyn (Sung et al. 2020).
+    Args:
+        path: The file, plain or `.gz`. Of an id `A|B`, A is the id of the concept and B
+            a retired id.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid line.
+
+    Source: The dictionaries of BioSyn (Sung et al. 2020).
     """
     return sort_concepts(parse_lines(path, report, [type] if type else []))
 

@@ -38,8 +38,9 @@ SOURCES = {"ICD10": "ICD10", "ICD10GM": "ICD10GM", "ICD10WHO": "ICD10"}
 class Modifier(NamedTuple):
     """A class of a modifier: the end of codes, and of names.
 
-    code (str), name (str), language (str): E.g. ".0" and "With coma".
-    after (frozenset[str]): Modifiers and classes that it must not follow, "S1 .0".
+    Attributes:
+        code, name, language: E.g. ".0" and "With coma".
+        after: Modifiers and classes that it must not follow, "S1 .0".
     """
 
     code: str
@@ -51,7 +52,8 @@ class Modifier(NamedTuple):
 class Use(NamedTuple):
     """A modifier of a class, and the codes of its classes that are valid there.
 
-    valid (frozenset[str]): Empty = all.
+    Attributes:
+        valid: Empty = all.
     """
 
     modifier: str
@@ -75,12 +77,18 @@ def read_claml(
     A class without subclasses gets those that its modifiers make, and the modifiers of
     the classes above it that come before it in the file: see `apply_modifiers`.
 
-    path (Path): The XML file, plain or `.gz`.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first class without a code or a
-        name, or at malformed XML.
-    SOURCE: EN ISO 13120, and the files of the WHO and the BfArM.
+    Args:
+        path: The XML file, plain or `.gz`.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first class without a code or a name,
+            or at malformed XML.
+
+    Source: EN ISO 13120, and the files of the WHO and the BfArM.
     """
     return build_concepts(find_facts(path, type, report), report)
 
@@ -165,10 +173,7 @@ def class_facts(element: Element, code: str, source: str) -> Iterator[Fact]:
 
 
 def find_uses(element: Element, above: Mapping[str, Sequence[Use]]) -> list[Use]:
-    """Return the modifiers of a class: its own, then those of the class above it.
-
-    above (Mapping[str, Sequence[Use]]): Of the classes before it.
-    """
+    """Return the modifiers of a class: its own, then those of the class above it."""
     found = {
         used.get("code", ""): Use(
             used.get("code", ""),
@@ -194,8 +199,8 @@ def apply_modifiers(
     ".0" is the end of a code without a dot, "0" of one with a dot: "E10" → "E10.0" →
     "E10.00". So modifiers of the fourth place come before those of the fifth.
 
-    YIELDS (tuple[str, Made]): The code that was extended, and the new one.
-    RAISES (SapbertError): If there are too many.
+    Yields:
+        The code that was extended, and the new one.
     """
 
     def is_fifth(use: Use) -> bool:

@@ -24,12 +24,11 @@ RANGE = re.compile(r"\s*\(([A-Z][0-9A-Z]*(?:-[A-Z][0-9A-Z]*)?)\)\s*$")
 class Node:
     """An open chapter, block or code.
 
-    tag (str): One of `NODES`.
-    line (int): Its first line.
-    code (str): Its id; empty until it is read.
-    title (str): Its name.
-    inclusions (list[str]): Inclusion terms: further names.
-    size (int): Bytes that these take.
+    Attributes:
+        tag: One of `NODES`.
+        line: Its first line.
+        code: Its id; empty until it is read.
+        inclusions: Inclusion terms: further names.
     """
 
     tag: str
@@ -43,7 +42,8 @@ class Node:
 class TabularList:
     """Handlers for expat that make a concept of each element with a code.
 
-    types (list[str]): Semantic types of all concepts.
+    Args:
+        types: Semantic types of all concepts.
     """
 
     def __init__(self, path: Path, report: Report, types: list[str]) -> None:
@@ -145,12 +145,18 @@ def read_icd10cm(
     Chapters and blocks are concepts too; their id is the range of their codes. The file
     does not list the codes that a seventh character makes.
 
-    path (Path): The XML file, plain or `.gz`.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first element without a code or a
-        name, or at malformed XML.
-    SOURCE: The files of the National Center for Health Statistics.
+    Args:
+        path: The XML file, plain or `.gz`.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first element without a code or a name,
+            or at malformed XML.
+
+    Source: The files of the National Center for Health Statistics.
     """
     tabular = TabularList(path, report, [type] if type else [])
     return sort_concepts(tabular.concepts())

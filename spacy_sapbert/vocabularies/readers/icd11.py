@@ -25,11 +25,17 @@ def read_icd11(
     The id is the code, of a block its `BlockId`, of a chapter `Chapter` and its number,
     and of other groups the number in their URI.
 
-    path (Path): `SimpleTabulation-ICD-11-MMS-en.txt`, plain or `.gz`, or `.xlsx`.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid row.
-    SOURCE: icd.who.int/browse, Info, spreadsheet file.
+    Args:
+        path: `SimpleTabulation-ICD-11-MMS-en.txt`, plain or `.gz`, or `.xlsx`.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row.
+
+    Source: icd.who.int/browse, Info, spreadsheet file.
     """
     return build_concepts(find_facts(path, type, report), report)
 

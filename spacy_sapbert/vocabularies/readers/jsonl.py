@@ -26,7 +26,7 @@ Parser = Callable[[str, Path, int], Concept]
 class Entity(TypedDict, total=False):
     """An entity of scispaCy.
 
-    SOURCE: scispacy.linking_utils.Entity.
+    Source: scispacy.linking_utils.Entity.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
@@ -52,9 +52,14 @@ EXPECTED = {
 def read_jsonl(path: Path, report: Report) -> Iterator[Concept]:
     """Read concepts in any order, and clean their names.
 
-    path (Path): The file, plain or `.gz`, in the form of concepts.jsonl.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line.
+    Args:
+        path: The file, plain or `.gz`, in the form of concepts.jsonl.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid line.
     """
     return sort_concepts(parse_lines(path, report, parse_concept))
 
@@ -62,7 +67,8 @@ def read_jsonl(path: Path, report: Report) -> Iterator[Concept]:
 def read_scispacy(path: Path, report: Report) -> Iterator[Concept]:
     """Read a knowledge base of scispaCy; see `read_jsonl`.
 
-    YIELDS (Concept): Each concept, sorted by id; its `canonical_name` comes first.
+    Yields:
+        Each concept, sorted by id; its `canonical_name` comes first.
     """
     return sort_concepts(parse_lines(path, report, parse_entity))
 

@@ -38,13 +38,18 @@ def read_loinc(
 
     Related names are search words, not synonyms, and are not read.
 
-    path (Path): The folder of a release, or `Loinc.csv`, plain or `.gz`.
-    languages (Sequence[str]): Languages of names to keep, as UMLS writes them; empty:
-        all that have a linguistic variant.
-    obsolete (bool): Keep deprecated terms and parts.
-    YIELDS (Concept): Each concept, sorted by id: `LOINC:` and the code.
-    RAISES (SapbertError): With file and line, at the first invalid row.
-    SOURCE: LOINC Users' Guide and the files of release 2.7x.
+    Args:
+        path: The folder of a release, or `Loinc.csv`, plain or `.gz`.
+        languages: Languages of names to keep, as UMLS writes them; empty: all that have
+            a linguistic variant.
+
+    Yields:
+        Each concept, sorted by id: `LOINC:` and the code.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row.
+
+    Source: LOINC Users' Guide and the files of release 2.7x.
     """
     release = Release(
         path, TABLE, report, inner=("LoincTable",), separator=",", quoted=True

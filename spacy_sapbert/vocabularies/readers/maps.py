@@ -14,13 +14,19 @@ def read_maps(
 ) -> Iterator[Concept]:
     """Read codes with their names and parents.
 
-    path (Path): `…_names.tsv`, plain or `.gz`: a code, a tab, a name; the first name of
-        a code is preferred. Parents are in `…_parents.tsv` beside it, if that exists:
-        a code, a tab, a parent.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line.
-    SOURCE: The maps of HiPrBERT (2023): code → names, parent → children.
+    Args:
+        path: `…_names.tsv`, plain or `.gz`: a code, a tab, a name; the first name of a
+            code is preferred. Parents are in `…_parents.tsv` beside it, if that exists:
+            a code, a tab, a parent.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid line.
+
+    Source: The maps of HiPrBERT (2023): code → names, parent → children.
     """
     parents: dict[str, set[str]] = {}
     beside = path.with_name(path.name.replace("_names", "_parents"))

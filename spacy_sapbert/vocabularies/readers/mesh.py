@@ -25,11 +25,17 @@ YEAR = re.compile(r"(?:19|20)\d\d")  # desc2026.gz
 def read_mesh(path: Path, report: Report) -> Iterator[Concept]:
     """Read descriptors or supplementary records, one record at a time.
 
-    path (Path): The file, plain or `.gz`.
-    YIELDS (Concept): Each concept, sorted by id: `MESH:` and the id of the record.
-    RAISES (SapbertError): If the file is not MeSH or truncated; with file and line, at
-        the first invalid record.
-    SOURCE: nlm.nih.gov/mesh/xml_data_elements.html.
+    Args:
+        path: The file, plain or `.gz`.
+
+    Yields:
+        Each concept, sorted by id: `MESH:` and the id of the record.
+
+    Raises:
+        SapbertError: If the file is not MeSH or truncated; with file and line, at the
+            first invalid record.
+
+    Source: nlm.nih.gov/mesh/xml_data_elements.html.
     """
     cuis: dict[str, str] = {}  # by tree number
     # all records are read before the first sorted concept, so `cuis` is complete
@@ -45,8 +51,11 @@ def make_concepts(
 ) -> Iterator[Concept]:
     """Make concepts of the records of a file.
 
-    cuis (dict[str, str]): Filled with the concept at each tree number.
-    YIELDS (Concept): In the order of the file, with its tree numbers as `parents`.
+    Args:
+        cuis: Filled with the concept at each tree number.
+
+    Yields:
+        In the order of the file, with its tree numbers as `parents`.
     """
     language = ""
 
@@ -78,9 +87,11 @@ def make_concepts(
 def make_concept(record: Element, language: str, report: Report) -> Concept | None:
     """Make a concept of a record.
 
-    RETURNS (Concept | None): The concept, with its own tree numbers as `parents`; None
-        if no name is left.
-    RAISES (ValueError): With what was expected, if the record is invalid.
+    Returns:
+        The concept, with its own tree numbers as `parents`; None if no name is left.
+
+    Raises:
+        ValueError: With what was expected, if the record is invalid.
     """
     if record.tag not in RECORDS:
         raise ValueError(f"the element {' or '.join(RECORDS)}")
@@ -111,7 +122,8 @@ def make_concept(record: Element, language: str, report: Report) -> Concept | No
 def record_names(record: Element, heading_tag: str, report: Report) -> list[str]:
     """Return the distinct names of a record, the heading first.
 
-    RAISES (ValueError): If the heading or a term is absent.
+    Raises:
+        ValueError: If the heading or a term is absent.
     """
     heading = text_at(record, f"{heading_tag}/String")
     names, permuted = [heading], 0
@@ -128,7 +140,8 @@ def record_names(record: Element, heading_tag: str, report: Report) -> list[str]
 def text_at(element: Element, place: str) -> str:
     """Return the cleaned text of the first element at a path of tags.
 
-    RAISES (ValueError): With what was expected, if there is none.
+    Raises:
+        ValueError: With what was expected, if there is none.
     """
     found = element.find(place)
     text = "" if found is None else text_of(found)

@@ -58,16 +58,21 @@ def read_omop(
     Their domain is their semantic type. Other concepts are codes of the one standard
     concept that they are mapped to.
 
-    path (Path): The folder of an export, or `CONCEPT.csv` in it, plain or `.gz`.
-    sources (Sequence[str]): Vocabularies (`vocabulary_id`) to keep; empty: all.
-    types (Sequence[str]): Domains (`domain_id`) to keep; empty: all.
-    languages (Sequence[str]): Languages of names to keep, as UMLS writes them; empty:
-        all.
-    mapped_names (bool): Add the names of concepts that are mapped to one concept only.
-    YIELDS (Concept): Each concept, sorted by id: `OMOP:` and `concept_id`.
-    RAISES (SapbertError): With file and line, at the first invalid row; if no concept
-        has a value of a filter.
-    SOURCE: The tables of the OMOP Common Data Model 5.4.
+    Args:
+        path: The folder of an export, or `CONCEPT.csv` in it, plain or `.gz`.
+        sources: Vocabularies (`vocabulary_id`) to keep; empty: all.
+        types: Domains (`domain_id`) to keep; empty: all.
+        languages: Languages of names to keep, as UMLS writes them; empty: all.
+        mapped_names: Add the names of concepts that are mapped to one concept only.
+
+    Yields:
+        Each concept, sorted by id: `OMOP:` and `concept_id`.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row; if no concept has a
+            value of a filter.
+
+    Source: The tables of the OMOP Common Data Model 5.4.
     """
     release = Release(path, CONCEPT, report)
     columns = ("vocabulary_id", "vocabulary_version")

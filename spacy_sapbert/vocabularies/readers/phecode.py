@@ -20,12 +20,18 @@ def read_phecode(
 ) -> Iterator[Concept]:
     """Read phenotypes and their parents.
 
-    path (Path): `…_labels.csv`, plain or `.gz`. Ancestors are in `…_rollup_map.csv`
-        beside it, if that exists.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid line.
-    SOURCE: Shuey et al. (2023), Next-generation phenotyping.
+    Args:
+        path: `…_labels.csv`, plain or `.gz`. Ancestors are in `…_rollup_map.csv` beside
+            it, if that exists.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid line.
+
+    Source: Shuey et al. (2023), Next-generation phenotyping.
     """
     ancestors: dict[str, set[str]] = {}
     rollup = path.with_name(path.name.replace("_labels", "_rollup_map"))
@@ -63,9 +69,11 @@ def read_table(
 ) -> Iterator[list[str]]:
     """Read columns of a table with commas; its first line names all columns.
 
-    columns (Sequence[str]): The first one is an id and must not be empty.
-    YIELDS (list[str]): The values of these columns.
-    RAISES (SapbertError): With file and line; if a column does not exist.
+    Args:
+        columns: The first one is an id and must not be empty.
+
+    Raises:
+        SapbertError: With file and line; if a column does not exist.
     """
     places: list[int] = []
     width = 0

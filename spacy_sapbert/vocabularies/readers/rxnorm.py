@@ -30,16 +30,20 @@ def read_rxnorm(
 ) -> Iterator[Concept]:
     """Read a release of RxNorm.
 
-    path (Path): The folder, or `RXNCONSO.RRF` in it, plain, `.gz` or split.
-    sources (Sequence[str]): Sources (SAB) of names and codes to keep; empty: all.
-    term_types (Sequence[str]): Term types (TTY) of names to keep; empty: all.
-    exclude_term_types (Sequence[str]): Term types to drop.
-    suppressed (bool): Keep suppressed names and relations.
-    trade_names (bool): Add the names of its brands to a drug.
-    YIELDS (Concept): Each concept, sorted by id: `RXNORM:` and the RXCUI.
-    RAISES (SapbertError): With file and line, at the first invalid row; if a filter has
-        a value that is not in the file.
-    SOURCE: RxNorm Technical Documentation.
+    Args:
+        path: The folder, or `RXNCONSO.RRF` in it, plain, `.gz` or split.
+        sources: Sources (SAB) of names and codes to keep; empty: all.
+        term_types: Term types (TTY) of names to keep; empty: all.
+        trade_names: Add the names of its brands to a drug.
+
+    Yields:
+        Each concept, sorted by id: `RXNORM:` and the RXCUI.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row; if a filter has a
+            value that is not in the file.
+
+    Source: RxNorm Technical Documentation.
     """
     if not find_table(path, "RXNCONSO"):
         raise SapbertError(Errors.E108.format(file="RXNCONSO.RRF", folder=path))

@@ -51,12 +51,18 @@ def read_snomed(
     semantic tag of the fully specified name, e.g. "disorder", is the semantic type, and
     is no part of a name.
 
-    path (Path): The folder of a release, or its `sct2_Concept_…Snapshot…` file.
-    languages (Sequence[str]): Languages of names to keep, as UMLS writes them, the
-        preferred first; empty: all.
-    YIELDS (Concept): Each concept, sorted by id: `SNOMEDCT:` and the id.
-    RAISES (SapbertError): With file and line, at the first invalid row.
-    SOURCE: SNOMED CT Release File Specifications.
+    Args:
+        path: The folder of a release, or its `sct2_Concept_…Snapshot…` file.
+        languages: Languages of names to keep, as UMLS writes them, the preferred first;
+            empty: all.
+
+    Yields:
+        Each concept, sorted by id: `SNOMEDCT:` and the id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row.
+
+    Source: SNOMED CT Release File Specifications.
     """
     release = Release(path, CONCEPT, report, inner=("Terminology",))
     for file in release.find(CONCEPT):

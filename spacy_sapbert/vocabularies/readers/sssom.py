@@ -27,11 +27,17 @@ def read_sssom(path: Path, report: Report) -> Iterator[Concept]:
 
     Each has the ids that it is mapped to as codes.
 
-    path (Path): `….sssom.tsv` or `….sssom.csv`, plain or `.gz`, with or without the
-        metadata above the table.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid row.
-    SOURCE: mapping-commons.github.io/sssom.
+    Args:
+        path: `….sssom.tsv` or `….sssom.csv`, plain or `.gz`, with or without the
+            metadata above the table.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row.
+
+    Source: mapping-commons.github.io/sssom.
     """
     return build_concepts(find_facts(path, report), report)
 

@@ -27,11 +27,10 @@ Codes = dict[str, list[tuple[tuple[int, int], str]]]  # by source: ranks, and th
 class Filter(NamedTuple):
     """A filter of rows by one column.
 
-    rule (str): Description of the dropped rows.
-    column (str): The column of MRCONSO.
-    values (Sequence[str]): Values of the column.
-    keep (bool): Keep the rows with these values, or drop them.
-    what (str): Name of the values in errors; empty if they need not occur.
+    Attributes:
+        column: The column of MRCONSO.
+        keep: Keep the rows with these values, or drop them.
+        what: Name of the values in errors; empty if they need not occur.
     """
 
     rule: str
@@ -47,9 +46,10 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, tuple[int, int]]]):
     The lowest rank is preferred. The key has the values of `columns` in the row. Rows
     have few different keys, so each is computed once.
 
-    filters (Sequence[Filter]): The first that drops a row counts.
-    languages (Sequence[str]), source_rank (Sequence[str]): See `read_rrf`.
-    term_ranks (TermRanks): Of MRRANK; empty if it is not there.
+    Args:
+        filters: The first that drops a row counts.
+        languages, source_rank: See `read_rrf`.
+        term_ranks: Of MRRANK; empty if it is not there.
     """
 
     def __init__(
@@ -103,9 +103,12 @@ def read_mrconso(
 
     A release has millions of rows, so the loop calls as few functions as possible.
 
-    YIELDS (tuple[Concept, list[str]]): Each concept, and the ids (AUI) of its atoms.
-    RAISES (SapbertError): With file and line, if a row is invalid or ids are unsorted;
-        at the end, if a value of a filter is not in the file.
+    Yields:
+        Each concept, and the ids (AUI) of its atoms.
+
+    Raises:
+        SapbertError: With file and line, if a row is invalid or ids are unsorted; at
+            the end, if a value of a filter is not in the file.
     """
     path = display_path(parts, "MRCONSO")
     dropped, has_more = report.dropped, rules.has_more
@@ -194,9 +197,9 @@ def finish_concept(
 ) -> None:
     """Move the preferred name to the first place, and add the codes, best first.
 
-    first (int): Place of the preferred name.
-    codes (Codes): Of its rows, in their order.
-    rows (int): Number of rows, of which some may have the same name.
+    Args:
+        codes: Of its rows, in their order.
+        rows: Number of rows, of which some may have the same name.
     """
     names = concept.aliases
     report.rows_kept += rows

@@ -47,21 +47,22 @@ def read_rrf(
 ) -> Iterator[Concept]:
     """Read a release of UMLS, or another vocabulary in its format.
 
-    path (Path): The folder, or the MRCONSO file in it, plain, `.gz` or split.
-    languages (Sequence[str]): Languages (LAT) to keep, the preferred first; empty: all.
-    sources (Sequence[str]): Sources (SAB) to keep; empty: all.
-    types (Sequence[str]): Semantic types (TUI); keep concepts with one of them; empty:
-        all.
-    term_types (Sequence[str]): Term types (TTY) to keep; empty: all.
-    exclude_term_types (Sequence[str]): Term types to drop.
-    suppressed (bool): Keep suppressed atoms, definitions and relations.
-    source_rank (Sequence[str]): Sources whose names and definitions are preferred, the
-        best first.
-    trade_names (bool): Add the names of its brands to a drug.
-    cui_pattern (str): Regular expression for whole ids.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid row; if a filter
-        has a value that is not in the file.
+    Args:
+        path: The folder, or the MRCONSO file in it, plain, `.gz` or split.
+        languages: Languages (LAT) to keep, the preferred first; empty: all.
+        sources: Sources (SAB) to keep; empty: all.
+        types: Semantic types (TUI); keep concepts with one of them; empty: all.
+        term_types: Term types (TTY) to keep; empty: all.
+        suppressed: Keep suppressed atoms, definitions and relations.
+        source_rank: Sources whose names and definitions are preferred, the best first.
+        trade_names: Add the names of its brands to a drug.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row; if a filter has a
+            value that is not in the file.
     """
     parts = find_table(path, "MRCONSO")
     if not parts:
@@ -131,8 +132,8 @@ def add_facts(
     A definition belongs to an atom and is dropped with it, so that English concepts
     have no Czech definitions. The brands of a drug stay concepts of their own.
 
-    atoms (list[str]): The ids of its atoms.
-    facts (list[tuple[Any, ...]]): Kind, value and atom of its `Fact`s.
+    Args:
+        facts: Kind, value and atom of its `Fact`s.
     """
     kept = {"", *atoms}
     texts: list[str] = []
@@ -160,8 +161,9 @@ def find_brand_names(
 ) -> Iterator[Fact]:
     """Yield the names of each brand, with languages and sources, for its ingredients.
 
-    database (sqlite3.Connection): With the facts of all tables.
-    concepts (Iterator[tuple[Concept, list[str]]]): All concepts, sorted.
+    Args:
+        database: With the facts of all tables.
+        concepts: All concepts, sorted.
     """
     ingredients = make_look_up(
         database.execute(

@@ -72,11 +72,12 @@ LookUp = Callable[[str], list[tuple[Any, ...]]]
 class Fact(NamedTuple):
     """A property of a concept.
 
-    kind (str): "types", "definitions", "parents", "brands", "brand names", "retired".
-    cui (str): The concept.
-    value (str): The type, the definition, the names, or the id of another concept.
-    atom (str): Of a definition: the AUI.
-    rank (int): Of a definition: the place of its source in `source_rank`.
+    Attributes:
+        kind: "types", "definitions", "parents", "brands", "brand names", "retired".
+        cui: The concept.
+        value: The type, the definition, the names, or the id of another concept.
+        atom: Of a definition: the AUI.
+        rank: Of a definition: the place of its source in `source_rank`.
     """
 
     kind: str
@@ -89,10 +90,15 @@ class Fact(NamedTuple):
 def find_table(path: Path, table: str) -> list[Path]:
     """Find the file of a table, or its parts.
 
-    path (Path): The folder of a release, or the MRCONSO file in it.
-    table (str): The table, e.g. "MRREL".
-    RETURNS (list[Path]): One file, or the parts in order; empty if there is none.
-    RAISES (SapbertError): If a part is missing.
+    Args:
+        path: The folder of a release, or the MRCONSO file in it.
+        table: The table, e.g. "MRREL".
+
+    Returns:
+        One file, or the parts in order; empty if there is none.
+
+    Raises:
+        SapbertError: If a part is missing.
     """
     if path.is_file() and table in MAIN and not re.search(PART, path.name):
         return [path]
@@ -136,9 +142,10 @@ def skip_line(
 ) -> None:
     """Count an invalid line of a table, or raise its error.
 
-    path (Path), number (int): File and line for the error.
-    find_rule (Callable[[Row], str] | None): Returns the rule of the filter that drops a
-        row, or ""; a row that is dropped need not be UTF-8.
+    Args:
+        path, number: File and line for the error.
+        find_rule: Returns the rule of the filter that drops a row, or ""; a row that is
+            dropped need not be UTF-8.
     """
     row, columns = line.decode(errors="replace").split("|"), len(COLUMNS[table])
     if not line:
@@ -159,8 +166,11 @@ def skip_line(
 def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
     """Read the rows of a table; lines of a split file are numbered through its parts.
 
-    YIELDS (Row): The fields of each valid row.
-    RAISES (SapbertError): With file and line, at the first invalid row.
+    Yields:
+        The fields of each valid row.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row.
     """
     path = display_path(parts, table)
     columns = len(COLUMNS[table])
@@ -181,8 +191,11 @@ def read_rows(parts: list[Path], table: str, report: Report) -> Iterator[Row]:
 def read_sources(path: Path, table: str, report: Report) -> bool:
     """Read the releases of sources and how the UMLS restricts them.
 
-    table (str): "MRSAB" or "RXNSAB", which have the same columns.
-    RETURNS (bool): Whether there is such a file.
+    Args:
+        table: "MRSAB" or "RXNSAB", which have the same columns.
+
+    Returns:
+        Whether there is such a file.
     """
     parts = find_table(path, table)
     for row in read_rows(parts, "MRSAB", report) if parts else ():
@@ -198,10 +211,10 @@ def read_facts(
 ) -> Iterator[Fact]:
     """Read the tables beside MRCONSO that exist.
 
-    path (Path): The folder of the release, or the MRCONSO file in it.
-    source_rank (Sequence[str]): Sources of definitions, the preferred first.
-    suppressed (bool): Keep suppressed rows.
-    report (Report): Counts the rows, and notes the tables that do not exist.
+    Args:
+        path: The folder of the release, or the MRCONSO file in it.
+        source_rank: Sources of definitions, the preferred first.
+        report: Counts the rows, and notes the tables that do not exist.
     """
     ranks = {source: rank for rank, source in enumerate(source_rank)}
 
@@ -249,8 +262,11 @@ def write_facts(database: sqlite3.Connection, facts: Iterator[Fact]) -> None:
 def make_look_up(rows: Iterator[tuple[Any, ...]]) -> LookUp:
     """Make a function from an id to its rows, without the id.
 
-    rows (Iterator[tuple[Any, ...]]): An id and other columns, sorted by id.
-    RETURNS (LookUp): Has to be called with ascending ids.
+    Args:
+        rows: An id and other columns, sorted by id.
+
+    Returns:
+        Has to be called with ascending ids.
     """
     head = next(rows, None)
 

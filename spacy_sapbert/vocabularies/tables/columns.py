@@ -59,9 +59,10 @@ SHOWN = 40  # columns in an error, and characters of each
 class Column(NamedTuple):
     """A column that is read.
 
-    role (str): One of `ROLES`.
-    place (int): From 0.
-    source (str): Of codes: their vocabulary.
+    Attributes:
+        role: One of `ROLES`.
+        place: From 0.
+        source: Of codes: their vocabulary.
     """
 
     role: str
@@ -73,9 +74,10 @@ class Column(NamedTuple):
 class Columns:
     """The columns of a table.
 
-    chosen (tuple[Column, ...]): Those that are read, with one ID and at least one name.
-    width (int): Number of columns; 0 = of the first row.
-    has_header (bool): The first row has names of columns.
+    Attributes:
+        chosen: Those that are read, with one ID and at least one name.
+        width: Number of columns; 0 = of the first row.
+        has_header: The first row has names of columns.
     """
 
     chosen: tuple[Column, ...]
@@ -117,10 +119,15 @@ def shorten(names: Sequence[str]) -> str:
 def parse_choice(choice: str) -> list[tuple[str, str, str]]:
     """Parse the value of `--columns`.
 
-    choice (str): E.g. "id=Code,name=Preferred,codes.ICD10CM=icd"; double quotes around
-        a part whose column has a comma.
-    RETURNS (list[tuple[str, str, str]]): Role, source and name of the column.
-    RAISES (SapbertError): If it has another form, or no id or no name.
+    Args:
+        choice: E.g. "id=Code,name=Preferred,codes.ICD10CM=icd"; double quotes around a
+            part whose column has a comma.
+
+    Returns:
+        Role, source and name of the column.
+
+    Raises:
+        SapbertError: If it has another form, or no id or no name.
     """
     found = []
     try:
@@ -154,12 +161,15 @@ def choose_columns(
 ) -> Columns:
     """Choose the columns of a table.
 
-    line (int): Of the header, for errors.
-    header (Sequence[str]): The first row.
-    choice (str | None): See `parse_choice`; None = by the names of the columns. Numbers
-        instead of names are places from 1, in a table without a header.
-    RAISES (SapbertError): If a column does not exist or two have its name; if no id or
-        no name is found.
+    Args:
+        line: Of the header, for errors.
+        header: The first row.
+        choice: See `parse_choice`; None = by the names of the columns. Numbers instead
+            of names are places from 1, in a table without a header.
+
+    Raises:
+        SapbertError: If a column does not exist or two have its name; if no id or no
+            name is found.
     """
     keys = [column_key(name) for name in header]
     shown = shorten([show(name) for name in header])

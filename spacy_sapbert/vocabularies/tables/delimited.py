@@ -18,7 +18,8 @@ Row = tuple[int, list[str]]
 def read_decoded(path: Path, encoding: str) -> Iterator[bytes]:
     """Read a file in any encoding as blocks of UTF-8.
 
-    RAISES (SapbertError): If there is no such encoding, or the file is in another.
+    Raises:
+        SapbertError: If there is no such encoding, or the file is in another.
     """
     try:
         b"a".decode(encoding, "ignore")  # `zip`, which encodes bytes, is an error
@@ -48,14 +49,17 @@ def read_rows(
 ) -> Iterator[Row]:
     """Read the rows of a table, without blank lines.
 
-    separator (str): One character.
-    quoted (bool): A field in double quotes may have separators and line feeds, and two
-        quotes are one. Else, and in tables with tabs where they do not fit, quotes are
-        characters like others.
-    encoding (str): Other than UTF-8.
-    YIELDS (Row): Number of the first line, from 1, and the fields; no field if quotes
-        are wrong.
-    RAISES (SapbertError): See `read_good_lines`.
+    Args:
+        quoted: A field in double quotes may have separators and line feeds, and two
+            quotes are one. Else, and in tables with tabs where they do not fit, quotes
+            are characters like others.
+        encoding: Other than UTF-8.
+
+    Yields:
+        Number of the first line, from 1, and the fields; no field if quotes are wrong.
+
+    Raises:
+        SapbertError: See `read_good_lines`.
     """
     is_utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
     blocks = None if is_utf8 else read_decoded(path, encoding)
@@ -123,15 +127,18 @@ def read_columns(
 ) -> Iterator[Row]:
     """Read columns of a table whose first line names all columns.
 
-    columns (Sequence[str]): Names, whatever their case; the first one is an id and must
-        not be empty.
-    quoted (bool): See `read_rows`.
-    optional (Sequence[str]): Names of more columns, which may be absent and then are
-        empty.
-    RETURNS (Iterator[Row]): Number of the line, and the stripped values of `columns`
-        and `optional`.
-    RAISES (SapbertError): With file and line, at the first invalid row; if a column
-        does not exist.
+    Args:
+        columns: Names, whatever their case; the first one is an id and must not be
+            empty.
+        quoted: See `read_rows`.
+        optional: Names of more columns, which may be absent and then are empty.
+
+    Returns:
+        Number of the line, and the stripped values of `columns` and `optional`.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row; if a column does not
+            exist.
     """
     rows = read_rows(path, separator, report, quoted=quoted)
     return select_columns(rows, path, columns, report, optional=optional)
@@ -148,7 +155,8 @@ def select_columns(
 ) -> Iterator[Row]:
     """Yield columns of rows, of which the first has the names; see `read_columns`.
 
-    pad (bool): Empty fields at the end of a row may be absent.
+    Args:
+        pad: Empty fields at the end of a row may be absent.
     """
     number, header = next(rows, (1, []))
     keys = [column_key(name) for name in header]

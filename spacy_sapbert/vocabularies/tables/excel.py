@@ -34,7 +34,8 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 def check_workbook(path: Path, archive: zipfile.ZipFile) -> None:
     """Check that a workbook unpacks to what memory holds, and declares no entities.
 
-    RAISES (SapbertError): If it does not.
+    Raises:
+        SapbertError: If it does not.
     """
     members = archive.infolist()
     if len(members) > MEMBERS:
@@ -90,10 +91,13 @@ def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]
     Numbers are written as Excel stores them, so that a code 250.00 in a cell of numbers
     is "250". Of formulas the stored result is read.
 
-    YIELDS (tuple[int, list[str]]): Number of the row, from 1, and its cells as texts;
-        rows without any are left out.
-    RAISES (SapbertError): If openpyxl is not installed, or the file is damaged or no
-        workbook.
+    Yields:
+        Number of the row, from 1, and its cells as texts; rows without any are left
+        out.
+
+    Raises:
+        SapbertError: If openpyxl is not installed, or the file is damaged or no
+            workbook.
     """
     try:
         from openpyxl import load_workbook

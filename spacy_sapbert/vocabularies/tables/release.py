@@ -14,7 +14,8 @@ ENDINGS = ("", ".gz")
 def find_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files of a release with a name, sorted.
 
-    pattern (str): Of the name, without `.gz`, in the folder or in folders inside it.
+    Args:
+        pattern: Of the name, without `.gz`, in the folder or in folders inside it.
     """
     for depth in range(DEPTH):
         for ending in ENDINGS:
@@ -27,7 +28,8 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
 def release_folder(path: Path, *inner: str) -> Path:
     """Return the folder of a release, of which a file may be given.
 
-    inner (str): Names of the folders in which that file may be.
+    Args:
+        inner: Names of the folders in which that file may be.
     """
     if path.is_dir():
         return path
@@ -38,9 +40,10 @@ def release_folder(path: Path, *inner: str) -> Path:
 class Release:
     """The tables of a release, each with columns by name.
 
-    path (Path): The folder, or its main table.
-    main (str): Pattern of the name of the main table, without which nothing is read.
-    inner (Sequence[str]): Names of the folders in which the main table may be.
+    Args:
+        path: The folder, or its main table.
+        main: Pattern of the name of the main table, without which nothing is read.
+        inner: Names of the folders in which the main table may be.
     """
 
     def __init__(
@@ -74,8 +77,11 @@ class Release:
     ) -> Iterator[list[str]]:
         """Read columns of all files with a name.
 
-        missing (str): What is not known without them, for a note.
-        YIELDS (list[str]): See `read_columns`.
+        Args:
+            missing: What is not known without them, for a note.
+
+        Yields:
+            See `read_columns`.
         """
         files = self.find(pattern)
         if not files and missing:

@@ -42,17 +42,21 @@ def read_table(
 ) -> Iterator[Concept]:
     """Read concepts of a table; rows with the same id are one concept.
 
-    path (Path): CSV, TSV or text with semicolons or bars between fields, plain or
-        `.gz`; or `.xlsx`. The first row has the names of the columns.
-    columns (str | None): Which column is what, e.g. "id=Code,name=Preferred"; see
-        `parse_choice`. None = by their names.
-    separator (str | None): What separates several synonyms, types, parents and codes in
-        one cell; None = a bar, or semicolons in cells without one.
-    encoding (str): Of a text file.
-    type (str | None): Semantic type of all concepts.
-    YIELDS (Concept): Each concept, sorted by id.
-    RAISES (SapbertError): With file and line, at the first invalid row; if columns or
-        the encoding are others.
+    Args:
+        path: CSV, TSV or text with semicolons or bars between fields, plain or `.gz`;
+            or `.xlsx`. The first row has the names of the columns.
+        columns: Which column is what, e.g. "id=Code,name=Preferred"; see
+            `parse_choice`. None = by their names.
+        separator: What separates several synonyms, types, parents and codes in one
+            cell; None = a bar, or semicolons in cells without one.
+        type: Semantic type of all concepts.
+
+    Yields:
+        Each concept, sorted by id.
+
+    Raises:
+        SapbertError: With file and line, at the first invalid row; if columns or the
+            encoding are others.
     """
     is_excel = path.suffix.lower() in EXCEL
     rows = (
@@ -97,7 +101,8 @@ def find_facts(
 ) -> Iterator[Fact]:
     """Yield the facts of each valid row.
 
-    exact (bool): Rows have as many fields as the first one; else they may be shorter.
+    Args:
+        exact: Rows have as many fields as the first one; else they may be shorter.
     """
     id_place = columns.find(ID)
     language_place = columns.find("language")
@@ -135,10 +140,7 @@ def find_facts(
 
 
 def split_values(cui: str, cell: str, separator: str | None) -> Iterator[str]:
-    """Yield the values of a cell; see `read_table`.
-
-    RAISES (SapbertError): If there are too many.
-    """
+    """Yield the values of a cell; see `read_table`."""
     if separator is None:
         separator = "|" if "|" in cell else ";"
     check_count(cell.count(separator), cui)
