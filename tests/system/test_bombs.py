@@ -74,7 +74,7 @@ STREAMS = [
     ("rrf", "MRCONSO.RRF.gz", b"", bytes(MB), 9_000, "E007"),
     ("jsonl", "x.jsonl.gz", b'{"cui": "a", "name": "', b"a" * MB, 9_000, "E007"),
     ("obographs", "x.json.gz", b'{"graphs": [{"nodes": [', b" " * MB, 9_000, "E011"),
-    ("icd10cm", "icd10cm.xml.gz", b"<a>", b"<diag>" * (MB // 6), 9_000, "E121"),
+    ("icd10cm", "icd10cm.xml.gz", b"<a>", b"<diag>" * (MB // 6), 9_000, "E007"),
     ("mesh", "desc.xml.gz", MESH, b"<b>" * (MB // 3), 9_000, "E007"),
     ("mesh", "desc.xml.gz", MESH + b"<!--", b"a" * MB, 9_000, "E427"),
     ("biocxml", "x.xml.gz", b"<collection><document>", b"a" * MB, 9_000, "E007"),

@@ -70,15 +70,50 @@ def test_read_icd10cm_chapters_blocks_and_codes_are_concepts_with_parents(
     }
     assert [each.cui for each in concepts] == sorted(each.cui for each in concepts)
     assert concepts[0].codes == {"ICD10CM": [concepts[0].cui]}
-    assert report.dropped["repeated names"] == 1
+    # of B10, a block of one category, and "Cholera eltor"
+    assert report.dropped["repeated names"] == 2
     assert (report.concepts, report.rows["icd10cm_tabular.xml"]) == (5, 6)
+
+
+FRACTURE = """<ICD10CM.tabular><chapter><name>19</name><desc>Injury (S00-T88)</desc>
+<section id="S50-S59"><desc>Injuries (S50-S59)</desc>
+<diag><name>S52</name><desc>Fracture of forearm</desc>
+  <sevenChrNote><note>The appropriate 7th character is to be added</note></sevenChrNote>
+  <sevenChrDef>
+    <extension char="A">initial encounter for closed fracture</extension>
+    <extension char="D">subsequent encounter</extension>
+  </sevenChrDef>
+  <diag><name>S52.5</name><desc>Fracture of lower end of radius</desc>
+    <diag><name>S52.52</name><desc>Torus fracture of lower end of radius</desc>
+      <sevenChrDef><extension char="K">nonunion</extension></sevenChrDef>
+      <diag><name>S52.521</name><desc>Torus fracture of right radius</desc></diag>
+    </diag>
+    <diag><name>S52.59</name><desc>Other fractures</desc></diag>
+  </diag>
+</diag></section></chapter></ICD10CM.tabular>
+"""
+
+
+def test_read_icd10cm_billable_codes_have_a_seventh_character(tmp_path: Path) -> None:
+    """The nearest list of characters counts; X stands where a code is too short."""
+    concepts, _ = read(write(tmp_path, FRACTURE))
+    longer = {each.cui: each for each in concepts if len(each.cui) == 8}
+    assert {cui: (each.name, each.parents) for cui, each in longer.items()} == {
+        "S52.521K": ("Torus fracture of right radius, nonunion", ["S52.521"]),
+        "S52.59XA": (
+            "Other fractures, initial encounter for closed fracture",
+            ["S52.59"],
+        ),
+        "S52.59XD": ("Other fractures, subsequent encounter", ["S52.59"]),
+    }
+    assert longer["S52.521K"].codes == {"ICD10CM": ["S52.521K"]}
 
 
 def test_read_icd10cm_code_without_a_name_is_an_error_or_counted(
     tmp_path: Path,
 ) -> None:
     path = write(tmp_path, XML.replace("<desc>Cholera</desc>", ""))
-    with pytest.raises(SapbertError, match=r"xml:11: Expected a code and a name"):
+    with pytest.raises(SapbertError, match=r"xml:5: .* diag, also of one in A00-A09"):
         read(path)
     concepts, report = read(path, on_error="skip")
     assert (len(concepts), report.dropped["bad nodes"]) == (4, 1)
@@ -104,3 +139,6 @@ def test_read_icd10cm_real_file_is_a_forest_of_22_chapters(
     assert sum(not each.parents for each in concepts) == 22
     assert all(set(each.parents) <= known for each in concepts)
     assert all(len(each.parents) <= 1 for each in concepts)
+    names = {each.cui: each.name for each in concepts}
+    assert names["T36.0X1A"].endswith(", accidental (unintentional), initial encounter")
+    assert names["O36.0111"].endswith(", first trimester, fetus 1")

@@ -1,140 +1,23 @@
 """ICD-10-CM: the tabular list as XML, with chapters, blocks, categories and codes."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
 
 from ...errors import Errors, SapbertError
-from ...system.reading import RECORD_BYTES, record_error
-from ...system.xml_blocks import feed_blocks, make_parser
+from ...system.xml_blocks import read_children
 from ..concepts import Concept, clean_name, has_letter_or_digit
-from ..merge import sort_concepts
-from ..report import Report, clean_names
+from ..facts import CODE, NAME, PARENT, TYPE, Fact, build_concepts
+from ..report import Report
 
 SOURCE = "ICD10CM"
 NODES = ("chapter", "section", "diag")
-DEPTH = 100  # elements in each other; the published files have 9
-TEXT_BYTES = 100  # that an empty text takes
+DEPTH = 50  # nodes in each other; the published files have 7
 # the range after the name of a chapter or block, e.g. "(A00-B99)"
 RANGE = re.compile(r"\s*\(([A-Z][0-9A-Z]*(?:-[A-Z][0-9A-Z]*)?)\)\s*$")
-
-
-@dataclass(slots=True)
-class Node:
-    """An open chapter, block or code.
-
-    Attributes:
-        tag: One of `NODES`.
-        line: Its first line.
-        code: Its id; empty until it is read.
-        inclusions: Inclusion terms: further names.
-    """
-
-    tag: str
-    line: int
-    code: str = ""
-    title: str = ""
-    inclusions: list[str] = field(default_factory=list)
-    size: int = 0
-
-
-class TabularList:
-    """Handlers for expat that make a concept of each element with a code.
-
-    Args:
-        types: Semantic types of all concepts.
-    """
-
-    def __init__(self, path: Path, report: Report, types: list[str]) -> None:
-        self.path, self.report, self.types = path, report, types
-        self.tags: list[str] = []
-        self.nodes: list[Node] = []
-        self.text: list[str] = []
-        self.made: list[Concept] = []
-        self.begin = 0  # the byte at which the open element of `NODES` begins
-        self.parser = make_parser(path)
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = self.end
-        self.parser.CharacterDataHandler = self.text.append
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element."""
-        self.tags.append(tag)
-        self.text.clear()
-        line = self.parser.CurrentLineNumber
-        if len(self.tags) > DEPTH:
-            values = {"path": self.path, "line": line, "limit": DEPTH}
-            raise SapbertError(Errors.E121.format(**values))
-        if tag in NODES:
-            self.begin = self.parser.CurrentByteIndex
-            code = attributes.get("id", "") if tag == "section" else ""
-            self.split_title()
-            self.nodes.append(Node(tag, line, code.strip()))
-
-    def end(self, tag: str) -> None:
-        """Handle the end of an element."""
-        self.tags.pop()
-        text = clean_name("".join(self.text))
-        self.text.clear()
-        if tag in NODES:
-            self.begin = self.parser.CurrentByteIndex
-            self.split_title()
-            self.make_concept(self.nodes.pop())
-            return
-        if tag == "version" and len(self.tags) == 1:
-            self.report.add_release(SOURCE, text[:200])
-        if not self.nodes:
-            return
-        node, parent = self.nodes[-1], self.tags[-1]
-        node.size += len(text) + TEXT_BYTES
-        if sum(each.size for each in self.nodes) > RECORD_BYTES:
-            raise record_error(self.path, node.line)
-        if tag == "name" and parent == "diag":
-            node.code = text
-        elif tag == "desc" and parent == node.tag:
-            node.title = text
-        elif tag == "note" and parent == "inclusionTerm":
-            node.inclusions.append(text)
-
-    def split_title(self) -> None:
-        """Split the range of codes from the title of the open chapter or block.
-
-        The range is the id of a chapter, and its children need it before it ends.
-        """
-        if self.nodes and self.nodes[-1].tag != "diag":
-            node = self.nodes[-1]
-            if found := RANGE.search(node.title):
-                node.code = node.code or found[1]
-                node.title = node.title[: found.start()]
-
-    def make_concept(self, node: Node) -> None:
-        """Make the concept of an element that has ended."""
-        self.report.read(self.path.name, 1)
-        if not node.code or not has_letter_or_digit(node.title):
-            values = {"path": self.path, "line": node.line}
-            text = Errors.E117.format(expected="a code and a name", **values)
-            self.report.skip("bad nodes", SapbertError(text))
-            return
-        names = clean_names((node.title, *node.inclusions), self.report)
-        parent = self.nodes[-1].code if self.nodes else ""
-        self.made.append(
-            Concept(
-                node.code,
-                names,
-                types=self.types,
-                codes={SOURCE: [node.code]},
-                # a block of one category has its code: the two become one concept
-                parents=[parent] if parent not in ("", node.code) else [],
-                sources={SOURCE: list(range(len(names)))},
-            )
-        )
-
-    def concepts(self) -> Iterator[Concept]:
-        """Read the file; children come before parents, and an id may come twice."""
-        for _ in feed_blocks(self.parser, self.path, lambda: self.begin):
-            yield from self.made
-            self.made.clear()
+STEM = 6  # characters of a code without its dot, before the seventh
 
 
 def read_icd10cm(
@@ -143,7 +26,9 @@ def read_icd10cm(
     """Read the tabular list: codes with their inclusion terms as further names.
 
     Chapters and blocks are concepts too; their id is the range of their codes. The file
-    does not list the codes that a seventh character makes.
+    lists seventh characters once for many codes: each code that gets one is a concept,
+    with the name of the code and the meaning of the character, as the order file has
+    it: "S52.521A", "Torus fracture …, initial encounter for closed fracture".
 
     Args:
         path: The XML file, plain or `.gz`.
@@ -153,10 +38,89 @@ def read_icd10cm(
         Each concept, sorted by id.
 
     Raises:
-        SapbertError: With file and line, at the first element without a code or a name,
-            or at malformed XML.
+        SapbertError: With file and line of the chapter, at the first element without a
+            code or a name, or at malformed XML.
 
     Source: The files of the National Center for Health Statistics.
     """
-    tabular = TabularList(path, report, [type] if type else [])
-    return sort_concepts(tabular.concepts())
+    return build_concepts(find_facts(path, type, report), report)
+
+
+def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
+    """Yield the facts of all chapters, blocks and codes."""
+    for line, element in read_children(path, lambda *_: None):
+        if element.tag == "version":
+            report.add_release(SOURCE, clean_name(element.text or "")[:200])
+        elif element.tag in NODES:
+            for fact in node_facts(element, "", {}, path, line, report):
+                yield fact
+                if type and fact.kind == CODE:
+                    yield Fact(fact.cui, TYPE, type)
+
+
+def node_facts(
+    node: Element,
+    parent: str,
+    characters: Mapping[str, str],
+    path: Path,
+    line: int,
+    report: Report,
+    depth: int = 0,
+) -> Iterator[Fact]:
+    """Yield the facts of a chapter, block or code, and of those in it.
+
+    Args:
+        parent: The code of what it is in.
+        characters: Seventh characters and their meanings, for the codes in it.
+        line: Of the chapter.
+    """
+    if depth > DEPTH:
+        raise SapbertError(Errors.E121.format(path=path, line=line, limit=DEPTH))
+    report.read(path.name, 1)
+    is_code = node.tag == "diag"
+    title = read_text(node.find("desc"))
+    code = read_text(node.find("name")) if is_code else node.get("id", "").strip()
+    if not is_code and (span := RANGE.search(title)):
+        code = code or span[1]
+        title = title[: span.start()]
+    characters = {
+        extension.get("char", ""): read_text(extension)
+        for extension in node.iterfind("sevenChrDef/extension")
+    } or characters
+    if code and has_letter_or_digit(title):
+        # A block of one category has its code: the two are one concept, with the name
+        # of the category.
+        rank = int(not is_code)
+        yield Fact(code, CODE, code, source=SOURCE)
+        yield Fact(code, NAME, title, rank, SOURCE)
+        for note in node.iterfind("inclusionTerm/note"):
+            yield Fact(code, NAME, read_text(note), rank, SOURCE)
+        if parent not in ("", code):
+            yield Fact(code, PARENT, parent)
+        if is_code and node.find("diag") is None:
+            yield from extend_code(code, title, characters)
+    else:
+        expected = f"a code and a name of each {node.tag}, also of one in {parent}"
+        text = Errors.E117.format(path=path, line=line, expected=expected)
+        report.skip("bad nodes", SapbertError(text))
+    for child in node:
+        if child.tag in NODES:
+            yield from node_facts(
+                child, code or parent, characters, path, line, report, depth + 1
+            )
+
+
+def extend_code(code: str, title: str, characters: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield the facts of the codes with a seventh character; X fills the gap."""
+    stem = code.replace(".", "").ljust(STEM, "X")
+    for character, meaning in characters.items():
+        longer = f"{stem[:3]}.{stem[3:]}{character}"
+        if len(stem) == STEM and character and meaning:
+            yield Fact(longer, CODE, longer, source=SOURCE)
+            yield Fact(longer, NAME, f"{title}, {meaning}", 0, SOURCE)
+            yield Fact(longer, PARENT, code)
+
+
+def read_text(element: Any) -> str:
+    """Return the text of an element, cleaned; "" if there is none."""
+    return "" if element is None else clean_name("".join(element.itertext()))
