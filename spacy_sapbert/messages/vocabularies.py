@@ -86,6 +86,11 @@ class VocabulariesErrors:
         "Expected rows of MRCONSO with few different values of {columns}, but got more "
         "combinations than any release has. Check that this is the right file."
     )
+    E125 = (
+        "Expected the snapshot of a release of SNOMED CT, but got {path}. Pass the "
+        "folder of the release, or its `Snapshot` folder; Full and Delta also have "
+        "states of other days."
+    )
     E130 = (
         "Expected concepts in {path} that are mapped to ids like {example}, but got "
         "none. Pass a vocabulary whose cross references or codes have such ids, or a "

@@ -33,8 +33,8 @@ class Fact(NamedTuple):
             a concept, where names alone make none; DROP to leave a concept out, with
             the rule as value.
         value: The name, the code, or the id of the other concept.
-        rank: Facts of one concept are sorted by it; the name with the lowest is
-            preferred.
+        rank: Facts of one concept are sorted by it. The name with the lowest is
+            preferred, and only the types with the lowest count.
         source, language: Of a name; source of a code.
     """
 
@@ -105,11 +105,12 @@ def build_concept(cui: str, rows: Rows, report: Report, gate: str) -> Concept | 
     """Build a concept of its facts; None if it is left out, which is counted."""
     concept = Concept(cui, [])
     places: dict[str, int] = {}
-    lists = {TYPE: concept.types, PARENT: concept.parents, RETIRED: concept.retired}
+    lists = {PARENT: concept.parents, RETIRED: concept.retired}
     languages: dict[str, set[int]] = {}
     sources: dict[str, set[int]] = {}
     kept, rule, texts = not gate, "", 0
-    for count, (_, kind, value, _, source, language) in enumerate(rows):
+    type_rank = None
+    for count, (_, kind, value, rank, source, language) in enumerate(rows):
         if count > VALUES:
             check_count(count, cui)
         if kind == NAME:
@@ -131,6 +132,10 @@ def build_concept(cui: str, rows: Rows, report: Report, gate: str) -> Concept | 
             kept = True
         elif kind == DROP:
             rule = rule or value
+        elif kind == TYPE:
+            type_rank = rank if type_rank is None else type_rank
+            if rank == type_rank:
+                concept.types.append(value)
         elif value != cui:
             lists[kind].append(value)
     if rule or not kept:
@@ -146,8 +151,8 @@ def build_concept(cui: str, rows: Rows, report: Report, gate: str) -> Concept | 
     concept.sources = {key: sorted(found) for key, found in sources.items()}
     for source, found in concept.codes.items():
         concept.codes[source] = list(dict.fromkeys(found))
-    for kind in (TYPE, PARENT, RETIRED):
-        lists[kind][:] = dict.fromkeys(lists[kind])
+    for values in (concept.types, *lists.values()):
+        values[:] = dict.fromkeys(values)
     return concept
 
 

@@ -4,6 +4,7 @@ To add a format, write a module with a reader and add it to `READERS`.
 """
 
 import inspect
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -95,6 +96,10 @@ READERS: dict[str, tuple[str, Sequence[str]]] = {
 }
 
 
+# a file of a release of SNOMED CT that does not stand for the release
+RF2 = re.compile(r"(?:sct2|der2)_(?!Concept_\w*Snapshot)")
+
+
 def guess_format(path: Path) -> str:
     """Return the format of a file or release folder by its name.
 
@@ -103,6 +108,8 @@ def guess_format(path: Path) -> str:
     Raises:
         SapbertError: If it does not exist, or no format has such names.
     """
+    if RF2.match(path.name):
+        raise SapbertError(Errors.E125.format(path=path))
     for name, (_, patterns) in READERS.items():
         if path.is_dir():
             # a release folder: the names of its files

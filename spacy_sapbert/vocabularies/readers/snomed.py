@@ -28,7 +28,10 @@ PREFIX, SOURCE = "SNOMEDCT", "SNOMEDCT_US"
 CONCEPT = "sct2_Concept_*Snapshot*.txt"
 FULL_NAME, SYNONYM = "900000000000003001", "900000000000013009"
 PREFERRED = "900000000000548007"
-US_ENGLISH = "900000000000509007"
+US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
+# the language reference sets of the UK, for its clinical and drug extensions
+UK_ENGLISH = ("999001261000000100", "999000691000001104", "999000671000001103")
+BRITISH = re.compile(r"Snapshot_(?:GB|UK)", re.IGNORECASE)  # in the name of a release
 IS_A = "116680003"
 REPLACEMENTS = ("900000000000526001", "900000000000527005")  # REPLACED BY, SAME AS
 TAG = re.compile(r"\s*\(([^()]*)\)\s*$")  # at the end of a fully specified name
@@ -47,9 +50,10 @@ def read_snomed(
 ) -> Iterator[Concept]:
     """Read the active concepts of a release.
 
-    The preferred name is that of the language reference sets, in US English first. The
-    semantic tag of the fully specified name, e.g. "disorder", is the semantic type, and
-    is no part of a name.
+    The preferred name is that of the language reference sets: in releases of the United
+    Kingdom in British English, in others in US English first. The semantic tag of the
+    fully specified name, e.g. "disorder", is the semantic type, and is not a part of a
+    name.
 
     Args:
         path: The folder of a release, or its `sct2_Concept_…Snapshot…` file.
@@ -70,7 +74,9 @@ def read_snomed(
             SOURCE, file.name.partition(".")[0].partition("Snapshot_")[2]
         )
     with open_temporary_db() as database:
-        store_acceptability(database, release)
+        british = any(BRITISH.search(file.name) for file in release.find(CONCEPT))
+        dialects = (GB_ENGLISH, *UK_ENGLISH) if british else (US_ENGLISH,)
+        store_acceptability(database, release, dialects)
         facts = find_facts(database, release, languages, report)
         yield from build_concepts(facts, report, gate="inactive or unknown concepts")
 
@@ -80,15 +86,21 @@ def cui_of(id: str) -> str:
     return f"{PREFIX}:{id}"
 
 
-def store_acceptability(database: sqlite3.Connection, release: Release) -> None:
-    """Write how far descriptions are preferred: 0 and 1 preferred, 2 acceptable."""
+def store_acceptability(
+    database: sqlite3.Connection, release: Release, dialects: Sequence[str]
+) -> None:
+    """Write how far descriptions are preferred: 0 and 1 preferred, 2 acceptable.
+
+    Args:
+        dialects: The reference sets whose preferred names are 0.
+    """
     columns = ("referencedComponentId", "active", "refsetId", "acceptabilityId")
     table = "der2_cRefset_*Language*Snapshot*.txt"
     database.execute("CREATE TABLE acceptability (description, rank)")
     database.executemany(
         "INSERT INTO acceptability VALUES (?, ?)",
         (
-            (id, 2 if kind != PREFERRED else int(refset != US_ENGLISH))
+            (id, 2 if kind != PREFERRED else int(refset not in dialects))
             for id, active, refset, kind in release.read(
                 table, columns, "the first name of a concept is preferred"
             )
@@ -153,7 +165,8 @@ def find_names(
             report.dropped["inactive descriptions"] += 1
             continue
         if kind == FULL_NAME and (tag := TAG.search(term)):
-            yield Fact(cui_of(id), TYPE, tag[1])
+            # English tags are the same in all editions
+            yield Fact(cui_of(id), TYPE, tag[1], int(language != "ENG"))
             term = term[: tag.start()]
         if languages and language not in order:
             report.dropped["names in other languages"] += 1
