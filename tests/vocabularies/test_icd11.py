@@ -59,3 +59,20 @@ def test_read_icd11_titles_with_the_levels_above_them(
         languages={"ENG": [0]},
         sources={"ICD11": [0]},
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("SimpleTabulation-ICD-11-MMS-es.txt", "SPA"),
+        ("SimpleTabulation.txt", None),
+        ("SimpleTabulation-2025.txt", None),
+    ],
+)
+def test_read_icd11_language_is_that_of_the_file_name(
+    name: str, language: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text("\n".join("\t".join(row) for row in table()), "utf8")
+    concepts = list(read_vocabulary(path, report=Report()))
+    assert concepts[0].languages == ({language: [0]} if language else {})

@@ -118,3 +118,14 @@ def test_read_omop_missing_column_is_an_error_that_names_it(tmp_path: Path) -> N
     (tmp_path / "CONCEPT.csv").write_text("concept_id\tconcept_name\n1\tfever\n")
     with pytest.raises(SapbertError, match=r"E410.*CONCEPT\.csv:1.*domain_id"):
         read(tmp_path)
+
+
+def test_read_omop_names_of_concepts_are_english(tmp_path: Path) -> None:
+    """Without English only synonyms in the language are names."""
+    concepts, report = read(write(tmp_path), languages=["SPA"], mapped_names=True)
+    assert {cui: each.aliases for cui, each in concepts.items()} == {
+        "OMOP:1": ["Fiebre azul"]
+    }
+    assert report.dropped["names in other languages"] == 7
+    concepts, _ = read(tmp_path, languages=["ENG"], mapped_names=True)
+    assert concepts["OMOP:1"].languages == {"ENG": [0, 1, 2]}

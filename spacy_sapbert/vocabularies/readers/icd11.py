@@ -1,5 +1,6 @@
 """ICD-11: the simple tabulation of the WHO, as text or as a workbook."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ SOURCE = "ICD11"
 COLUMNS = ("Title", "ClassKind", "Code", "BlockId", "ChapterNo")
 URI = "Foundation URI"
 MARK = "- "  # before a title, for each level above it
+LANGUAGE = re.compile(r"-([a-z]{2})\.")  # SimpleTabulation-ICD-11-MMS-en.txt
 DEPTH = 100  # levels; the published files have 12
 
 
@@ -46,8 +48,8 @@ def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
         rows = read_workbook(path, report)
     else:
         rows = read_rows(path, "\t", report, quoted=True)
-    # …-en.txt
-    language = language_code(path.name.partition(".")[0].rpartition("-")[2])
+    ending = LANGUAGE.search(path.name)
+    language = language_code(ending[1]) if ending else ""
     above: list[str] = []  # the ids of the levels above the row
     for number, (title, kind, code, block, chapter, uri) in select_columns(
         rows, path, COLUMNS, report, optional=[URI], pad=is_book

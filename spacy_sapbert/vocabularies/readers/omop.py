@@ -41,6 +41,7 @@ LANGUAGES = {
     **{"norwegian": "nb", "finnish": "fi", "polish": "pl", "czech": "cs"},
 }
 REPLACEMENTS = ("Concept replaced by", "Concept same_as to")
+OTHER_LANGUAGES = "names in other languages"
 KNOWN = 1000  # values that an error names
 
 
@@ -62,8 +63,10 @@ def read_omop(
         path: The folder of an export, or `CONCEPT.csv` in it, plain or `.gz`.
         sources: Vocabularies (`vocabulary_id`) to keep; empty: all.
         types: Domains (`domain_id`) to keep; empty: all.
-        languages: Languages of names to keep, as UMLS writes them; empty: all.
-        mapped_names: Add the names of concepts that are mapped to one concept only.
+        languages: Languages of names to keep, as UMLS writes them; empty: all. Names in
+            CONCEPT are in English, others in CONCEPT_SYNONYM.
+        mapped_names: Add the names, in English, of concepts that are mapped to one
+            concept only.
 
     Yields:
         Each concept, sorted by id: `OMOP:` and `concept_id`.
@@ -138,13 +141,17 @@ def find_facts(
     report: Report,
 ) -> Iterator[Fact]:
     """Yield the facts of all tables."""
+    english = not languages or "ENG" in languages
     sql = "SELECT id, name, domain, vocabulary, code FROM concepts WHERE kept"
     for id, name, domain, vocabulary, code in database.execute(sql):
         cui, source = cui_of(id), SOURCES.get(vocabulary, vocabulary)
         yield Fact(cui, KEEP)
         yield Fact(cui, CODE, id, source=SOURCE)
         yield Fact(cui, CODE, code, source=source)
-        yield Fact(cui, NAME, name, source=source, language="ENG")
+        if english:
+            yield Fact(cui, NAME, name, source=source, language="ENG")
+        else:
+            report.dropped[OTHER_LANGUAGES] += 1
         yield Fact(cui, TYPE, domain)
     known = {ENGLISH: "ENG"}
     columns = ("concept_id", "concept_synonym_name", "language_concept_id")
@@ -154,10 +161,10 @@ def find_facts(
                 find_language(database, spoken) if len(known) < KNOWN else ""
             )
         if languages and known[spoken] not in languages:
-            report.dropped["names in other languages"] += 1
+            report.dropped[OTHER_LANGUAGES] += 1
         else:
             yield Fact(cui_of(id), NAME, name, 1, language=known[spoken])
-    yield from find_relations(database, release, mapped_names, report)
+    yield from find_relations(database, release, mapped_names and english, report)
 
 
 def find_language(database: sqlite3.Connection, id: str) -> str:
@@ -212,4 +219,4 @@ def find_relations(
         cui, source = cui_of(target), SOURCES.get(vocabulary, vocabulary)
         yield Fact(cui, CODE, code, 1, source=source)
         if mapped_names:
-            yield Fact(cui, NAME, name, 2, source=source)
+            yield Fact(cui, NAME, name, 2, source=source, language="ENG")
