@@ -188,7 +188,7 @@ def main(
         help="obo, obographs, rdf: own, or xref for ids of another vocabulary. [own]",
     ),
     xref_prefix: str | None = typer.Option(
-        None, help="obo, obographs: prefix of the ids that xref uses. [UMLS]"
+        None, help="obo, obographs, rdf: prefix of the ids that xref uses. [UMLS]"
     ),
     multi_xref: str | None = typer.Option(
         None, help="obo, obographs: terms with several such ids: drop, or all. [drop]"

@@ -356,3 +356,17 @@ def test_read_obo_finds_ids_under_any_prefix_of_a_vocabulary(tmp_path: Path) -> 
         prefix = "SNOMEDCT" if "SNOMED" in xref else "MSH"
         concept = read_one(tmp_path, f"xref: {xref}", ids="xref", xref_prefix=prefix)
         assert concept.cui == xref.partition(":")[2]
+
+
+def test_read_obo_name_is_without_modifiers(tmp_path: Path) -> None:
+    path = tmp_path / "x.obo"
+    path.write_text(
+        '[Term]\nid: X:1\nname: blue fever {xref="MONDO:1", source="x"} ! old\n\n'
+        "[Term]\nid: X:2\nname: alpha-{beta} fever {NOS}\n",
+        "utf8",
+    )
+    concepts = read_vocabulary(path, report=Report())
+    assert [concept.name for concept in concepts] == [
+        "blue fever",
+        "alpha-{beta} fever {NOS}",
+    ]

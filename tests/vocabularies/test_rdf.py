@@ -211,3 +211,29 @@ def test_read_rdf_any_damage_gives_concepts_or_a_sapbert_error(
         with suppress(SapbertError):
             concepts, _ = read(path)
             assert all(each.aliases for each in concepts.values())
+
+
+@pytest.mark.parametrize(
+    ("languages", "definition"),
+    [
+        ([], "English."),
+        (["SPA", "GER"], "Deutsch."),
+        (["GER", "FRE"], "Deutsch."),
+        (["FRE"], "Français, un."),
+        (["SPA"], None),
+    ],
+)
+def test_read_rdf_definition_is_the_first_in_the_preferred_language(
+    languages: list[str], definition: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.ttl"
+    path.write_text(
+        """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+<http://voc.example/c/1> a skos:Concept ; skos:prefLabel "Fever" ;
+  skos:definition "Français, un."@fr , "Français, deux."@fr , "Deutsch."@de ,
+  "English."@en .
+""",
+        "utf8",
+    )
+    (concept,) = read_vocabulary(path, report=Report(), languages=languages)
+    assert concept.definition == definition

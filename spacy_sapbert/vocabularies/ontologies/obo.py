@@ -20,6 +20,7 @@ LICENCE = re.compile(r"property_value:\s*\S*\blicense\s+(\"[^\"]{1,500}\"|\S{1,5
 LINES = RECORD_VALUES // 8  # of a term: each takes up to 500 bytes
 # a comment, or modifiers in braces, after an id
 TRAILER = re.compile(r"(?<!\s)\s+[!{].*")
+MODIFIERS = re.compile(r'(?<!\s)\s+\{\w[^{}]*="[^{}]*"\}(?:\s*!.*)?$')  # of a name
 MATCH = re.compile(r'(?:skos:)?(\w+Match)\s+"?([^"\s]+)')
 # what a cross reference of MONDO means, in its modifiers
 MONDO = re.compile(r'source="MONDO:(\w+)"')
@@ -126,7 +127,7 @@ def parse_tag(term: Term, tag: str, value: str) -> None:
                 raise ValueError("one id in a term")
             term.id = parse_id(value)
         case "name":
-            term.name = unescape(value)
+            term.name = unescape(MODIFIERS.sub("", value))
         case "def":
             term.definition = parse_quoted(value)[0] or None
         case "synonym":

@@ -199,18 +199,19 @@ def make_term(
     order = {language: place for place, language in enumerate(languages or ["ENG"])}
     is_class = is_file = False
     names: list[tuple[int, str]] = []
+    defined = len(order) + 1  # rank of the definition
     texts: list[tuple[str, str]] = []
     other = 0
     head = {"version": "", "licence": ""}
     for count, (_, kind, value, language) in enumerate(rows):
         check_count(count, id)
         value = value.encode("utf8", "replace").decode("utf8")
+        # a text without a language is between the preferred and the others
+        rank = order.get(language, len(order) + bool(language))
         if kind in ("name", "label", *SCOPES):
             if languages and language and language not in order:
                 other += 1
                 continue
-            # a name without a language is between the preferred and the others
-            rank = order.get(language, len(order) + bool(language))
             if language:
                 term.languages.setdefault(language, []).append(value)
             if kind in SCOPES:
@@ -226,8 +227,9 @@ def make_term(
             case "parent":
                 term.parents.append(value)
             case "definition":
-                if language in ("", *order) or term.definition is None:
-                    term.definition = value
+                fits = not languages or not language or language in order
+                if fits and (term.definition is None or rank < defined):
+                    term.definition, defined = value, rank
             case "notation":
                 term.xrefs.append(f"{split_id(id)[0] or 'NOTATION'}:{value}")
             case "xref":
