@@ -13,6 +13,7 @@ from ..formats.inputs.rows import Columns
 from ..kb.teaching.documents import AnnotatedDocument
 from ..mapping.reviewed import is_mapped
 from ..pipeline.teaching import annotate, annotate_docs
+from ..system.formulas import undefuse
 from .registry import FORMATS, change_prefixes, read_corpus
 
 TABLES = (".tsv", ".tsv.gz")
@@ -89,11 +90,7 @@ def read_links(path: Path) -> Iterator[AnnotatedDocument]:
     rows = read_csv_rows(path, columns, fail, longest=LONGEST)
     for id, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
         mentions = [
-            # A quote before what could be a formula is of the CSV.
-            (
-                row["text"].removeprefix("'"),
-                [] if row["cui"] in NO_ID else [[row["cui"]]],
-            )
+            (undefuse(row["text"]), [] if row["cui"] in NO_ID else [[row["cui"]]])
             for row in own
         ]
         yield annotate(path.name, "", mentions, id=str(id or ""))

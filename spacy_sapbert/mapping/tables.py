@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import Errors, SapbertError
-from ..system.formulas import FORMULA, defuse
+from ..system.formulas import defuse, undefuse
 from ..system.writing import write_atomically
 from ..vocabularies.report import Report
 from ..vocabularies.tables.excel import read_workbook
@@ -76,9 +76,8 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
             expected = f"at most {width} fields, with closed quotes"
             values = {"path": path, "line": number, "expected": expected}
             raise SapbertError(Errors.E117.format(**values))
-        if kind == CSV:
-            # A quote before what could be a formula; `write_table` adds it again.
-            cells = [c[1:] if c[:1] == "'" and FORMULA.match(c) else c for c in cells]
+        if not is_excel:
+            cells = [undefuse(cell) for cell in cells]  # `write_table` adds it again
         yield [*cells[:width], *[""] * (width - len(cells))]
 
 
@@ -141,15 +140,15 @@ def write_table(
 def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> None:
     """Write rows as CSV, or as TSV without quotes, tabs and line ends in cells."""
     text = TextIOWrapper(file, "utf8", "replace", newline="", write_through=True)
+    writer = csv.writer(text)
     try:
-        if kind == CSV:
-            writer = csv.writer(text)
-            for row in rows:
-                writer.writerow([defuse(c) if isinstance(c, str) else c for c in row])
-        else:
-            for row in rows:
-                cells = ("" if cell is None else str(cell) for cell in row)
-                text.write("\t".join(" ".join(cell.split()) for cell in cells) + "\n")
+        for row in rows:
+            cells = [defuse(cell) if isinstance(cell, str) else cell for cell in row]
+            if kind == CSV:
+                writer.writerow(cells)
+            else:
+                words = ("" if cell is None else str(cell).split() for cell in cells)
+                text.write("\t".join(map(" ".join, words)) + "\n")
     finally:
         text.detach()
 

@@ -13,3 +13,8 @@ def defuse(cell: str) -> str:
     Source: OWASP, CSV Injection.
     """
     return f"'{cell}" if FORMULA.match(cell) else cell
+
+
+def undefuse(cell: str) -> str:
+    """Return a text without the quote that `defuse` adds; another quote is kept."""
+    return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell

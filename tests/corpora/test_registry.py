@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from spacy_sapbert.corpora.annotated import read_annotated
 from spacy_sapbert.corpora.registry import read_corpus
 from spacy_sapbert.errors import SapbertError
 
@@ -30,3 +31,10 @@ def test_read_corpus_without_a_mention_is_an_error(tmp_path: Path) -> None:
     path.write_text("1|t|A title.\n1|a|\n", "utf8")
     with pytest.raises(SapbertError, match="E707"):
         list(read_corpus(path, "pubtator"))
+
+
+def test_read_annotated_csv_keeps_apostrophes(tmp_path: Path) -> None:
+    path = tmp_path / "links.csv"
+    path.write_text("id,text,cui\nd1,'tis,C1\nd1,'=1+1,C2\nd1,'-itis,C3\n")
+    (document,) = read_annotated(path)
+    assert [mention.text for mention in document.mentions] == ["'tis", "=1+1", "-itis"]

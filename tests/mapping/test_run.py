@@ -281,3 +281,15 @@ def test_map_command_names_the_endings_of_the_output(sample_kb, table, tmp_path)
     )
     assert result.exit_code == 1
     assert "E441" in result.output
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "parquet"])
+def test_write_table_cells_are_no_formulas_and_are_read_as_they_were(
+    ending: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"mapped.{ending}"
+    rows = [["=1+1", "'tis"], ["-itis", "'=quoted"], ["@x", "plain"]]
+    write_table(path, ["a", "b"], rows)
+    if ending in ("csv", "tsv"):
+        assert "'=1+1" in path.read_text("utf8")
+    assert [*read_rows(path)] == [["a", "b"], *rows]
