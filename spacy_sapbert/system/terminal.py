@@ -9,6 +9,11 @@ from typing import Any
 from wasabi import Printer, color
 
 REPLACEMENT = "\ufffd"
+# Commands to the terminal, marks that change the order of the text, surrogates. Joiners
+# of Persian and Hindi, wide blanks of Japanese and soft hyphens are not.
+CONTROLS = re.compile(
+    "[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 # Characters that `json.dumps` leaves in a text, but that a terminal executes or that
 # change the order of the text: DEL, C1, marks of direction, surrogates.
 JSON_CONTROLS = re.compile(
@@ -23,7 +28,7 @@ def printable(text: str) -> str:
     of files and the files of foreign knowledge bases.
     """
     line = " ".join(text.splitlines())
-    return "".join(c if c.isprintable() else REPLACEMENT for c in line)
+    return CONTROLS.sub(REPLACEMENT, line)
 
 
 def format_json(data: Any) -> str:

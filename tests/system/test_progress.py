@@ -1,6 +1,7 @@
 import pytest
 
 from spacy_sapbert.system.progress import format_count, format_time, show_progress
+from spacy_sapbert.system.terminal import printable
 
 
 @pytest.mark.parametrize("total", [None, 4])
@@ -40,3 +41,17 @@ def test_format_count_and_time() -> None:
         "2 min 5 s",
         "1 h 1 min",
     ]
+
+
+def test_printable_keeps_joiners_and_blanks_of_other_scripts() -> None:
+    for text in (
+        "\u0645\u06cc\u200c\u0631\u0648\u062f",
+        "\u0915\u094d\u200d\u0937",
+        "\u6025\u6027\u3000\u708e",
+        "co\u00adop",
+        "5\u00a0mg",
+    ):
+        assert printable(text) == text
+    assert (
+        printable("a\x1b[31mb\u202ec\x9bd\ud800") == "a\ufffd[31mb\ufffdc\ufffdd\ufffd"
+    )
