@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -126,8 +127,11 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
         raise typer.Exit(BY_SIGNAL + number) from None
     except Exception as error:
         named = name_error(error)
-        if named is None:
+        if named is None and code == FAILED:
             raise
+        if named is None:  # Python's own exit code would mean something else
+            traceback.print_exception(error)
+            raise typer.Exit(code) from None
         msg.fail(named)
         raise typer.Exit(code) from None
 

@@ -84,3 +84,16 @@ def test_regress_exits_with_2_if_an_input_is_unusable(
 
 def test_regress_exits_with_2_without_the_file(sample_kb, tmp_path):
     assert run(tmp_path / "none.yaml", "--kb", sample_kb).exit_code == 2
+
+
+def test_regress_exits_with_2_after_an_unexpected_error(
+    cases, sample_kb, monkeypatch
+) -> None:
+    """1 means that cases failed, which a defect of a component does not show."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("spacy_sapbert.cli.regress.run_cases", fail)
+    result = run(cases, "--kb", sample_kb)
+    assert result.exit_code == 2
