@@ -437,6 +437,11 @@ def test_page_stacks_hold_what_overlaps_the_marked_entity(
         ("I21", "https://icd.codes/icd10cm/I21"),
         ("javascript:alert(1)", None),
         ("javascript://%0aalert", None),
+        ("OMOP:201826", "https://athena.ohdsi.org/search-terms/terms/201826"),
+        (
+            "RXNORM:1191",
+            "https://mor.nlm.nih.gov/RxNav/search?searchBy=RXCUI&searchTerm=1191",
+        ),
         ("data:text/html,x", None),
         ("C00040571", None),
         ("A00-B99", None),

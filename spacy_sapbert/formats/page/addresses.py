@@ -20,6 +20,10 @@ ADDRESSES: dict[str, str] = {
     r"(?:ICD10CM:)?([A-Z]\d[0-9A-Z])(?:\.([0-9A-Z]{1,4}))?": (
         "https://icd.codes/icd10cm/{}{}"
     ),
+    r"OMOP:(\d+)": "https://athena.ohdsi.org/search-terms/terms/{}",
+    r"(?:RXNORM|RxCUI):(\d+)": (
+        "https://mor.nlm.nih.gov/RxNav/search?searchBy=RXCUI&searchTerm={}"
+    ),
     # vocabularies that identifiers.org calls otherwise
     r"ICD-?10:([A-Z]\d{2}(?:\.\d{1,2})?)": "https://identifiers.org/icd:{}",
     r"NCIT?:(C\d+)": "https://identifiers.org/ncit:{}",
