@@ -170,6 +170,5 @@ def read_json_rows(path: Path, on_error: OnError) -> Iterator[Row]:
 def list_columns(names: Iterable[str]) -> str:
     """Return the names of columns for an error, the first of many."""
     listed = sorted(names)
-    return ", ".join(
-        [*map(printable, listed[:20]), *(["…"] if len(listed) > 20 else [])]
-    )
+    more = ["…"] if len(listed) > MOST_LISTED else []
+    return ", ".join([*map(printable, listed[:MOST_LISTED]), *more])

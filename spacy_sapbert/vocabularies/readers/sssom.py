@@ -71,9 +71,7 @@ def read_exact(path: Path, report: Report) -> Iterator[list[str]]:
             predicate = predicate.replace(namespace, prefix)
         if modifier or predicate not in EXACT:
             report.dropped["mappings that are no exact matches"] += 1
-        elif (
-            not target or subject == target or "sssom:NoTermFound" in (subject, target)
-        ):
+        elif not target or subject == target or NOTHING in (subject, target):
             report.dropped["mappings to nothing"] += 1
         else:
             yield [subject, target, *labels]
