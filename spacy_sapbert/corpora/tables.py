@@ -1,6 +1,5 @@
 """Tables of mentions: TSV, BioSyn, XL-BEL, COMETA and AskAPatient."""
 
-import csv
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -20,6 +19,7 @@ from ..formats.gold import (
     split_ids,
 )
 from ..system.reading import read_lines
+from ..system.tables import split_rows
 from .registry import GoldDocument, GoldSpan
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
@@ -219,16 +219,7 @@ def read_cometa(path: Path, *, level: str = "general") -> Iterator[GoldDocument]
     check_choice("level", list(COMETA_LEVELS), level)
     wanted = ["Term", COMETA_LEVELS[level]]
     columns: list[str] = []
-    lines = (f"{line}\n" for _, line in read_lines(path))
-    rows = csv.reader(lines, delimiter="\t", strict=True)
-    while True:
-        number = rows.line_num + 1  # a row with quotes may have several lines
-        try:
-            row = next(rows, None)
-        except csv.Error:
-            raise SapbertError(Errors.E717.format(path=path, line=number)) from None
-        if row is None:
-            return
+    for number, row in split_rows(read_lines(path), "\t"):
         row = [field.strip() for field in row]
         if not any(row):
             continue

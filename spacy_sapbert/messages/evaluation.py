@@ -105,10 +105,6 @@ class EvaluationErrors:
         "{path}:{line}: Expected a context with one `<tgt>` and one `</tgt>` after it, "
         "but got something else. Correct the line."
     )
-    E717 = (
-        "{path}:{line}: Expected a table with tabs and closed quotes, but the quote "
-        "that begins here is not closed before a tab. Correct the line."
-    )
     E718 = (
         "{path}:{line}: Expected a header with tabs and the columns {wanted}, but got "
         "another. Name a file of COMETA as it was published."

@@ -162,7 +162,3 @@ class VocabulariesErrors:
         "got more. Convert it to N-Triples, which is streamed, e.g. with `rapper -i "
         "turtle -o ntriples`."
     )
-    E755 = (
-        "{path}:{line}: Expected the columns {columns}, but got {got}. Name the table "
-        "that has them."
-    )

@@ -1,17 +1,18 @@
 """Ids that were replaced by others, from a file of two columns."""
 
-import csv
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import Errors, SapbertError
+from ..system.tables import find_separator, split_rows
 from ..system.temporary_db import open_temporary_db
 from .concepts import VALUES, Concept
 from .ids import find_concepts, id_key, rewrite_id, store_concepts
 from .merge import load_concept
 from .report import Report, read_good_lines
 
+PAIR = 2  # ids of a line
 MOST = 20  # ids between a retired id and a concept; a hostile file has no end
 
 
@@ -25,14 +26,10 @@ def read_pairs(path: Path, report: Report) -> Iterator[tuple[str, str]]:
         SapbertError: With file and line, at the first bad line.
     """
     for number, line in read_good_lines(path, report):
-        try:
-            delimiter = "\t" if "\t" in line else ","
-            (fields,) = csv.reader([line], delimiter=delimiter, strict=True)
-            old, new = (field.strip() for field in fields)
-        except (csv.Error, ValueError):
-            old = new = ""
-        if old and new:
-            yield old, new
+        _, fields = next(split_rows([(number, line)], find_separator(line, "\t,")))
+        ids = [field.strip() for field in fields]
+        if len(ids) == PAIR and all(ids):
+            yield ids[0], ids[1]
         else:
             expected = "a retired id, a tab or comma, and the id that replaced it"
             text = Errors.E117.format(path=path, line=number, expected=expected)

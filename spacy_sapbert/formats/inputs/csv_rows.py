@@ -7,14 +7,16 @@ from pathlib import Path
 
 from ...errors import Errors, SapbertError
 from ...system.reading import read_line_blocks
+from ...system.tables import split_rows
 from ..documents import OnError, open_input
 from .rows import COLUMNS, Columns, Row, list_columns
 
 DELIMITERS = ",;\t"
+TEXT_LINES = 20_000  # of a text in quotes
 
 
-def read_raw_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file with their ends, which a text in CSV may contain.
+def read_raw_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with carriage returns, which a text may contain.
 
     Bytes that are not UTF-8 become surrogates, so that one document is invalid, and not
     the rest of the file.
@@ -30,9 +32,9 @@ def read_raw_lines(path: Path) -> Iterator[str]:
             if block := block[: len(block) - len(rest)]:
                 yield block.replace(b"\r\n", b"\r\r\n")
 
-    for _, lines in read_line_blocks(path, blocks=double_returns()):
-        for raw in lines:
-            yield raw.decode("utf8", "surrogateescape") + "\n"
+    for first, lines in read_line_blocks(path, blocks=double_returns()):
+        for number, raw in enumerate(lines, first):
+            yield number, raw.decode("utf8", "surrogateescape")
 
 
 def split_header(line: str, name: str) -> tuple[list[str], str] | None:
@@ -63,14 +65,12 @@ def read_csv_rows(
     Raises:
         SapbertError: If there is no column of the text.
     """
-    lines = enumerate(read_raw_lines(path), 1)
+    lines = read_raw_lines(path)
     path, _ = open_input(path)
-    before, first = next(((n, line) for n, line in lines if line.strip()), (0, ""))
+    first = next((line for _, line in lines if line.strip()), "")
     if not first:
         return
-    # the limit is of the process: other readers may need more
-    csv.field_size_limit(max(csv.field_size_limit(), longest + 1))
-    found = split_header(first, columns.text)
+    found = split_header(first.removesuffix("\r"), columns.text)
     if found is None:
         # Without a header the first line may be the text of a patient.
         known = "another first line"
@@ -83,19 +83,10 @@ def read_csv_rows(
             raise SapbertError(
                 Errors.E599.format(path=path, name=name, known=list_columns(header))
             )
-    rest = (line for _, line in lines)
-    reader = csv.reader(rest, delimiter=delimiter, strict=True)
-    while True:
-        number = before + reader.line_num + 1
-        try:
-            fields = next(reader)
-            got = f"{len(fields)} fields"
-        except StopIteration:
-            return
-        except csv.Error as error:
-            fields, got = None, str(error)
-        if fields is not None and len(fields) == len(header):
+    for number, fields in split_rows(lines, delimiter, open_lines=TEXT_LINES):
+        if len(fields) == len(header):
             yield number, dict(zip(header, fields, strict=True))
-        elif fields != []:  # a blank line has none
+        else:
+            got = f"{len(fields)} fields" if fields else "quotes that are wrong"
             values = {"path": path, "line": number, "expected": len(header)}
             on_error(SapbertError(Errors.E598.format(got=got, **values)))

@@ -1,16 +1,17 @@
 """PhecodeX: a table of labels, and beside it a table of ancestors."""
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from ...errors import Errors, SapbertError
 from ..concepts import Concept
 from ..merge import sort_concepts
-from ..report import Report, clean_names, read_good_lines
+from ..report import Report, clean_names
+from ..tables.delimited import read_columns
 
 LABELS = ("phenotype", "description")
 ROLLUP = ("code", "phecode_unrolled")
+COMMAS: Any = {"separator": ",", "quoted": True}
 SOURCE = "PHECODE"
 MARK = "*"  # after the names of phenotypes that only ICD-10 defines
 
@@ -36,7 +37,7 @@ def read_phecode(
     ancestors: dict[str, set[str]] = {}
     rollup = path.with_name(path.name.replace("_labels", "_rollup_map"))
     if rollup != path and rollup.is_file():
-        for code, other in read_table(rollup, ROLLUP, report):
+        for _, (code, other) in read_columns(rollup, ROLLUP, report, **COMMAS):
             ancestors.setdefault(code, set()).add(other)
     else:
         report.notes.append(f"{rollup.name} is not there: no parents.")
@@ -49,7 +50,7 @@ def read_phecode(
             parents=find_parents(code, ancestors),
             sources={SOURCE: [0]},
         )
-        for code, label in read_table(path, LABELS, report)
+        for _, (code, label) in read_columns(path, LABELS, report, **COMMAS)
         if (names := clean_names([label.removesuffix(MARK)], report))
     )
     yield from sort_concepts(concepts)
@@ -62,40 +63,3 @@ def find_parents(code: str, ancestors: dict[str, set[str]]) -> list[str]:
         other for each in found for other in ancestors.get(each, ()) if other != each
     }
     return sorted(found - farther)
-
-
-def read_table(
-    path: Path, columns: Sequence[str], report: Report
-) -> Iterator[list[str]]:
-    """Read columns of a table with commas; its first line names all columns.
-
-    Args:
-        columns: The first one is an id and must not be empty.
-
-    Raises:
-        SapbertError: With file and line; if a column does not exist.
-    """
-    places: list[int] = []
-    width = 0
-    for number, line in read_good_lines(path, report):
-        try:
-            [fields] = csv.reader([line], strict=True)
-        except csv.Error:
-            fields = []
-        if not places:
-            if not set(columns) <= set(fields):
-                raise SapbertError(
-                    Errors.E755.format(
-                        path=path,
-                        line=number,
-                        columns=" and ".join(columns),
-                        got=", ".join(fields[:10]) or "no table",
-                    )
-                )
-            places, width = [fields.index(name) for name in columns], len(fields)
-        elif len(fields) == width and fields[places[0]].strip():
-            yield [fields[place].strip() for place in places]
-        else:
-            expected = f"{width} fields between commas, and an id"
-            text = Errors.E117.format(path=path, line=number, expected=expected)
-            report.skip("bad lines", SapbertError(text))

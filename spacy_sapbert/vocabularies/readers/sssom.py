@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...system.reading import read_lines
+from ...system.tables import Row
 from ..concepts import Concept
 from ..facts import CODE, NAME, Fact, build_concepts
 from ..ids import split_id
 from ..report import Report
-from ..tables.delimited import Row, read_rows, select_columns
+from ..tables.delimited import read_rows, select_columns
 
 COLUMNS = ("subject_id", "predicate_id", "object_id")
 OPTIONAL = ("predicate_modifier", "subject_label", "object_label")

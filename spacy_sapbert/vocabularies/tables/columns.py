@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import Errors, SapbertError
-from .delimited import column_key
+from ...system.tables import column_key
 
 ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"
 # names of columns as `column_key` returns them, without a number at the end

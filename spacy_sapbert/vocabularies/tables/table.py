@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...errors import Errors, SapbertError
 from ...system.reading import read_line_blocks
+from ...system.tables import Row, find_separator, is_utf8, read_decoded
 from ..concepts import Concept
 from ..facts import (
     CODE,
@@ -22,7 +23,7 @@ from ..facts import (
 )
 from ..report import Report
 from .columns import CODES, ID, SYNONYMS, Columns, choose_columns
-from .delimited import Row, read_decoded, read_rows
+from .delimited import read_rows
 from .excel import read_workbook
 
 EXCEL = (".xlsx", ".xlsm")
@@ -80,13 +81,10 @@ def read_table(
 
 def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
     """Read the rows of a text file, whose first line shows what separates fields."""
-    is_utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    blocks = None if is_utf8 else read_decoded(path, encoding)
+    blocks = None if is_utf8(encoding) else read_decoded(path, encoding)
     _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
     header = next((line for line in lines if line.strip()), b"")
-    counts = {each: header.count(each.encode()) for each in SEPARATORS}
-    # `max` returns the first of equal ones
-    separator = max(counts, key=counts.__getitem__)
+    separator = find_separator(header.decode("utf8", "replace"), SEPARATORS)
     return read_rows(path, separator, report, quoted=True, encoding=encoding)
 
 

@@ -1,0 +1,125 @@
+"""Tables as text: lines → rows of fields. All tables are split here."""
+
+import codecs
+import csv
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..errors import Errors, SapbertError
+from .reading import RECORD_BYTES, USUAL_BYTES, read_blocks
+
+QUOTE = '"'
+# of a field in quotes; a file with a wrong quote in each line reads as many for each
+OPEN_LINES = 1000
+Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
+
+
+def split_rows(
+    lines: Iterable[tuple[int, str]],
+    separator: str,
+    *,
+    quoted: bool = True,
+    open_lines: int = OPEN_LINES,
+) -> Iterator[Row]:
+    """Split lines into rows, without blank lines.
+
+    Args:
+        lines: The number of each line, and the line without its line feed.
+        quoted: A field in double quotes may have separators and line feeds, and two
+            quotes are one. Else, and with tabs where quotes do not fit, quotes are
+            characters like others.
+        open_lines: Maximum number of lines of a field in quotes.
+
+    Yields:
+        The rows; no field if quotes are wrong. The next row then begins on the next
+        line, since a wrong quote may be wrong in this line alone.
+    """
+    if not quoted:
+        for number, line in lines:
+            if line.strip():
+                yield number, line.split(separator)
+        return
+    # the limit is of the process, and that of lines is checked already
+    csv.field_size_limit(max(csv.field_size_limit(), RECORD_BYTES))
+    lines = iter(lines)
+    ahead: deque[tuple[int, str]] = deque()
+    while (first := take_line(ahead, lines)) is not None:
+        number, line = first
+        if QUOTE not in line:
+            if line.strip():
+                yield number, line.removesuffix("\r").split(separator)
+            continue
+        taken: list[tuple[int, str]] = []
+        text = join_lines(line, ahead, lines, taken, open_lines)
+        try:
+            fields = next(csv.reader(text, delimiter=separator, strict=True), [])
+        except csv.Error:
+            ahead.extendleft(reversed(taken))
+            fields = line.split(separator) if separator == "\t" else []
+        yield number, fields
+
+
+def take_line(
+    ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]]
+) -> tuple[int, str] | None:
+    """Return the next line, one that was read ahead before others; None at the end."""
+    return ahead.popleft() if ahead else next(lines, None)
+
+
+def join_lines(
+    line: str,
+    ahead: deque[tuple[int, str]],
+    lines: Iterator[tuple[int, str]],
+    taken: list[tuple[int, str]],
+    most: int,
+) -> Iterator[str]:
+    """Yield a line and, as long as a field is open, the next ones, kept in `taken`."""
+    size = len(line)
+    yield f"{line}\n"
+    while len(taken) < most and size < USUAL_BYTES:
+        following = take_line(ahead, lines)
+        if following is None:
+            return
+        taken.append(following)
+        size += len(following[1])
+        yield f"{following[1]}\n"
+
+
+def read_decoded(path: Path, encoding: str) -> Iterator[bytes]:
+    """Read a file in any encoding as blocks of UTF-8.
+
+    Raises:
+        SapbertError: If there is no such encoding, or the file is in another.
+    """
+    try:
+        b"a".decode(encoding, "ignore")  # `zip`, which encodes bytes, is an error
+        decoder = codecs.getincrementaldecoder(encoding)()
+    except (LookupError, UnicodeError, ValueError):
+        raise SapbertError(Errors.E411.format(encoding=encoding[:40])) from None
+    offset = 0
+    try:
+        for block in read_blocks([path]):
+            if text := decoder.decode(block):
+                yield text.encode("utf8")
+            offset += len(block)
+        if text := decoder.decode(b"", True):
+            yield text.encode("utf8")
+    except UnicodeError:
+        values = {"path": path, "encoding": encoding, "offset": offset}
+        raise SapbertError(Errors.E412.format(**values)) from None
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8, which needs no decoder."""
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+def find_separator(line: str, separators: str) -> str:
+    """Return the separator that a line has most often, the first of equal ones."""
+    return max(separators, key=line.count)
+
+
+def column_key(name: str) -> str:
+    """Return the form of a column's name that is equal for equal names."""
+    return "".join(filter(str.isalnum, name.casefold()))
