@@ -16,6 +16,7 @@ PUBLIC = {
     "Filter": "linking.filters",
     "KnowledgeBase": "kb.knowledge_base",
     "LinkBatches": "distributed.link_batches",
+    "LinkJob": "pipeline.link_files",
     "LinkOptions": "linking.options",
     "Linked": "linking.link",
     "SapbertError": "errors",
@@ -26,6 +27,7 @@ PUBLIC = {
     "copy_kb": "distributed.local_copy",
     "discard_edits": "kb.edits.change",
     "embed_shards": "kb.building.worker",
+    "link_files": "pipeline.link_files",
     "load_kb": "kb.knowledge_base",
     "package_kb": "kb.packages.packaging",
     "read_concepts": "vocabularies.concepts",
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
     from .linking.link import Linked as Linked
     from .linking.options import LinkOptions as LinkOptions
     from .pipeline.assembly import assemble_pipeline as assemble_pipeline
+    from .pipeline.link_files import LinkJob as LinkJob
+    from .pipeline.link_files import link_files as link_files
     from .pipeline.teaching import teach as teach
     from .vocabularies.concepts import Concept as Concept
     from .vocabularies.concepts import read_concepts as read_concepts

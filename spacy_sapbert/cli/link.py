@@ -1,37 +1,19 @@
 """`spacy sapbert link`: link the entities of texts."""
 
 import sys
-import time
-from collections import Counter
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from .. import __version__
-from ..errors import Errors, SapbertError
-from ..formats.inputs.files import ENDINGS, UNANNOTATED, count_documents, list_inputs
-from ..formats.inputs.reading import read_documents
-from ..formats.inputs.rows import COLUMNS, Columns
-from ..linking.options import OPTIONS
-from ..pipeline.running import NAMES, complete_pipeline, load_pipeline, open_pipeline
-from ..pipeline.workers import Workers
-from ..system.progress import show_progress
-from ..system.terminal import printable
+from ..formats.inputs.files import ENDINGS
+from ..formats.inputs.rows import COLUMNS
+from ..pipeline.link_files import LinkJob, link_files
+from ..system.terminal import msg, printable
 from .app import app
+from .concepts import split_values
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_options import CODES, SETTING, THRESHOLD, K, gather_options
-from .linking.checks import check_keep, check_omop, check_output, choose_format
-from .linking.output import make_part_writer, write_folder, write_whole
-from .linking.resume import (
-    describe_system,
-    digest_inputs,
-    digest_json,
-    digest_pipeline,
-)
-from .linking.summary import SkippedDocuments, finish_line
+from .linking.summary import SkippedPrinter, describe_interrupted, describe_result
 
 
 @app.command("link")
@@ -135,120 +117,42 @@ def link(
     Exit code: 0 = every document is linked and written, or skipped as asked; 1 = an
     error, printed in one line; 2 = wrong options; 130 = interrupted.
     """
-    from ..formats.registry import check_library, load_writer
-
-    if shard_size is None and format is None and output and output.is_dir():
-        raise SapbertError(Errors.E515.format(path=output))
-    format = choose_format(format, output, shard_size)
-    check_output(output, format, shard_size=shard_size, force=force)
-    writer = load_writer(format)
-    columns = Columns(text_field, id_field, check_keep(keep, format))
-    if on_error not in ("fail", "skip"):
-        raise SapbertError(Errors.E112.format(value=on_error))
-    filter = gather_filter(types, sources, languages, allow, deny)
-    linking = gather_options(setting, codes, k=k, threshold=threshold, filter=filter)
-    counts, left_out = Counter[str](), Counter[str]()
-    files = list_inputs(inputs, "text" if one_text else input_format, left_out=left_out)
-    for name in {file.format for file in files}:
-        check_library(name)
-    nlp = load_pipeline(pipeline, lang=lang)
-    if pipeline is None:
-        mentions = mentions or NAMES
-    command: dict[str, Any] = {
-        "version": __version__,
-        "input": digest_inputs(files),
-        "text_field": text_field,
-        "id_field": id_field,
-        "keep": columns.keep,
-        "on_error": on_error,
-        "pipeline": digest_pipeline(nlp),
-        "mentions": mentions,
-        **{name: digest_json(linking.get(name)) for name in OPTIONS},
-        "engine": engine,
-        "precision": precision,
-        "format": format,
-        "no_text": no_text,
-        "first_id": first_id,
-        "shard_size": shard_size,
-    }
-    settings: dict[str, Any] = {
-        "kb": kb,
-        "mentions": mentions,
-        "options": linking,
-        "engine": engine,
-        "precision": precision,
-        # other files may have mentions in all documents
-        "detection": any(file.format in UNANNOTATED for file in files),
-    }
-    linker = complete_pipeline(nlp, **settings)
-    skipped = SkippedDocuments(on_error == "skip")
-    documents = read_documents(
-        files,
-        longest=nlp.max_length,
-        vocab=nlp.vocab,
-        columns=columns,
-        overlapping=linker.spans_key is not None,
-        on_error=skipped.handle_error,
-        counts=counts,
+    job = LinkJob(
+        tuple(inputs),
+        output,
+        input_format="text" if one_text else input_format,
+        text_field=text_field,
+        id_field=id_field,
+        keep=tuple(split_values(keep) or ()),
+        on_error=on_error,
+        pipeline=pipeline,
+        lang=lang,
+        kb=kb,
+        mentions=mentions,
+        options=gather_options(
+            setting,
+            codes,
+            k=k,
+            threshold=threshold,
+            filter=gather_filter(types, sources, languages, allow, deny),
+        ),
+        engine=engine,
+        precision=precision,
+        format=format,
+        shard_size=shard_size,
+        no_text=no_text,
+        first_id=first_id,
+        batch_size=batch_size,
+        n_process=n_process,
+        force=force,
     )
-    workers = None
-    if n_process > 1:
-        # Each process opens this version, also one that is started later.
-        settings["kb_digest"] = linker.kb.manifest.digest
-        opened = partial(open_pipeline, pipeline, settings, lang=lang)
-        workers = Workers(opened, vocab=nlp.vocab, n_process=n_process)
     # Rows on a terminal would be between the bar's.
-    hidden = quiet or (output is None and sys.stderr.isatty())
-    bar = show_progress(
-        unit="documents",
-        total=None if hidden else count_documents(files),
-        quiet=hidden,
-    )
-    options: dict[str, Any] = {"include_text": not no_text}
-    if columns.keep:
-        options["keep"] = columns.keep
-    if format == "parquet":
-        options["kb_digest"] = linker.kb.manifest.digest
-    if format == "omop":
-        check_omop(linker.kb, linker.options.codes)
-        options["system"] = describe_system(nlp, linker.kb.manifest.digest)
-        options["first_id"] = first_id
-    done, start = 0, time.monotonic()
-
-    def count_document() -> None:
-        nonlocal done
-        done += 1
-        bar.update()
-
-    with bar, workers or nullcontext():
-        write_part = make_part_writer(
-            nlp,
-            linker,
-            writer,
-            batch_size=batch_size,
-            options=options,
-            on_doc=count_document,
-            on_error=skipped.handle_error,
-            run=workers.run if workers else None,
-        )
-        if output is None or shard_size is None:
-            line = write_whole(
-                output, documents, write_part, format=format, skipped=skipped
-            )
-        else:
-            command["kb"] = linker.kb.manifest.digest
-            line = write_folder(
-                output,
-                documents,
-                write_part,
-                command=command,
-                options=options,
-                force=force,
-                bar=bar,
-                skipped=skipped,
-            )
+    shown = not quiet and (output is not None or not sys.stderr.isatty())
+    try:
+        result = link_files(job, progress=shown, on_skip=SkippedPrinter().print)
+    except KeyboardInterrupt:
+        if output is not None:
+            msg.warn(describe_interrupted(output, in_parts=shard_size is not None))
+        raise
     if not quiet:
-        counts["skipped"] = skipped.count
-        seconds = time.monotonic() - start
-        line = finish_line(line, counts, left_out, documents=done, seconds=seconds)
-        typer.echo(printable(line), err=True)
+        typer.echo(printable(describe_result(result, output)), err=True)

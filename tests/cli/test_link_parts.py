@@ -206,7 +206,7 @@ def test_link_parts_of_a_moved_kb_resume(lines, own_kb, tmp_path, whole):
 def test_link_parts_of_a_changed_input_are_an_error(lines, sample_kb, tmp_path, whole):
     lines.write_text(lines.read_text() + '{"text": "more"}\n')
     result = run(lines, sample_kb, tmp_path / "whole")
-    assert "`input`" in result.output
+    assert "`inputs`" in result.output
     result = run(lines, sample_kb, tmp_path / "whole", "--force")
     assert result.exit_code == 0, result.output
     assert "8 documents" in result.stderr

@@ -1,70 +1,39 @@
-"""Count what `link` wrote and left out, and format the counts."""
+"""What `link` wrote and left out, in one line."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...errors import SapbertError
+from ...formats.parts import read_state
+from ...pipeline.link_files import LinkResult
 from ...system.progress import format_count, format_time
 from ...system.terminal import msg
-
-if TYPE_CHECKING:
-    from ...formats.entities import LinkedDoc
 
 MOST_PRINTED = 20  # errors of documents that are skipped
 
 
-def count_links(
-    docs: "Iterable[LinkedDoc]", counts: Counter[str]
-) -> "Iterator[LinkedDoc]":
-    """Yield documents unchanged and count their links.
+class SkippedPrinter:
+    """Prints the first errors of documents that are left out."""
 
-    Args:
-        counts: Updated: "documents", "entities", "linked", "broader" (linked to a
-            broader concept), and the reasons of mentions without a concept.
-    """
-    from ...linking.link import BROADER
-
-    for doc in docs:
-        counts["documents"] += 1
-        for entity in doc.entities:
-            counts["entities"] += 1
-            if entity["cui"] is not None:
-                counts["linked"] += 1
-                if entity["note"] == BROADER:
-                    counts["broader"] += 1
-            else:
-                counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
-        yield doc
-
-
-class SkippedDocuments:
-    """Counts and prints the errors of documents that are left out.
-
-    Args:
-        skip: False = raise the first error.
-    """
-
-    def __init__(self, skip: bool) -> None:
-        self.skip = skip
+    def __init__(self) -> None:
         self.count = 0
-        self.first: SapbertError | None = None
 
-    def handle_error(self, error: SapbertError) -> None:
-        """Count an error of a document; the first ones are printed."""
-        if not self.skip:
-            raise error
+    def print(self, error: SapbertError) -> None:
         self.count += 1
-        self.first = self.first or error
         if self.count <= MOST_PRINTED:
             msg.warn(f"Skipped: {error}")
         if self.count == MOST_PRINTED:
             msg.warn("Further documents that are skipped are only counted.")
 
-    def check_written(self, documents: int) -> None:
-        """Raise the first error if all documents were skipped."""
-        if not documents and self.first is not None:
-            raise self.first
+
+def describe_interrupted(output: Path, *, in_parts: bool) -> str:
+    """Return what a stopped run has written."""
+    if not in_parts:
+        return f"Interrupted: {output} was not written."
+    state = read_state(output) if output.is_dir() else None
+    parts = state["parts"] if state is not None else []
+    written = format_count(sum(part["documents"] for part in parts), "document")
+    return f"Interrupted: {written} in {output}. The same command continues."
 
 
 def summary_line(counts: Counter[str]) -> str:
@@ -83,26 +52,17 @@ def summary_line(counts: Counter[str]) -> str:
     return line
 
 
-def finish_line(
-    line: str,
-    counts: Counter[str],
-    left_out: Counter[str],
-    *,
-    documents: int,
-    seconds: float,
-) -> str:
-    """Add to a summary what else was counted, the time and the throughput.
-
-    Args:
-        counts: Numbers of documents, e.g. skipped ones; zeros are not shown.
-        left_out: Numbers of files and folders that were not read.
-        documents: How many were linked in this run.
-    """
-    notes = [f"{count:,} {what}" for what, count in counts.items() if count]
-    unread = [f"{count:,} {what}" for what, count in left_out.items() if count]
+def describe_result(result: LinkResult, output: Path | None) -> str:
+    """Return what was written and left out, the time and the throughput."""
+    line = summary_line(result.counts)
+    if result.parts is not None:
+        line += f"; {format_count(result.parts, 'part')} in {output}"
+    notes = [f"{count:,} {what}" for what, count in result.left_out.items() if count]
+    unread = [f"{count:,} {what}" for what, count in result.not_read.items() if count]
     if unread:
         notes.append(f"not read: {', '.join(unread)}")
-    time = format_time(seconds)
-    if documents:  # all parts may have been finished before
-        time += f", {documents / max(seconds, 1e-9):,.1f} documents/s"
+    time = format_time(result.seconds)
+    if result.documents:  # all parts may have been finished before
+        speed = result.documents / max(result.seconds, 1e-9)
+        time += f", {speed:,.1f} documents/s"
     return "; ".join((line, *notes, time))

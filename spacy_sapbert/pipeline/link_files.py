@@ -1,0 +1,459 @@
+"""Files of documents → files of linked documents: what `spacy sapbert link` does."""
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..errors import Errors, SapbertError, check_range
+from ..formats.documents import Document, OnError
+from ..formats.entities import COLUMNS as OWN_COLUMNS
+from ..formats.entities import RUN_COLUMNS, LinkedDoc, describe_docs
+from ..formats.inputs.files import (
+    UNANNOTATED,
+    InputFile,
+    count_documents,
+    list_inputs,
+)
+from ..formats.inputs.reading import ENTITIES, read_documents
+from ..formats.inputs.rows import COLUMNS, Columns
+from ..formats.omop import SOURCE as OMOP
+from ..formats.parts import FAILED, lock_folder, open_state, write_parts
+from ..formats.registry import (
+    FOLDERS,
+    KEEPING,
+    OTHER_SUFFIXES,
+    SUFFIXES,
+    Writer,
+    check_library,
+    guess_format,
+    load_writer,
+    open_target,
+)
+from ..linking.link import BROADER
+from ..system.progress import show_progress
+from ..system.writing import check_replaceable
+from .batches import LINKER, find_linker
+from .running import (
+    NAMES,
+    complete_pipeline,
+    link_documents,
+    load_pipeline,
+    open_pipeline,
+)
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+ON_ERROR = ("fail", "skip")
+MOST = 10**9
+
+
+def no_effect(default: Any) -> Any:
+    """Declare a field of a job on which the content of the output does not depend."""
+    return field(default=default, metadata={"changes_output": False})
+
+
+@dataclass(frozen=True)
+class LinkJob:
+    """Which documents are linked, how, and what is written.
+
+    Every field decides the output, unless it says that it does not: a stopped job
+    resumes only if all that decide it are the same.
+
+    Args:
+        inputs: Files, and folders of them; `-` = the standard input, as JSONL.
+        output: The file, or the folder of parts; None = the standard output. The output
+            does not depend on it.
+        input_format: See `list_inputs`; None = by the ending, else the content.
+        text_field, id_field: Of JSONL, CSV and Parquet; "a.b" = nested.
+        keep: Fields of the input to repeat.
+        on_error: "fail", or "skip" to leave out documents that are invalid or fail.
+        pipeline: Folder or package; None = a blank one that detects names.
+        lang: Language of the blank pipeline; None = English.
+        kb: Folder or name of a knowledge base; None = the only one installed.
+        mentions: "names" = detect the names of the knowledge base.
+        options: Fields of `LinkOptions` that replace those of the linker.
+        engine, precision: See `EncoderConfig`; None = as the linker.
+        format: See docs/formats.md; None = by the ending of the output, JSONL for
+            parts, and else a table.
+        shard_size: Documents in a part; None = one file.
+        no_text: Do not write the texts of documents and mentions.
+        first_id: Of the rows of OMOP.
+        batch_size: Documents in memory at once, in each process. The output does not
+            depend on it.
+        n_process: Number of processes. The output does not depend on it.
+        force: Replace the output.
+
+    Raises:
+        SapbertError: If a value is not possible.
+    """
+
+    inputs: tuple[Path, ...]
+    output: Path | None = no_effect(None)
+    input_format: str | None = None
+    text_field: str = COLUMNS.text
+    id_field: str = COLUMNS.id
+    keep: tuple[str, ...] = ()
+    on_error: str = "fail"
+    pipeline: str | None = None
+    lang: str | None = None
+    kb: str | None = None
+    mentions: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
+    precision: str | None = None
+    format: str | None = None
+    shard_size: int | None = None
+    no_text: bool = False
+    first_id: int = 1
+    batch_size: int = no_effect(64)
+    n_process: int = no_effect(1)
+    force: bool = no_effect(False)
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ON_ERROR:
+            raise SapbertError(Errors.E112.format(value=self.on_error))
+        for name in ("shard_size", "first_id", "batch_size", "n_process"):
+            if (value := getattr(self, name)) is not None:
+                check_range(name, value, 1, MOST)
+
+    def choose_format(self) -> str:
+        """Return the format of the output; a folder of parts may have any name."""
+        if self.format is not None:
+            return self.format
+        if self.shard_size is None:
+            if self.output is not None and self.output.is_dir():
+                raise SapbertError(Errors.E515.format(path=self.output))
+            return "table" if self.output is None else guess_format(self.output)
+        ending = "" if self.output is None else self.output.suffix
+        return SUFFIXES.get(ending, "jsonl")
+
+    def check_output(self, format: str) -> None:
+        """Raise an error if the output cannot be written, before anything is loaded."""
+        output = self.output
+        if output is not None:
+            check_replaceable(output)
+        if self.shard_size is not None:
+            if format in FOLDERS:
+                raise SapbertError(Errors.E518.format(format=format))
+            if output is None:
+                raise SapbertError(Errors.E514)
+        elif output is not None and output.is_dir() and format not in FOLDERS:
+            raise SapbertError(Errors.E515.format(path=output))
+        elif output is not None and output.exists() and not self.force:
+            raise SapbertError(Errors.E003.format(path=output))
+
+    def check_keep(self, format: str) -> None:
+        """Raise an error if the format cannot repeat the fields, or has one itself."""
+        if self.keep and format not in KEEPING:
+            expected = f"a `--format` of {', '.join(KEEPING)}"
+            raise SapbertError(Errors.E600.format(expected=expected, got=format))
+        own = (*OWN_COLUMNS, *RUN_COLUMNS, ENTITIES)
+        for name in self.keep:
+            if name in own or self.keep.count(name) > 1:
+                expected = "fields once, which the output does not have itself"
+                values = {"expected": expected, "got": repr(name)}
+                raise SapbertError(Errors.E600.format(**values))
+
+    def describe(self, files: Iterable[InputFile], nlp: "Language") -> dict[str, Any]:
+        """Return what decides the output, as JSON; options are digests.
+
+        Args:
+            files: Of the inputs.
+            nlp: The pipeline as it was loaded.
+        """
+        values = {
+            setting.name: getattr(self, setting.name)
+            for setting in fields(self)
+            if setting.metadata.get("changes_output", True)
+        }
+        for name, value in sorted(values.pop("options").items()):
+            values[name] = digest_json(value)
+        values["inputs"] = digest_inputs(files)
+        values["pipeline"] = digest_pipeline(nlp)
+        values["version"] = __version__
+        return values
+
+
+@dataclass
+class LinkResult:
+    """What was written.
+
+    Attributes:
+        counts: "documents", "entities", "linked", "broader" (linked to a broader
+            concept), and the reasons of mentions without a concept: "NIL: …".
+        left_out: Numbers of documents without a text, and of skipped ones.
+        not_read: Numbers of files and folders that were not read.
+        parts: Number of parts in the folder; None = it is one file.
+        documents: How many were linked in this run.
+        seconds: That the run took, without loading.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    not_read: Counter[str] = field(default_factory=Counter)
+    parts: int | None = None
+    documents: int = 0
+    seconds: float = 0.0
+
+
+def link_files(
+    job: LinkJob, *, progress: bool = False, on_skip: OnError | None = None
+) -> LinkResult:
+    """Link the documents of files and write them, all or nothing.
+
+    In parts, each part is written as a whole, and the same job continues a stopped one.
+
+    Args:
+        progress: Show a progress bar.
+        on_skip: Called with the error of each document that is left out.
+
+    Raises:
+        SapbertError: If the job is not possible; at the first invalid document, unless
+            invalid ones are skipped; if all are.
+    """
+    format = job.choose_format()
+    job.check_output(format)
+    writer = load_writer(format)
+    job.check_keep(format)
+    result = LinkResult()
+    files = list_inputs(job.inputs, job.input_format, left_out=result.not_read)
+    for name in {file.format for file in files}:
+        check_library(name)
+    nlp = load_pipeline(job.pipeline, lang=job.lang)
+    command = job.describe(files, nlp)
+    settings: dict[str, Any] = {
+        "kb": job.kb,
+        "mentions": job.mentions or (NAMES if job.pipeline is None else None),
+        "options": job.options,
+        "engine": job.engine,
+        "precision": job.precision,
+        # other files may have mentions in all documents
+        "detection": any(file.format in UNANNOTATED for file in files),
+    }
+    linker = complete_pipeline(nlp, **settings)
+    digest = linker.kb.manifest.digest
+    skipped = Skipped(job.on_error == "skip", on_skip)
+    documents = read_documents(
+        files,
+        longest=nlp.max_length,
+        vocab=nlp.vocab,
+        columns=Columns(job.text_field, job.id_field, job.keep),
+        overlapping=linker.spans_key is not None,
+        on_error=skipped.handle_error,
+        counts=result.left_out,
+    )
+    workers: Workers | None = None
+    if job.n_process > 1:
+        # Each process opens this version, also one that is started later.
+        settings["kb_digest"] = digest
+        opened = partial(open_pipeline, job.pipeline, settings, lang=job.lang)
+        workers = Workers(opened, vocab=nlp.vocab, n_process=job.n_process)
+    total = count_documents(files) if progress else None
+    bar = show_progress(unit="documents", total=total, quiet=not progress)
+    start = time.monotonic()
+    with bar, workers or nullcontext():
+        write_part = PartWriter(
+            nlp,
+            writer,
+            make_writer_options(job, format, nlp, linker),
+            job.batch_size,
+            bar,
+            skipped,
+            workers,
+        )
+        if job.shard_size is None or job.output is None:
+            with open_target(job.output, format) as target:
+                result.counts += write_part(iter(documents), target)
+                skipped.check_written(result.counts["documents"])
+        else:
+            command |= {"kb": digest, "format": format}
+            write_folder(job, command, documents, write_part, result)
+            skipped.check_written(result.counts["documents"])
+    result.left_out["skipped"] = skipped.count
+    result.documents = write_part.documents
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def make_writer_options(
+    job: LinkJob, format: str, nlp: "Language", linker: Any
+) -> dict[str, Any]:
+    """Return what the writer of a format needs besides the documents."""
+    digest = linker.kb.manifest.digest
+    options: dict[str, Any] = {"include_text": not job.no_text}
+    if job.keep:
+        options["keep"] = job.keep
+    if format == "parquet":
+        options["kb_digest"] = digest
+    if format == "omop":
+        known = linker.options.codes or linker.kb.store.sources_of_codes()
+        if OMOP not in known:  # no mention would have the id of a concept
+            raise SapbertError(Errors.E471.format(got=", ".join(known) or "none"))
+        pipeline = f"{nlp.lang}_{nlp.meta.get('name')} {nlp.meta.get('version')}"
+        system = f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"
+        options |= {"system": system, "first_id": job.first_id}
+    return options
+
+
+@dataclass
+class PartWriter:
+    """Links documents and writes them to a file, e.g. of a part.
+
+    Attributes:
+        options: Of the writer; `first_id` grows with the rows that were written.
+        documents: How many were linked.
+    """
+
+    nlp: "Language"
+    writer: Writer
+    options: dict[str, Any]
+    batch_size: int
+    bar: Any
+    skipped: "Skipped"
+    workers: Workers | None
+    documents: int = 0
+
+    def __call__(self, documents: Iterable[Document], file: Any) -> Counter[str]:
+        """Write documents, and return the counts."""
+        counts: Counter[str] = Counter()
+
+        def handle_failed(error: SapbertError) -> None:
+            self.skipped.handle_error(error)
+            counts[FAILED] += 1
+
+        linker: Any = self.nlp.get_pipe(find_linker(self.nlp) or LINKER)
+        docs = describe_docs(
+            link_documents(
+                self.nlp,
+                documents,
+                batch_size=self.batch_size,
+                run=self.workers.run if self.workers else None,
+                on_error=handle_failed,
+            ),
+            spans_key=linker.spans_key,
+            names=linker.attrs,
+        )
+        self.writer(self.count(docs, counts), file, **self.options)
+        self.skip_ids(counts)
+        return counts
+
+    def count(
+        self, docs: Iterable[LinkedDoc], counts: Counter[str]
+    ) -> Iterator[LinkedDoc]:
+        """Yield documents unchanged, and count their links."""
+        for doc in docs:
+            self.documents += 1
+            self.bar.update()
+            counts["documents"] += 1
+            for entity in doc.entities:
+                counts["entities"] += 1
+                if entity["cui"] is None:
+                    counts[f"NIL: {entity['note'] or 'no candidate'}"] += 1
+                    continue
+                counts["linked"] += 1
+                if entity["note"] == BROADER:
+                    counts["broader"] += 1
+            yield doc
+
+    def skip_ids(self, counts: Mapping[str, int]) -> None:
+        """Let the rows of the next part have other ids than those of a written one."""
+        if "first_id" in self.options:
+            self.options["first_id"] += counts.get("entities", 0)
+
+
+def write_folder(
+    job: LinkJob,
+    command: dict[str, Any],
+    documents: Iterable[Document],
+    write_part: PartWriter,
+    result: LinkResult,
+) -> None:
+    """Write documents in parts, or the parts that are missing.
+
+    Args:
+        command: Everything that decides the output.
+        result: Updated.
+
+    Raises:
+        SapbertError: See `open_state` and `write_parts`.
+    """
+    assert job.output is not None
+    assert job.shard_size is not None
+    suffixes = {name: suffix for suffix, name in reversed(SUFFIXES.items())}
+    with lock_folder(job.output):
+        state = open_state(job.output, command, force=job.force)
+        bar = write_part.bar
+        bar.initial = bar.n = sum(part["documents"] for part in state["parts"])
+        for part in state["parts"]:
+            write_part.skip_ids(part["counts"])
+        write_parts(
+            job.output,
+            state,
+            documents,
+            size=job.shard_size,
+            suffix=(suffixes | OTHER_SUFFIXES)[command["format"]],
+            write_part=write_part,
+        )
+    result.parts = len(state["parts"])
+    for part in state["parts"]:
+        result.counts.update(part["counts"])
+
+
+class Skipped:
+    """Counts the documents that are left out.
+
+    Args:
+        skip: False = raise the first error.
+        on_skip: Called with each error.
+    """
+
+    def __init__(self, skip: bool, on_skip: OnError | None) -> None:
+        self.skip, self.on_skip = skip, on_skip
+        self.count = 0
+        self.first: SapbertError | None = None
+
+    def handle_error(self, error: SapbertError) -> None:
+        """Count an error of a document."""
+        if not self.skip:
+            raise error
+        self.count += 1
+        self.first = self.first or error
+        if self.on_skip is not None:
+            self.on_skip(error)
+
+    def check_written(self, documents: int) -> None:
+        """Raise the first error if all documents were skipped."""
+        if not documents and self.first is not None:
+            raise self.first
+
+
+def digest_json(data: Any) -> str:
+    """Return the sha256 of plain JSON types, in hexadecimal."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def digest_inputs(files: Iterable[InputFile]) -> str:
+    """Return the sha256 of the names, formats and sizes of all input files."""
+    digest = hashlib.sha256()
+    for path, name, format in files:
+        size = path.stat().st_size if path.is_file() else None
+        described = f"{name}\0{format}\0{size}\0"
+        digest.update(described.encode("utf8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def digest_pipeline(nlp: "Language") -> str:
+    """Return the sha256 of name, version and config of a pipeline, not its weights."""
+    return digest_json(
+        [nlp.meta.get("name"), nlp.meta.get("version"), nlp.config.to_str()]
+    )

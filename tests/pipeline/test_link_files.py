@@ -1,0 +1,88 @@
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+
+from spacy_sapbert import LinkJob, link_files
+from spacy_sapbert.errors import SapbertError
+
+OTHER: dict[str, Any] = {
+    "keep": ("ward",),
+    "on_error": "skip",
+    "options": {"k": 3},
+    "shard_size": 7,
+    "first_id": 2,
+    "no_text": True,
+}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.jsonl"
+    lines = [{"id": 1, "text": "fever"}, {"id": 2}, {"id": 3, "text": "heart attack"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_link_files_writes_what_it_counts(
+    notes: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "linked.jsonl"
+    skipped: list[SapbertError] = []
+    job = LinkJob((notes,), output, kb=str(sample_kb), on_error="skip")
+    result = link_files(job, on_skip=skipped.append)
+    written = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [line["entities"][0]["cui"] for line in written] == ["C0000004", "C0000001"]
+    assert result.counts == {"documents": 2, "entities": 2, "linked": 2}
+    assert (result.documents, result.left_out["skipped"], len(skipped)) == (2, 1, 1)
+
+
+def test_link_files_in_parts_goes_on_only_with_the_same_job(
+    notes: Path, sample_kb: Path, tmp_path: Path
+) -> None:
+    job = LinkJob(
+        (notes,), tmp_path / "parts", kb=str(sample_kb), shard_size=1, on_error="skip"
+    )
+    assert link_files(job).parts == 2
+    again = link_files(replace(job, batch_size=1))
+    assert (again.parts, again.documents) == (2, 0)
+    with pytest.raises(SapbertError, match="E560.*`threshold`"):
+        link_files(replace(job, options={"threshold": 0.9}))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        setting.name
+        for setting in fields(LinkJob)
+        if setting.name not in ("inputs", "pipeline")
+    ],
+)
+def test_link_job_all_fields_but_those_declared_decide_the_output(name: str) -> None:
+    nlp = spacy.blank("en")
+    job = LinkJob((Path("a.txt"),))
+    setting = next(setting for setting in fields(LinkJob) if setting.name == name)
+    other = replace(job, **{name: OTHER.get(name, "x") if name not in SPEED else 5})
+    same = other.describe([], nlp) == job.describe([], nlp)
+    assert same == (not setting.metadata.get("changes_output", True))
+
+
+SPEED = ("batch_size", "n_process", "force")
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"on_error": "ignore"}, "E112"),
+        ({"shard_size": 0}, "E313"),
+        ({"n_process": 0}, "E313"),
+    ],
+)
+def test_link_job_value_that_is_not_possible_is_an_error(
+    values: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(SapbertError, match=code):
+        LinkJob((Path("a.txt"),), **values)
