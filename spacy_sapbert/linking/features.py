@@ -131,8 +131,8 @@ def pool_concepts(
     best: dict[str, RankedEntry] = {}
     near: dict[str, NearNames] = {}
     rows: set[int] = set()
-    for found in ranked:
-        entry = found.entry
+    for hit in ranked:
+        entry = hit.entry
         provenance = find_provenance(entry)
         if not any(provenance):
             continue
@@ -140,13 +140,13 @@ def pool_concepts(
         if len(rows) > POOL_ROWS:
             break
         if entry.cui not in best:
-            best[entry.cui] = found
+            best[entry.cui] = hit
             near[entry.cui] = NearNames([], [], entry.preferred)
         names = near[entry.cui]
         if provenance.vocabulary:
-            names.vocabulary.append((found.score, entry.alias))
+            names.vocabulary.append((hit.score, entry.alias))
         if provenance.annotated:
-            names.annotated.append((found.score, entry.alias))
+            names.annotated.append((hit.score, entry.alias))
     return list(islice(best.values(), POOL)), near
 
 
@@ -167,7 +167,7 @@ def compute_features(
     Returns:
         Float32. Shape: (candidates, len(FEATURES)).
     """
-    own = split_words(mention)
+    words = split_words(mention)
     total = sum(counts.values())
     others = {cui for cui in counts if cui}
     vocabulary = {cui: names.vocabulary for cui, names in near.items()}
@@ -176,17 +176,17 @@ def compute_features(
     shares = [name_shares(vocabulary), name_shares(annotated)]
     ranks = [rank_by_cosine(vocabulary), rank_by_cosine(annotated)]
     rows: list[list[float]] = []
-    for found in pool:
-        cui = found.entry.cui
+    for candidate in pool:
+        cui = candidate.entry.cui
         names = near[cui]
         cosines = [
             nearest_cosine([names.vocabulary]),
             nearest_cosine([names.annotated]),
         ]
         texts = [t for _, t in (*names.vocabulary[:NAMES], *names.annotated[:NAMES])]
-        name = split_words(found.entry.alias)
-        shared = len(own.content & name.content)
-        union = len(own.content | name.content) or 1
+        name = split_words(candidate.entry.alias)
+        shared = len(words.content & name.content)
+        union = len(words.content | name.content) or 1
         count = counts.get(cui, 0)
         rows.append(
             [
@@ -194,22 +194,22 @@ def compute_features(
                 tops[0] - cosines[0],
                 cosines[1],
                 tops[1] - cosines[1],
-                found.score,
-                pool[0].score - found.score,
+                candidate.score,
+                pool[0].score - candidate.score,
                 shares[0].get(cui, 0.0),
                 shares[1].get(cui, 0.0),
                 ranks[0].get(cui, MISSING),
                 ranks[1].get(cui, MISSING),
-                max(similarity(own.grams, split_words(text).grams) for text in texts),
+                max(similarity(words.grams, split_words(text).grams) for text in texts),
                 0.0,  # the gap, below
-                shared / (len(own.content) or 1),
+                shared / (len(words.content) or 1),
                 shared / (len(name.content) or 1),
                 shared / union,
-                len(name.words) - len(own.words),
-                own.words[-1:] == name.words[-1:],
-                own.words[:1] == name.words[:1],
-                own.numbers == name.numbers,
-                bool(own.numbers and name.numbers and own.numbers != name.numbers),
+                len(name.words) - len(words.words),
+                words.words[-1:] == name.words[-1:],
+                words.words[:1] == name.words[:1],
+                words.numbers == name.numbers,
+                bool(words.numbers and name.numbers and words.numbers != name.numbers),
                 bool(names.vocabulary) and cosines[0] > EXACT,
                 bool(names.annotated) and cosines[1] > EXACT,
                 names.preferred,
@@ -230,12 +230,12 @@ def compute_features(
 
 def nearest_cosine(names: Iterable[list[tuple[float, str]]]) -> float:
     """Return the cosine of the nearest of some names; 0 if there is none."""
-    return max((each[0][0] for each in names if each), default=0.0)
+    return max((near[0][0] for near in names if near), default=0.0)
 
 
 def rank_by_cosine(names: Mapping[str, list[tuple[float, str]]]) -> dict[str, int]:
     """Return the rank of each concept by its nearest name, from 0."""
-    order = sorted((-each[0][0], cui) for cui, each in names.items() if each)
+    order = sorted((-near[0][0], cui) for cui, near in names.items() if near)
     return {cui: rank for rank, (_, cui) in enumerate(order)}
 
 
@@ -250,6 +250,6 @@ def name_shares(names: Mapping[str, list[tuple[float, str]]]) -> dict[str, float
     return {cui: weight / total for cui, weight in weights.items()}
 
 
-def similarity(one: frozenset[str], other: frozenset[str]) -> float:
+def similarity(grams: frozenset[str], other: frozenset[str]) -> float:
     """Return the Dice coefficient of two sets, 0 to 1."""
-    return 2 * len(one & other) / (len(one) + len(other) or 1)
+    return 2 * len(grams & other) / (len(grams) + len(other) or 1)

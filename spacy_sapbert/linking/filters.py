@@ -138,7 +138,7 @@ def expand_types(types: Iterable[str]) -> set[str]:
 
     Other vocabularies may have types with the name of a group, or with blanks.
     """
-    found = {*types}
-    for name in found & GROUPS.keys():
-        found |= {*GROUPS[name].split(" ")}
-    return found
+    expanded = {*types}
+    for name in expanded & GROUPS.keys():
+        expanded |= {*GROUPS[name].split(" ")}
+    return expanded

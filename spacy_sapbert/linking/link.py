@@ -186,11 +186,11 @@ def unambiguous_concepts(
     documents: Sequence[int],
 ) -> dict[int, frozenset[str]]:
     """Return the ids of linked concepts without a tie, by document."""
-    found: dict[int, set[str]] = {document: set() for document in documents}
+    concepts: dict[int, set[str]] = {document: set() for document in documents}
     for ranking, note, document in zip(rankings, notes, documents, strict=True):
         if ranking and not is_tie(ranking) and note in (None, TRUNCATED):
-            found[document].add(ranking[0][0].entry.cui)
-    return {document: frozenset(cuis) for document, cuis in found.items()}
+            concepts[document].add(ranking[0][0].entry.cui)
+    return {document: frozenset(cuis) for document, cuis in concepts.items()}
 
 
 def make_link(
@@ -204,23 +204,25 @@ def make_link(
     note = result.note
     least = options.candidate_threshold
     listed = [
-        one
-        for number, one in enumerate(ranking[: options.k])
-        if not number or least is None or round_score(one[0].score) >= least
+        ranked
+        for number, ranked in enumerate(ranking[: options.k])
+        if not number or least is None or round_score(ranked[0].score) >= least
     ]
     candidates: list[Candidate] = [
         {
-            "cui": found.entry.cui,
-            "name": found.entry.name,
-            "alias": found.entry.alias,
-            "score": round_score(found.score),
+            "cui": candidate.entry.cui,
+            "name": candidate.entry.name,
+            "alias": candidate.entry.alias,
+            "score": round_score(candidate.score),
             "rank": rank,
-            "types": list(info.types.get(found.entry.cui, ())),
-            "codes": {s: [*c] for s, c in info.codes.get(found.entry.cui, {}).items()},
+            "types": list(info.types.get(candidate.entry.cui, ())),
+            "codes": {
+                s: [*c] for s, c in info.codes.get(candidate.entry.cui, {}).items()
+            },
             "tie": tie,
             "probability": None,
         }
-        for rank, (found, tie) in enumerate(listed, 1)
+        for rank, (candidate, tie) in enumerate(listed, 1)
     ]
     if candidates and result.probability is not None:
         candidates[0]["probability"] = result.probability
@@ -295,11 +297,11 @@ def hierarchy_distance(
 
     Source: the distances of HiPrBERT (2023).
     """
-    own = {*parents.get(cui, ())}
+    above = {*parents.get(cui, ())}
     if cui in others:
         return 0
     theirs = [{*parents.get(other, ())} for other in others]
-    if any(own & them for them in theirs):
+    if any(above & them for them in theirs):
         return 1
-    close = own & others or any(cui in them for them in theirs)
+    close = above & others or any(cui in them for them in theirs)
     return 2 if close else MAX_DISTANCE

@@ -75,8 +75,8 @@ def change_order(form: str) -> Iterator[str]:
         parts = form.split(" , ")
         yield " ".join(reversed(parts))
         return
-    for place in range(1, len(words)):
-        yield " ".join([*words[place:], ",", *words[:place]])
+    for middle in range(1, len(words)):
+        yield " ".join([*words[middle:], ",", *words[:middle]])
     yield " , ".join(reversed(words))
 
 
@@ -110,8 +110,8 @@ def drop_slashes(form: str) -> Iterator[str]:
 def insert_hyphens(form: str) -> Iterator[str]:
     """Yield a form with one hyphen between two of its words."""
     words = form.split(" ")
-    for place in range(1, len(words)):
-        yield " ".join([*words[:place], "-", *words[place:]])
+    for middle in range(1, len(words)):
+        yield " ".join([*words[:middle], "-", *words[middle:]])
 
 
 def drop_possessive(form: str) -> Iterator[str]:
@@ -208,6 +208,6 @@ def choose_variant(variants: Iterable[str], names: Mapping[str, Names]) -> int |
         The row of the first of them; None if they have no concept in common, or there
         is none.
     """
-    found = [names[variant] for variant in variants if variant in names]
-    shared = set.intersection(*(each.concepts for each in found)) if found else set()
-    return min(found[0].rows) if shared else None
+    known = [names[variant] for variant in variants if variant in names]
+    shared = set.intersection(*(name.concepts for name in known)) if known else set()
+    return min(known[0].rows) if shared else None

@@ -53,11 +53,11 @@ def order_entries(
         ]
         if len(group) > 1:
             group.sort(
-                key=lambda found: (
-                    -found.score,
-                    not found.entry.preferred,
-                    found.entry.cui,
-                    found.entry.alias,
+                key=lambda ranked: (
+                    -ranked.score,
+                    not ranked.entry.preferred,
+                    ranked.entry.cui,
+                    ranked.entry.alias,
                 )
             )
         yield from group
@@ -77,12 +77,12 @@ def rank_concepts(
     """
     best: dict[str, RankedEntry] = {}
     last: float | None = None
-    for found in ranked:
-        if last is not None and found.order < last:
+    for candidate in ranked:
+        if last is not None and candidate.order < last:
             break
-        best.setdefault(found.entry.cui, found)
+        best.setdefault(candidate.entry.cui, candidate)
         if len(best) == k:
-            last = found.order
+            last = candidate.order
     return list(best.values())
 
 
@@ -102,21 +102,27 @@ def break_ties(
     """
     result: list[tuple[RankedEntry, str | None]] = []
     # Fused, two concepts may share the sort key but not the cosine.
-    for _, group in groupby(ranked, key=lambda found: (found.order, found.score)):
+    for _, group in groupby(
+        ranked, key=lambda candidate: (candidate.order, candidate.score)
+    ):
         tied = [
-            ([value(found.entry) for _, value in evidence], found.entry.cui, found)
-            for found in group
+            (
+                [value(candidate.entry) for _, value in evidence],
+                candidate.entry.cui,
+                candidate,
+            )
+            for candidate in group
         ]
         tied.sort(key=lambda item: item[:2])
-        for place, (values, _, found) in enumerate(tied):
+        for index, (values, _, candidate) in enumerate(tied):
             if len(tied) == 1:
-                result.append((found, None))
+                result.append((candidate, None))
                 continue
-            other = tied[place + 1 if place + 1 < len(tied) else place - 1][0]
+            other = tied[index + 1 if index + 1 < len(tied) else index - 1][0]
             differing = (
                 name
                 for (name, _), mine, its in zip(evidence, values, other, strict=True)
                 if mine != its
             )
-            result.append((found, next(differing, BY_ID)))
+            result.append((candidate, next(differing, BY_ID)))
     return result

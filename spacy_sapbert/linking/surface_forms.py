@@ -134,8 +134,8 @@ def split_unspaced(text: str) -> Iterator[Piece]:
     for piece, start, end in split_name(text):
         if len(piece) == end - start and UNSPACED_CHARACTER.search(piece):
             for part in UNSPACED_PART.finditer(piece):
-                places = start + part.start(), start + part.end()
-                yield part.group(), *places, part.start() > 0
+                span = start + part.start(), start + part.end()
+                yield part.group(), *span, part.start() > 0
         else:
             yield piece, start, end, False
 

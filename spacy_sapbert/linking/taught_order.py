@@ -38,15 +38,15 @@ def order_by_ranker(
     features = compute_features(mention, pool, near, counts, concept_counts)
     scores = ranker.scores(features)
     ordered = [
-        pool[place]._replace(order=float(scores[place]))
-        for place in np.argsort(-scores, kind="stable")
+        pool[index]._replace(order=float(scores[index]))
+        for index in np.argsort(-scores, kind="stable")
     ]
-    known = {found.entry.cui for found in pool}
+    known = {candidate.entry.cui for candidate in pool}
     last = ordered[-1].order
     # Sort keys are in −1 … 1, so that these come after the pool.
     ordered += [
-        found._replace(order=last - 2 + found.order)
-        for found in others
-        if found.entry.cui not in known
+        candidate._replace(order=last - 2 + candidate.order)
+        for candidate in others
+        if candidate.entry.cui not in known
     ]
     return ordered, ranker.probability(features, scores)

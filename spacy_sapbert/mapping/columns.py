@@ -92,6 +92,6 @@ def sssom_cells(term: str, found: Found, today: date) -> list[Cell]:
 
 def find_column(header: Sequence[str], name: str) -> int | None:
     """Return the place of a column, whatever the case of its name; None = absent."""
-    keys = [each.strip().casefold() for each in header]
+    keys = [column.strip().casefold() for column in header]
     key = name.strip().casefold()
     return keys.index(key) if key in keys else None

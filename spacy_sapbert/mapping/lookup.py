@@ -54,31 +54,35 @@ def map_batch(
     kb: KnowledgeBase, queries: Sequence[Query], options: LinkOptions
 ) -> list[Found]:
     """Look up some terms, together if they allow the same concepts."""
-    found: list[Found] = [Found("", NONE, None, "empty", []) for _ in queries]
+    results: list[Found] = [Found("", NONE, None, "empty", []) for _ in queries]
     groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
-    for place, query in enumerate(queries):
-        groups.setdefault((query.types, query.languages), []).append(place)
+    for index, query in enumerate(queries):
+        groups.setdefault((query.types, query.languages), []).append(index)
     sure = has_threshold(kb, options)
-    for (types, languages), places in groups.items():
+    for (types, languages), indices in groups.items():
         allowed = options.filter
         allowed = replace(allowed, types=types or allowed.types)
         allowed = replace(allowed, languages=languages or allowed.languages)
-        readings = [list_readings(queries[place].term) for place in places]
-        texts = list(dict.fromkeys(text for each in readings for text in each))
+        readings = [list_readings(queries[index].term) for index in indices]
+        texts = list(
+            dict.fromkeys(text for texts_of_term in readings for text in texts_of_term)
+        )
         links = kb.link(texts, options=options, filter=allowed)
         by_text = dict(zip(texts, links, strict=True))
-        for place, each in zip(places, readings, strict=True):
-            if each:
-                sided = has_side(queries[place].term)
-                best = max(each, key=lambda text: quality(text, by_text[text], sided))
-                found[place] = describe(best, by_text[best], sure)
-    return found
+        for index, texts_of_term in zip(indices, readings, strict=True):
+            if texts_of_term:
+                sided = has_side(queries[index].term)
+                best = max(
+                    texts_of_term, key=lambda text: quality(text, by_text[text], sided)
+                )
+                results[index] = describe(best, by_text[best], sure)
+    return results
 
 
 def has_threshold(kb: KnowledgeBase, options: LinkOptions) -> bool:
     """Return whether there is a threshold: an option, or of the knowledge base."""
     thresholds = (options.threshold, kb.manifest.threshold, kb.ranker)
-    return any(each is not None for each in thresholds)
+    return any(threshold is not None for threshold in thresholds)
 
 
 def quality(text: str, linked: Linked, sided: bool) -> tuple[int, float]:

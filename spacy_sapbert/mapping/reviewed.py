@@ -49,7 +49,7 @@ def read_reviewed(path: Path) -> Iterator[Reviewed]:
     header = next(rows, [])
     for name in (TERM, CHOSEN):
         if name not in header:
-            known = ", ".join(each[:40] for each in header[:60]) or "no columns"
+            known = ", ".join(column[:40] for column in header[:60]) or "no columns"
             raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
     term_place, chosen_place = header.index(TERM), header.index(CHOSEN)
     empty = True

@@ -133,30 +133,30 @@ def read_terms(
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
     assert term is not None
 
-    def values(row: Sequence[str], place: int | None) -> tuple[str, ...]:
-        parts = row[place].split(",") if place is not None else ()
+    def values(row: Sequence[str], column: int | None) -> tuple[str, ...]:
+        parts = row[column].split(",") if column is not None else ()
         return tuple(filter(None, map(str.strip, parts)))
 
     def read() -> Iterator[Term]:
         for row in rows:
-            cells = [row[place] for place in kept]
+            cells = [row[column] for column in kept]
             allowed = values(row, types), values(row, languages)
             parts = list(split_terms(row[term], columns.separator)) or [""]
             for part in parts:
                 yield Term(Query(part, *allowed), cells)
 
-    return [header[place] for place in kept], read()
+    return [header[column] for column in kept], read()
 
 
 def need_column(path: Path, header: Sequence[str], name: str | None) -> int | None:
     """Return the place of a column; None if none is named."""
     if name is None:
         return None
-    place = find_column(header, name)
-    if place is None:
-        known = ", ".join(each[:40] for each in header[:60]) or "no columns"
+    index = find_column(header, name)
+    if index is None:
+        known = ", ".join(column[:40] for column in header[:60]) or "no columns"
         raise SapbertError(Errors.E443.format(path=path, name=name, known=known))
-    return place
+    return index
 
 
 def count(
@@ -164,9 +164,9 @@ def count(
 ) -> Iterator[tuple[Term, Found | None]]:
     """Yield terms with what was found, and count their statuses."""
     for term in terms:
-        one = found.get(term.query)
-        counts["empty" if one is None else one.status] += 1
-        yield term, one
+        result = found.get(term.query)
+        counts["empty" if result is None else result.status] += 1
+        yield term, result
 
 
 def write_mapped(
@@ -180,9 +180,9 @@ def write_mapped(
     if output.name.lower().endswith(SSSOM_ENDINGS):
         today = datetime.now(tz=UTC).date()
         rows = (
-            sssom_cells(term.query.term, one, today)
-            for term, one in pairs
-            if one is not None
+            sssom_cells(term.query.term, result, today)
+            for term, result in pairs
+            if result is not None
         )
         with write_atomically(output) as file:
             for line in sssom_head(digest, today):
@@ -193,8 +193,11 @@ def write_mapped(
     added = list_columns(k)
     blank: list[Cell] = ["", *[None] * (len(added) - 1)]
     cells = (
-        [*term.cells, *(blank if one is None else list_cells(term.query.term, one, k))]
-        for term, one in pairs
+        [
+            *term.cells,
+            *(blank if result is None else list_cells(term.query.term, result, k)),
+        ]
+        for term, result in pairs
     )
     write_table(output, [*header, *added], cells)
 

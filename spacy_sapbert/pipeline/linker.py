@@ -281,7 +281,7 @@ class SapbertLinker(Pipe):
     def link_docs(self, docs: Sequence[Doc], options: LinkOptions) -> None:
         """Link the mentions of some Docs together and set the attributes."""
         spans = [self.spans(doc) for doc in docs]
-        placed = [(number, s) for number, own in enumerate(spans) for s in own]
+        placed = [(number, s) for number, of_doc in enumerate(spans) for s in of_doc]
         key = self.spans_key
         if key is not None and not any(key in doc.spans for doc in docs):
             warnings.warn(Warnings.W556.format(name=self.name, key=key), stacklevel=2)

@@ -42,13 +42,13 @@ def list_abbreviations(doc: Doc, *, attrs: tuple[str, ...]) -> list[Span]:
     Returns:
         In the order of the text.
     """
-    places: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     for key, value in doc.user_data.items():
         if isinstance(key, tuple) and key[:1] == ("._.",) and len(key) == 4:
             _, attr, start, end = key
             if attr in attrs and end is not None and value:
-                places.append((start, end))
-    spans = (doc.char_span(*place) for place in sorted({*places}))
+                offsets.append((start, end))
+    spans = (doc.char_span(*span) for span in sorted({*offsets}))
     return [span for span in spans if span is not None]
 
 
@@ -73,17 +73,17 @@ def find_short_forms(
     forms = {singular(short): long for short, long in reversed(long_forms.items())}
     forms.update(long_forms)
     firsts = {short[0] for short in forms}
-    places = [(token.idx, token.idx + len(token)) for token in doc]
+    offsets = [(token.idx, token.idx + len(token)) for token in doc]
     first = 0
-    while first < len(places):
-        start, _ = places[first]
+    while first < len(offsets):
+        start, _ = offsets[first]
         size = MAX_TOKENS if text[start : start + 1] in firsts else 0
         first += 1
-        for last in reversed(range(first, min(first + size, len(places) + 1))):
-            found = text[start : places[last - 1][1]]
-            short = " ".join(found.split())
+        for last in reversed(range(first, min(first + size, len(offsets) + 1))):
+            form = text[start : offsets[last - 1][1]]
+            short = " ".join(form.split())
             long = forms.get(short) or forms.get(singular(short))
-            if long and not found[-1].isspace():
+            if long and not form[-1].isspace():
                 yield doc[first - 1 : last], long
                 first = last
                 break

@@ -111,8 +111,8 @@ def find_names(
         forms = {*variants, *chain.from_iterable(variants.values())}
         spellings = kb.store.spellings(forms, without=kb.foreign_origins(lang))
         for form, start, end in batch:
-            found = map(spellings.get, (form, *variants[form]))
-            names = next(filter(None, found), None)
+            lists = map(spellings.get, (form, *variants[form]))
+            names = next(filter(None, lists), None)
             if (
                 names
                 and means_name(text[start:end], names, min_length=min_length)
@@ -234,23 +234,23 @@ class SapbertMentions(Pipe):
         """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
         old = list(doc.ents if key is None else doc.spans.get(key, []))
-        places = find_names(
+        offsets = find_names(
             doc,
             self.kb,
             max_tokens=self.max_tokens,
             min_length=self.min_length,
             stop_names=self.stop_names,
         )
-        found = [s for p in places if (s := doc.char_span(*p, label=self.label))]
+        spans = [s for p in offsets if (s := doc.char_span(*p, label=self.label))]
         if self.overwrite:
-            found = filter_spans(found)
-            old = drop_overlapping(old, found)
+            spans = filter_spans(spans)
+            old = drop_overlapping(old, spans)
         else:
-            found = filter_spans(drop_overlapping(found, old))
+            spans = filter_spans(drop_overlapping(spans, old))
         if key is None:
-            doc.ents = sorted([*old, *found])
+            doc.ents = sorted([*old, *spans])
         else:
-            doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *found]))
+            doc.spans[key] = SpanGroup(doc, name=key, spans=sorted([*old, *spans]))
         return doc
 
     def settings(self) -> dict[str, Any]:

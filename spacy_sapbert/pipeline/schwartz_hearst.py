@@ -48,20 +48,20 @@ def list_brackets(text: str) -> Iterator[tuple[int, int, int]]:
     paragraph = 0
     opened: dict[str, list[int]] = {"(": [], "[": []}
     for match in MARK.finditer(text):
-        mark, place = match.group(), match.start()
+        mark, offset = match.group(), match.start()
         if mark in opened:
-            opened[mark].append(place)
+            opened[mark].append(offset)
         elif mark not in OPENING:
             paragraph = match.end()
-            for places in opened.values():
-                places.clear()
+            for offsets in opened.values():
+                offsets.clear()
         elif opened[OPENING[mark]]:
             start = opened[OPENING[mark]].pop()
-            for places in opened.values():
-                while places and places[-1] > start:  # of the other kind, not closed
-                    places.pop()
-            around = (places[-1] + 1 for places in opened.values() if places)
-            yield start, place, max([paragraph, *around])
+            for offsets in opened.values():
+                while offsets and offsets[-1] > start:  # of the other kind, not closed
+                    offsets.pop()
+            around = (offsets[-1] + 1 for offsets in opened.values() if offsets)
+            yield start, offset, max([paragraph, *around])
 
 
 def trim_part(text: str, start: int, end: int) -> Part:
@@ -108,13 +108,13 @@ def count_letters(short: str) -> int:
 
 def start_of_words(text: str, start: int, end: int, most: int) -> int:
     """Return the start of the last `most` words of a part, within one sentence."""
-    place = end
+    first = end
     for word in reversed(list(re.finditer(r"\S+", text[start:end]))[-most:]):
         # the last word may end like a sentence: "Fam. Aden. Pol. (FAP)"
-        if place < end and PHRASE_END.search(word.group()):
+        if first < end and PHRASE_END.search(word.group()):
             break
-        place = start + word.start()
-    return place
+        first = start + word.start()
+    return first
 
 
 def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
@@ -129,21 +129,21 @@ def match_long_form(short: str, text: str, start: int, end: int) -> int | None:
     Source: Schwartz and Hearst (2003), findBestLongForm.
     """
     letters = [character.lower() for character in short if character.isalnum()]
-    place = end
+    at = end
     for number in range(len(letters) - 1, -1, -1):
-        place -= 1
-        while place >= start and (
-            text[place].lower() != letters[number]
-            or (number == 0 and place > 0 and text[place - 1].isalnum())
+        at -= 1
+        while at >= start and (
+            text[at].lower() != letters[number]
+            or (number == 0 and at > 0 and text[at - 1].isalnum())
         ):
-            place -= 1
-        if place < start:
+            at -= 1
+        if at < start:
             return None
-    while place > start and not text[place - 1].isspace():
-        place -= 1  # "fish-eye disease (ED)": words are separated by blanks
-    while not text[place].isalnum():
-        place += 1
-    return place
+    while at > start and not text[at - 1].isspace():
+        at -= 1  # "fish-eye disease (ED)": words are separated by blanks
+    while not text[at].isalnum():
+        at += 1
+    return at
 
 
 def explains(long: str, short: str) -> bool:
@@ -176,10 +176,10 @@ def define(text: str, short_part: Part, long_part: Part) -> Abbreviation | None:
     start, end = trim_part(text, max(around, end - REACH), end)
     letters = count_letters(short)
     first = start_of_words(text, start, end, min(letters + 5, 2 * letters))
-    found = match_long_form(short, text, first, end)
-    if found is None or not explains(text[found:end], short):
+    start_of_long = match_long_form(short, text, first, end)
+    if start_of_long is None or not explains(text[start_of_long:end], short):
         return None
-    return Abbreviation(short, text[found:end], *short_part, found, end)
+    return Abbreviation(short, text[start_of_long:end], *short_part, start_of_long, end)
 
 
 def find_in_bracket(
@@ -192,10 +192,14 @@ def find_in_bracket(
         inner: The content of the bracket, up to a comma or a similar sign.
     """
     start, end = inner
-    found = define(text, inner, (around, opening))
-    if not found and text[start:end].endswith("s") and text[start : end - 1].isupper():
-        found = define(text, (start, end - 1), (around, opening))
-    return found
+    abbreviation = define(text, inner, (around, opening))
+    if (
+        not abbreviation
+        and text[start:end].endswith("s")
+        and text[start : end - 1].isupper()
+    ):
+        abbreviation = define(text, (start, end - 1), (around, opening))
+    return abbreviation
 
 
 def find_before_bracket(
@@ -226,22 +230,22 @@ def find_abbreviations(text: str) -> list[Abbreviation]:
     Source: Schwartz and Hearst (2003), A simple algorithm for identifying abbreviation
     definitions in biomedical text.
     """
-    found: dict[str, Abbreviation] = {}
+    abbreviations: dict[str, Abbreviation] = {}
     for opening, closing, around in list_brackets(text):
         if closing - opening > REACH:
             continue
         end = INNER_END.search(text, opening + 1, closing)
         inner = trim_part(text, opening + 1, end.start() if end else closing)
-        one = find_in_bracket(text, around, inner, opening)
-        one = one or find_before_bracket(text, around, inner, opening)
-        if one:
-            found.setdefault(" ".join(one.short.split()), one)
-    return list(found.values())
+        abbreviation = find_in_bracket(text, around, inner, opening)
+        abbreviation = abbreviation or find_before_bracket(text, around, inner, opening)
+        if abbreviation:
+            abbreviations.setdefault(" ".join(abbreviation.short.split()), abbreviation)
+    return list(abbreviations.values())
 
 
 def find_long_forms(text: str) -> dict[str, str]:
     """Return the long form of each short form in a text, with single blanks."""
     return {
-        " ".join(found.short.split()): " ".join(found.long.split())
-        for found in find_abbreviations(text)
+        " ".join(abbreviation.short.split()): " ".join(abbreviation.long.split())
+        for abbreviation in find_abbreviations(text)
     }

@@ -33,9 +33,9 @@ def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         unknown = {place for place, cui in gold.items() if cui == ""}
         predicted = list_links(example.predicted)
         right = {(p, cui) for p, cui in gold.items() if cui not in (NIL, "")}
-        found = {(p, cui) for p, cui in predicted.items() if cui not in (NIL, "")}
-        found = {(p, cui) for p, cui in found if p not in unknown}
-        end_to_end.score_set(found, right)
+        links = {(p, cui) for p, cui in predicted.items() if cui not in (NIL, "")}
+        links = {(p, cui) for p, cui in links if p not in unknown}
+        end_to_end.score_set(links, right)
     return {
         **scores,
         "nel_e2e_p": end_to_end.precision,

@@ -27,12 +27,12 @@ def annotate(
         text: The text; may be empty.
     """
     long_forms = find_long_forms(text) if text else {}
-    found: list[AnnotatedMention] = []
+    annotated: list[AnnotatedMention] = []
     for mention, parts in mentions:
         short = " ".join(mention.split())
         long = long_forms.get(short) or long_forms.get(singular(short))
-        found.append(AnnotatedMention(long or short, parts))
-    return AnnotatedDocument(source, text, found, id)
+        annotated.append(AnnotatedMention(long or short, parts))
+    return AnnotatedDocument(source, text, annotated, id)
 
 
 def read_annotations(doc: Doc, spans_key: str | None) -> list[Mention]:
