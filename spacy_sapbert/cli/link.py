@@ -21,11 +21,14 @@ def link(
     inputs: list[Path] = typer.Argument(
         ...,
         metavar="INPUT...",
-        help="Files: text, JSONL, CSV, Parquet, .spacy, PubTator, brat, BioC; folders "
-        "of them; - = the standard input, as JSONL.",
+        help="Files: text, JSONL, CSV, Excel, Parquet, .spacy, PubTator, brat, BioC; "
+        "folders of them; - = the standard input, as JSONL.",
     ),
     input_format: str | None = typer.Option(
         None, help=f"{', '.join(ENDINGS)}. [by the ending, else the content]"
+    ),
+    encoding: str = typer.Option(
+        "utf-8", help="Of texts, JSONL and CSV, e.g. cp1252 (Windows)."
     ),
     text_field: str = typer.Option(
         COLUMNS.text, help="JSONL, CSV, Parquet: field of the text; a.b = nested."
@@ -121,6 +124,7 @@ def link(
         tuple(inputs),
         output,
         input_format="text" if one_text else input_format,
+        encoding=encoding,
         text_field=text_field,
         id_field=id_field,
         keep=tuple(split_values(keep) or ()),

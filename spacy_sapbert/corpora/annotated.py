@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ..errors import SapbertError
-from ..formats.gold import LONGEST, NO_ID
+from ..formats.gold import NO_ID
 from ..formats.inputs.csv_rows import read_csv_rows
 from ..formats.inputs.files import detect_format
 from ..formats.inputs.reading import read_docbin
@@ -87,7 +87,7 @@ def read_links(path: Path) -> Iterator[AnnotatedDocument]:
         raise error
 
     columns = Columns(text="text", id="id", keep=("cui",))
-    rows = read_csv_rows(path, columns, fail, longest=LONGEST)
+    rows = read_csv_rows(path, columns, fail)
     for id, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
         mentions = [
             (undefuse(row["text"]), [] if row["cui"] in NO_ID else [[row["cui"]]])

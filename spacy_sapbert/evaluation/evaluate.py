@@ -9,10 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__
+from ..errors import Errors, SapbertError
 from ..kb.knowledge_base import KnowledgeBase
 from ..system.reading import file_digest
 from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer, Ranker
-from .gold_mentions import GoldMention, Lookup, Pair, check_names, make_resolver
+from .gold_mentions import (
+    GoldMention,
+    Lookup,
+    Pair,
+    Resolve,
+    check_names,
+    make_resolver,
+)
 from .rankers import (
     back_off_ranker,
     embed_mentions,
@@ -33,6 +41,7 @@ from .score_mentions import (
 )
 
 LIBRARIES = ("numpy", "spacy", "spacy-transformers", "torch", "transformers")
+MANY = 10  # mentions without any known id, of which no accuracy says anything
 TOLERANCE = 1e-6  # by which equal cosines in float32 differ
 
 
@@ -103,6 +112,16 @@ def measure_recall(
     return recall
 
 
+def check_coverage(path: Path, golds: Sequence[GoldMention], resolve: Resolve) -> None:
+    """Raise an error if no mention of many has a concept of the knowledge base.
+
+    The ids then have another form, and every accuracy would be 0.
+    """
+    if len(golds) >= MANY and not any(any(resolve(gold)) for gold in golds):
+        values = {"path": path, "count": len(golds), "example": golds[0].parts[0][0]}
+        raise SapbertError(Errors.E725.format(**values))
+
+
 def evaluate_kb(
     kb: KnowledgeBase,
     paths: Sequence[Path],
@@ -132,6 +151,8 @@ def evaluate_kb(
     selected = [select_mentions(path, settings) for path in paths]
     texts = list(dict.fromkeys(gold.mention for golds, _ in selected for gold in golds))
     lookup = kb_lookup(kb)
+    for path, (golds, _) in zip(paths, selected, strict=True):
+        check_coverage(path, golds, make_resolver(lookup, aliases))
     rank = kb_ranker(kb, aliases, k=k)
     if back_off:
         resolve = make_resolver(lookup, aliases)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from ..errors import Errors, SapbertError
 from ..system.reading import BLOCK_BYTES, UTF8_MARK, UTF16_MARKS, read_blocks
+from ..system.tables import decode_blocks, is_utf8
 from .gold import GoldSpan
 
 if TYPE_CHECKING:
@@ -55,15 +56,21 @@ def raise_error(error: SapbertError) -> NoReturn:
     raise error
 
 
-def open_input(path: Path) -> tuple[Path, Iterator[bytes]]:
-    """Return the name of a file or the standard input in errors, and its blocks."""
+def open_input(path: Path, encoding: str = "utf-8") -> tuple[Path, Iterator[bytes]]:
+    """Return the name of a file or the standard input in errors, and its blocks.
+
+    Args:
+        encoding: Of the file; the blocks are in UTF-8.
+    """
     if path == STDIN:
         stream = cast(BufferedReader, sys.stdin.buffer)
-        return Path(STDIN_NAME), iter(partial(stream.read1, BLOCK_BYTES), b"")
-    return path, read_blocks([path])
+        path, blocks = Path(STDIN_NAME), iter(partial(stream.read1, BLOCK_BYTES), b"")
+    else:
+        blocks = read_blocks([path])
+    return path, blocks if is_utf8(encoding) else decode_blocks(blocks, path, encoding)
 
 
-def read_text(path: Path, *, longest: int) -> str:
+def read_text(path: Path, *, longest: int, encoding: str = "utf-8") -> str:
     """Read a file as one text with its line ends, so that offsets are correct.
 
     Args:
@@ -77,7 +84,7 @@ def read_text(path: Path, *, longest: int) -> str:
         SapbertError: With the line, if it is too long, truncated, or not UTF-8.
     """
     data = b""
-    path, blocks = open_input(path)
+    path, blocks = open_input(path, encoding)
     try:
         for block in blocks:
             data += block

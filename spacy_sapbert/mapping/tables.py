@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import Errors, SapbertError
+from ..system.excel import read_workbook
 from ..system.formulas import defuse, undefuse
 from ..system.writing import write_atomically
 from ..vocabularies.report import Report
-from ..vocabularies.tables.excel import read_workbook
 from ..vocabularies.tables.table import read_text
 
 CSV, TSV, EXCEL, PARQUET = "csv", "tsv", "xlsx", "parquet"
@@ -55,7 +55,6 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
         SapbertError: With the line, if a row has more, or a quote is not closed; if the
             file is damaged.
     """
-    report = Report()
     kind = find_kind(path)
     if not path.is_file():
         raise SapbertError(Errors.E001.format(path=path))
@@ -63,9 +62,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[str]]:
         yield from read_parquet(path)
         return
     is_excel = kind == EXCEL
-    rows = (
-        read_workbook(path, report) if is_excel else read_text(path, encoding, report)
-    )
+    rows = read_workbook(path) if is_excel else read_text(path, encoding, Report())
     width = 0
     for number, cells in rows:
         if not width:

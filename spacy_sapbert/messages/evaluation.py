@@ -109,6 +109,11 @@ class EvaluationErrors:
         "{path}:{line}: Expected a header with tabs and the columns {wanted}, but got "
         "another. Name a file of COMETA as it was published."
     )
+    E725 = (
+        "{path}: Expected mentions with ids of the knowledge base, but none of "
+        "{count:,} has one, e.g. {example!r}. Use the vocabulary of the annotations, "
+        "or change the ids with `spacy sapbert convert --prefix` or `--drop-prefix`."
+    )
     E722 = (
         "Expected an output that ends with one of {known}, but got {path}. Correct "
         "`--output`."

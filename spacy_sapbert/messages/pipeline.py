@@ -58,6 +58,9 @@ class PipelineErrors:
         "Expected `doc._.{attr}` to be free, but another component has registered it. "
         "Choose another name with the setting `abbreviations_attr`."
     )
+    E571 = (
+        "Expected a pipeline in {path}, but it is a knowledge base. Pass it as `--kb`."
+    )
     E601 = (
         "Expected `--lang` to be a language of spaCy, without `--pipeline`, but got "
         "{got}. Correct it, or remove one of the two."

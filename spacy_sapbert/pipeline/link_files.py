@@ -74,6 +74,7 @@ class LinkJob:
         output: The file, or the folder of parts; None = the standard output. The output
             does not depend on it.
         input_format: See `list_inputs`; None = by the ending, else the content.
+        encoding: Of texts, JSONL and CSV.
         text_field, id_field: Of JSONL, CSV and Parquet; "a.b" = nested.
         keep: Fields of the input to repeat.
         on_error: "fail", or "skip" to leave out documents that are invalid or fail.
@@ -100,6 +101,7 @@ class LinkJob:
     inputs: tuple[Path, ...]
     output: Path | None = no_effect(None)
     input_format: str | None = None
+    encoding: str = "utf-8"
     text_field: str = COLUMNS.text
     id_field: str = COLUMNS.id
     keep: tuple[str, ...] = ()
@@ -251,6 +253,7 @@ def link_files(
         overlapping=linker.spans_key is not None,
         on_error=skipped.handle_error,
         counts=result.left_out,
+        encoding=job.encoding,
     )
     workers: Workers | None = None
     if job.n_process > 1:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ MENTIONS = "sapbert_mentions"
 ABBREVIATIONS = "sapbert_abbreviations"
 LONG_FORM = "span._.long_form"
 SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
+KB_FILE = "CURRENT"  # that a knowledge base has
 NAMES = "names"  # the value of `mentions`
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
@@ -52,6 +54,8 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
     except SapbertError:
         raise
     except (OSError, ValueError) as error:
+        if (Path(name) / KB_FILE).is_file():
+            raise SapbertError(Errors.E571.format(path=name)) from None
         reason = str(error).strip().partition("\n")[0]
         raise SapbertError(Errors.E507.format(name=name, reason=reason)) from None
 

@@ -87,7 +87,17 @@ def join_lines(
 
 
 def read_decoded(path: Path, encoding: str) -> Iterator[bytes]:
-    """Read a file in any encoding as blocks of UTF-8.
+    """Read a file in any encoding as blocks of UTF-8; see `decode_blocks`."""
+    return decode_blocks(read_blocks([path]), path, encoding)
+
+
+def decode_blocks(
+    blocks: Iterable[bytes], path: Path, encoding: str
+) -> Iterator[bytes]:
+    """Convert blocks in any encoding to UTF-8.
+
+    Args:
+        path: For the error.
 
     Raises:
         SapbertError: If there is no such encoding, or the file is in another.
@@ -99,7 +109,7 @@ def read_decoded(path: Path, encoding: str) -> Iterator[bytes]:
         raise SapbertError(Errors.E411.format(encoding=encoding[:40])) from None
     offset = 0
     try:
-        for block in read_blocks([path]):
+        for block in blocks:
             if text := decoder.decode(block):
                 yield text.encode("utf8")
             offset += len(block)

@@ -213,3 +213,16 @@ def test_evaluate_refuses_two_files_of_one_name(
     result = run(sample_kb, gold_file, twin)
     assert result.exit_code == 1
     assert "E740" in result.output
+
+
+def test_evaluate_of_ids_in_another_form_is_an_error(
+    sample_kb: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "gold.tsv"
+    rows = "".join(f"{SENTINEL} {number}\tUMLS:C0000004\n" for number in range(10))
+    path.write_text(f"mention\tids\n{rows}", "utf8")
+    result = run(sample_kb, path)
+    assert result.exit_code == 1
+    assert "E725" in result.output
+    assert "none of 10 has one, e.g. 'UMLS:C0000004'" in result.output
+    assert SENTINEL not in result.output

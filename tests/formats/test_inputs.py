@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.gold import GoldSpan
 from spacy_sapbert.formats.gold_docs import set_mentions
 from spacy_sapbert.formats.inputs.files import (
@@ -21,6 +22,8 @@ from spacy_sapbert.formats.inputs.files import (
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
 from spacy_sapbert.formats.inputs.rows import Columns
+
+openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
 SENTINEL = "SENTINELTEXT"
 NLP = spacy.blank("en")
@@ -228,3 +231,57 @@ def test_set_mentions_are_exactly_at_their_offsets(
     doc = set_mentions(NLP.make_doc(text), kept, None)
     found = [(ent.start_char, ent.end_char) for ent in doc.ents]
     assert found == [(span.start, span.end) for span in kept]
+
+
+def read_linked(path: Path, **options: Any) -> list[Document]:
+    return list(read_documents(list_inputs([path]), longest=1000, **options))
+
+
+def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["id", "text", "ward"])
+    book.active.append([1, "Fieber", "A"])
+    book.active.append(["n2", None, "B"])
+    book.save(tmp_path / "notes.xlsx")
+    counts = Counter[str]()
+    columns = Columns("text", "id", ("ward",))
+    documents = read_linked(tmp_path / "notes.xlsx", columns=columns, counts=counts)
+    assert [(d.id, d.text, d.fields) for d in documents] == [
+        ("1", "Fieber", {"ward": "A"}),
+        ("n2", "", {"ward": "B"}),
+    ]
+    assert counts == {"without text": 1}
+    with pytest.raises(SapbertError, match="E599.*'note'.*id, text, ward"):
+        read_linked(tmp_path / "notes.xlsx", columns=Columns("note", "id"))
+
+
+@pytest.mark.parametrize("name", ["notes.csv", "notes.jsonl", "notes.txt"])
+def test_read_documents_in_another_encoding(name: str, tmp_path: Path) -> None:
+    text = {"notes.csv": "id,text\n1,Übelkeit\n", "notes.txt": "Übelkeit"}
+    line = text.get(name, '{"id": "1", "text": "Übelkeit"}\n')
+    (tmp_path / name).write_bytes(line.encode("cp1252"))
+    (document,) = read_linked(tmp_path / name, encoding="cp1252")
+    assert document.text == "Übelkeit"
+    with pytest.raises(SapbertError, match="UTF-8.*--encoding"):
+        read_linked(tmp_path / name)
+    with pytest.raises(SapbertError, match="E411"):
+        read_linked(tmp_path / name, encoding="utf-9")
+
+
+def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text("note_id;body\n1;fever\n")
+    with pytest.raises(SapbertError, match="E599.*it has body, note_id"):
+        read_linked(path)
+    path.write_text("He has fever, SENTINELTEXT\n")
+    with pytest.raises(SapbertError, match="E599.*another first line"):
+        read_linked(path)
+
+
+def test_read_csv_wrong_quote_spoils_its_row_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text('id,text\n1,"fever\n2,cold\n3,"two\r\n\nlines"\n')
+    errors: list[SapbertError] = []
+    documents = read_linked(path, on_error=errors.append)
+    assert [document.text for document in documents] == ["cold", "two\r\n\nlines"]
+    assert ["notes.csv:2" in str(error) for error in errors] == [True]

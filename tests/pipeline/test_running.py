@@ -232,5 +232,9 @@ def test_link_documents_without_entities_needs_a_detector(sample_kb):
 def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
     (tmp_path / "config.cfg").write_text("[nlp]\nlang = [")
     (tmp_path / "meta.json").write_text('{"lang": "en"}')
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb" / "CURRENT").write_text("v1")
+    with pytest.raises(SapbertError, match="E571.*`--kb`"):
+        load_pipeline(str(tmp_path / "kb"))
     with pytest.raises(SapbertError, match="E507"):
         load_pipeline(str(tmp_path))

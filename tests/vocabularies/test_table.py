@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.system import reading
+from spacy_sapbert.system import excel, reading
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import guess_format, read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
-from spacy_sapbert.vocabularies.tables import excel
 
 TABLE = """Code;Preferred Term;Synonyms;Semantic Type;Parent;ICD-10-CM;Remark
 A1;Fever;"pyrexia|hot; body";T184;A0;R50.9;x

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ...kb.knowledge_base import KnowledgeBase
 
 
+THRESHOLD = "threshold"
 EXAMPLES = 3  # of each kind of difference
 
 
@@ -245,7 +247,10 @@ def set_values(
     threshold, index = None, []
     for value in settings:
         name, _, number = value.partition("=")
-        if name != "threshold":
+        if name != THRESHOLD:
+            if get_close_matches(name, [THRESHOLD]):
+                hint = {"setting": f"`{THRESHOLD}`", "value": value}
+                raise SapbertError(Errors.E320.format(**hint))
             index.append(value)
             continue
         try:

@@ -1,27 +1,30 @@
-"""The rows of CSV files as documents."""
+"""The rows of CSV files and workbooks as documents."""
 
 import csv
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
+from ...system.excel import read_workbook
 from ...system.reading import read_line_blocks
 from ...system.tables import split_rows
 from ..documents import OnError, open_input
 from .rows import COLUMNS, Columns, Row, list_columns
 
 DELIMITERS = ",;\t"
+NAME = re.compile(r"\"?\w{1,40}\"?", re.ASCII)  # of a column, not a text
 TEXT_LINES = 20_000  # of a text in quotes
 
 
-def read_raw_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_raw_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with carriage returns, which a text may contain.
 
     Bytes that are not UTF-8 become surrogates, so that one document is invalid, and not
     the rest of the file.
     """
-    path, blocks = open_input(path)
+    path, blocks = open_input(path, encoding)
 
     def double_returns() -> Iterator[bytes]:
         # `read_line_blocks` removes one carriage return before a line feed
@@ -49,14 +52,13 @@ def split_header(line: str, name: str) -> tuple[list[str], str] | None:
 
 
 def read_csv_rows(
-    path: Path, columns: Columns, on_error: OnError, *, longest: int
+    path: Path, columns: Columns, on_error: OnError, *, encoding: str = "utf-8"
 ) -> Iterator[Row]:
     """Read the rows of a CSV file: quoted as in RFC 4180, with a header.
 
     Args:
         path: The file, plain or `.gz`; `-` for the standard input. Its columns are
             separated by commas, semicolons or tabs.
-        longest: Maximum number of characters of a field.
         on_error: Called with the error of an invalid row.
 
     Yields:
@@ -65,7 +67,7 @@ def read_csv_rows(
     Raises:
         SapbertError: If there is no column of the text.
     """
-    lines = read_raw_lines(path)
+    lines = read_raw_lines(path, encoding)
     path, _ = open_input(path)
     first = next((line for _, line in lines if line.strip()), "")
     if not first:
@@ -73,16 +75,14 @@ def read_csv_rows(
     found = split_header(first.removesuffix("\r"), columns.text)
     if found is None:
         # Without a header the first line may be the text of a patient.
-        known = "another first line"
+        fields = re.split(f"[{DELIMITERS}]", first.strip())
+        named = len(fields) > 1 and all(NAME.fullmatch(field) for field in fields)
+        known = list_columns(fields) if named else "another first line"
         raise SapbertError(
             Errors.E599.format(path=path, name=columns.text, known=known)
         )
     header, delimiter = found
-    for name in (columns.id, *columns.keep):
-        if name not in header and name != COLUMNS.id:
-            raise SapbertError(
-                Errors.E599.format(path=path, name=name, known=list_columns(header))
-            )
+    check_header(path, header, columns)
     for number, fields in split_rows(lines, delimiter, open_lines=TEXT_LINES):
         if len(fields) == len(header):
             yield number, dict(zip(header, fields, strict=True))
@@ -90,3 +90,29 @@ def read_csv_rows(
             got = f"{len(fields)} fields" if fields else "quotes that are wrong"
             values = {"path": path, "line": number, "expected": len(header)}
             on_error(SapbertError(Errors.E598.format(got=got, **values)))
+
+
+def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
+    """Raise an error if a column that is named is missing."""
+    for name in (columns.text, columns.id, *columns.keep):
+        if name not in header and name != COLUMNS.id:
+            raise SapbertError(
+                Errors.E599.format(path=path, name=name, known=list_columns(header))
+            )
+
+
+def read_excel_rows(path: Path, columns: Columns) -> Iterator[Row]:
+    """Read the rows of a workbook, whose first row has the names of the columns.
+
+    Yields:
+        The number of a row, from 1, and its columns; an empty cell is "".
+
+    Raises:
+        SapbertError: If a column is missing, or the file is damaged.
+    """
+    rows = read_workbook(path)
+    _, header = next(rows, (1, list[str]()))
+    check_header(path, header, columns)
+    for number, cells in rows:
+        cells += [""] * (len(header) - len(cells))
+        yield number, dict(zip(header, cells, strict=False))

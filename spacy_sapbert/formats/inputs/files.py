@@ -13,13 +13,14 @@ from ...errors import Errors, SapbertError
 from ...system.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
 
-TEXT, BRAT = "text", "brat"
+TEXT, BRAT, EXCEL = "text", "brat", "excel"
 ANNOTATIONS = ".ann"  # of brat, beside a `.txt` file
 # endings of the files of each format; other files are detected by their content
 ENDINGS: dict[str, tuple[str, ...]] = {
     TEXT: (".txt",),
     "jsonl": (".jsonl",),
     "csv": (".csv", ".tsv"),
+    EXCEL: (".xlsx", ".xlsm"),
     "parquet": (".parquet",),
     "spacy": (".spacy",),
     "pubtator": (".pubtator", ".txt"),
@@ -29,9 +30,9 @@ ENDINGS: dict[str, tuple[str, ...]] = {
 }
 # endings that several formats use
 SHARED = {".txt": (TEXT, "pubtator"), ".json": ("biocjson", "jsonl")}
-TABLES = ("jsonl", "csv", "parquet")  # documents are rows
+TABLES = ("jsonl", "csv", EXCEL, "parquet")  # documents are rows
 STREAMED = (TEXT, "jsonl", "csv", "pubtator")  # can be read from a pipe
-UNANNOTATED = (TEXT, "csv", "parquet")  # documents of these have no mentions
+UNANNOTATED = (TEXT, "csv", EXCEL, "parquet")  # documents of these have no mentions
 HEAD_BYTES = 1 << 16  # that are read to detect a format
 TITLE = re.compile(rb"\s*([^|\t\r\n]+)\|t\|[^\n]*\n?\s*([^|\t\n]*)")
 JSON_DOCUMENTS = re.compile(rb'\s*\{.*"(documents|passages)"\s*:\s*\[', re.DOTALL)

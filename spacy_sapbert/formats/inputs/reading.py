@@ -22,8 +22,8 @@ from ..documents import (
 )
 from ..gold import GoldDocument, GoldSpan
 from .checks import check_ids, check_runs
-from .csv_rows import read_csv_rows
-from .files import BRAT, TABLES, TEXT, InputFile
+from .csv_rows import read_csv_rows, read_excel_rows
+from .files import BRAT, EXCEL, TABLES, TEXT, InputFile
 from .rows import COLUMNS, Columns, Row, find_field, make_document, read_json_rows
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class DocumentReader:
         overlapping: Return mentions that overlap; else the longest of them.
         on_error: Called with the error of an invalid document.
         counts: Updated: `WITHOUT_TEXT`.
+        encoding: Of texts, JSONL and CSV.
     """
 
     def __init__(
@@ -119,8 +120,10 @@ class DocumentReader:
         overlapping: bool,
         on_error: OnError,
         counts: Counter[str],
+        encoding: str,
     ) -> None:
         self.columns = columns
+        self.encoding = encoding
         self.longest = longest
         self.vocab = vocab
         self.overlapping = overlapping
@@ -151,7 +154,8 @@ class DocumentReader:
         elif format == "spacy":
             yield from read_docbin(path, name, self.vocab)
         elif format == TEXT:
-            yield Document(name, read_text(path, longest=self.longest), place=name)
+            text = read_text(path, longest=self.longest, encoding=self.encoding)
+            yield Document(name, text, place=name)
         else:
             for gold in self.read_annotated(file):
                 place = name if format == BRAT else f"{name}: {gold.id}"
@@ -188,11 +192,13 @@ class DocumentReader:
         """Return the rows of a file."""
         path, name, format = file
         if format == "jsonl":
-            return read_json_rows(path, self.on_error)
+            return read_json_rows(path, self.on_error, encoding=self.encoding)
         if format == "csv":
             return read_csv_rows(
-                path, self.columns, self.on_error, longest=self.longest
+                path, self.columns, self.on_error, encoding=self.encoding
             )
+        if format == EXCEL:
+            return read_excel_rows(path, self.columns)
         from .parquet_rows import read_parquet_rows
 
         return read_parquet_rows(path, self.columns, name)
@@ -220,7 +226,8 @@ class DocumentReader:
             longest=self.longest,
             columns=self.columns,
         )
-        if find_field(row, self.columns.text)[1] is None:
+        # an empty cell is nothing that somebody wrote
+        if find_field(row, self.columns.text)[1] in (None, ""):
             self.counts[WITHOUT_TEXT] += 1
         if file.format == "jsonl" and row.get(ENTITIES) is not None:
             from ..jsonl import read_entities
@@ -239,6 +246,7 @@ def read_documents(
     overlapping: bool = False,
     on_error: OnError = raise_error,
     counts: Counter[str] | None = None,
+    encoding: str = "utf-8",
 ) -> Iterator[Document]:
     """Read documents to link, one at a time.
 
@@ -252,6 +260,7 @@ def read_documents(
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
         counts: Updated: documents "without text".
+        encoding: Of texts, JSONL and CSV.
 
     Raises:
         SapbertError: With file and line, if a document is invalid.
@@ -263,5 +272,6 @@ def read_documents(
         overlapping=overlapping,
         on_error=on_error,
         counts=Counter() if counts is None else counts,
+        encoding=encoding,
     )
     return check_ids(check_runs(reader.read_files(files), on_error))

@@ -108,6 +108,8 @@ def make_document(
     known, text = find_field(row, columns.text)
     if not known or (text is not None and not is_text(text)):
         got = "something else" if known else "none"
+        if isinstance(text, str):
+            got = "bytes that are not UTF-8 (pass `--encoding`, e.g. cp1252)"
         raise fail(f"a text as `{columns.text}`", got)
     text = text or ""
     if len(text) > longest:
@@ -147,14 +149,16 @@ def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
     raise SapbertError(Errors.E504.format(got=got, **values))
 
 
-def read_json_rows(path: Path, on_error: OnError) -> Iterator[Row]:
+def read_json_rows(
+    path: Path, on_error: OnError, *, encoding: str = "utf-8"
+) -> Iterator[Row]:
     """Read the lines of a `.jsonl` file; blank lines are skipped.
 
     Args:
         path: The file, plain or `.gz`; `-` for the standard input.
         on_error: Called with the error of an invalid line.
     """
-    path, blocks = open_input(path)
+    path, blocks = open_input(path, encoding)
     for first, lines in read_line_blocks(path, blocks=blocks):
         for number, raw in enumerate(lines, first):
             try:

@@ -8,8 +8,7 @@ from ...errors import Errors, SapbertError
 from ..concepts import Concept
 from ..facts import CODE, NAME, PARENT, TYPE, Fact, build_concepts, language_code
 from ..report import Report
-from ..tables.delimited import read_rows, select_columns
-from ..tables.excel import read_workbook
+from ..tables.delimited import read_rows, read_sheet, select_columns
 
 SOURCE = "ICD11"
 COLUMNS = ("Title", "ClassKind", "Code", "BlockId", "ChapterNo")
@@ -45,7 +44,7 @@ def read_icd11(
 def find_facts(path: Path, type: str | None, report: Report) -> Iterator[Fact]:
     """Yield the facts of all rows."""
     if is_book := path.suffix.lower() == ".xlsx":
-        rows = read_workbook(path, report)
+        rows = read_sheet(path, report)
     else:
         rows = read_rows(path, "\t", report, quoted=True)
     ending = LANGUAGE.search(path.name)

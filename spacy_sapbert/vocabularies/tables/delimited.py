@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
+from ...system.excel import read_workbook
 from ...system.tables import Row, column_key, is_utf8, read_decoded, split_rows
 from ..report import Report, read_good_lines
 
@@ -26,6 +27,13 @@ def read_rows(
     if quoted:  # csv takes a carriage return for the end of a row
         lines = ((number, line.replace("\r", " ")) for number, line in lines)
     return split_rows(lines, separator, quoted=quoted)
+
+
+def read_sheet(path: Path, report: Report) -> Iterator[Row]:
+    """Read the rows of a workbook, and count them."""
+    for number, cells in read_workbook(path, note=report.notes.append):
+        report.read(path.name, 1)
+        yield number, cells
 
 
 def read_columns(

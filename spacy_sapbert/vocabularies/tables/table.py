@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from ...errors import Errors, SapbertError
-from ...system.reading import read_line_blocks
+from ...system.reading import decode_line, read_line_blocks
 from ...system.tables import Row, find_separator, is_utf8, read_decoded
 from ..concepts import Concept
 from ..facts import (
@@ -23,8 +23,7 @@ from ..facts import (
 )
 from ..report import Report
 from .columns import CODES, ID, SYNONYMS, Columns, choose_columns
-from .delimited import read_rows
-from .excel import read_workbook
+from .delimited import read_rows, read_sheet
 
 EXCEL = (".xlsx", ".xlsm")
 SEPARATORS = "\t,;|"
@@ -60,9 +59,7 @@ def read_table(
             encoding are others.
     """
     is_excel = path.suffix.lower() in EXCEL
-    rows = (
-        read_workbook(path, report) if is_excel else read_text(path, encoding, report)
-    )
+    rows = read_sheet(path, report) if is_excel else read_text(path, encoding, report)
     number, first = next(rows, (1, []))
     if len(first) > WIDTH:
         raise SapbertError(Errors.E419.format(path=path, line=number, limit=WIDTH))
@@ -84,7 +81,8 @@ def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
     blocks = None if is_utf8(encoding) else read_decoded(path, encoding)
     _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
     header = next((line for line in lines if line.strip()), b"")
-    separator = find_separator(header.decode("utf8", "replace"), SEPARATORS)
+    # the names of the columns must not be skipped like another line
+    separator = find_separator(decode_line(header, path, 1), SEPARATORS)
     return read_rows(path, separator, report, quoted=True, encoding=encoding)
 
 

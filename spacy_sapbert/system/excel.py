@@ -2,20 +2,19 @@
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from ...errors import Errors, SapbertError
-from ...system.reading import (
+from ..errors import Errors, SapbertError
+from .reading import (
     BLOCK_BYTES,
     RECORD_BYTES,
     USUAL_BYTES,
     check_unpacked,
     open_to_read,
 )
-from ..report import Report
 
 ROWS = 1 << 20  # of a sheet: the limit of Excel
 SHARED_BYTES = 2 * RECORD_BYTES  # of the texts that cells share, which are in memory
@@ -85,11 +84,16 @@ def find_hostile(file: IO[bytes]) -> str:
     return ""
 
 
-def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]:
+def read_workbook(
+    path: Path, *, note: Callable[[str], None] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Read the rows of the first visible sheet.
 
     Numbers are written as Excel stores them, so that a code 250.00 in a cell of numbers
     is "250". Of formulas the stored result is read.
+
+    Args:
+        note: Called with a sentence about the sheets that are not read.
 
     Yields:
         Number of the row, from 1, and its cells as texts; rows without any are left
@@ -115,15 +119,14 @@ def read_workbook(path: Path, report: Report) -> Iterator[tuple[int, list[str]]]
                 sheet for sheet in book.worksheets if sheet.sheet_state == "visible"
             ]
             sheet, *others = sheets or book.worksheets
-            if others:
+            if others and note is not None:
                 names = ", ".join(repr(other.title[:40]) for other in others[:10])
-                report.notes.append(f"Other sheets are not read: {names}.")
+                note(f"Other sheets are not read: {names}.")
             # a file may declare any size; the rows then end at their last cells
             sheet.reset_dimensions()
             rows = sheet.iter_rows(max_row=ROWS, values_only=True)
             for number, cells in enumerate(rows, 1):
                 values = [text_of(cell) for cell in cells]
-                report.read(path.name, 1)
                 if any(values):
                     yield number, values
         except SapbertError:
