@@ -1,6 +1,7 @@
 """The README's code runs, and what is generated in it is fresh."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,6 @@ from pathlib import Path
 import pytest
 import srsly
 from weasel.cli.document import project_document
-
-from benchmarks.linker_page import PAGE, write_page
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf8")
@@ -36,9 +35,13 @@ def test_readme_python_prints_its_output(demo_folder: Path) -> None:
         assert done.stdout == output, done.stderr
 
 
-def test_linker_page_shows_the_options_as_they_are_declared() -> None:
-    page = PAGE.read_text("utf8")
-    assert write_page(page) == page, "run `python -m benchmarks.linker_page`"
+def test_generated_parts_of_pages_are_as_the_code_declares_them() -> None:
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    for path, parts in generate["generate_pages"]().items():
+        page = path.read_text("utf8")
+        assert generate["write_parts"](page, parts) == page, (
+            "run `python docs/generate.py`"
+        )
 
 
 def test_project_page_is_the_output_of_weasel(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from ..formats.inputs.files import ENDINGS
 from ..formats.inputs.rows import COLUMNS
+from ..formats.registry import FORMATS
 from ..pipeline.link_files import LinkJob, link_files
 from ..system.terminal import msg, printable
 from .app import app
@@ -14,6 +14,8 @@ from .concepts import split_values
 from .filter_options import ALLOW, DENY, LANGUAGES, SOURCES, TYPES, gather_filter
 from .link_options import CODES, SETTING, THRESHOLD, K, gather_options
 from .linking.summary import SkippedPrinter, describe_interrupted, describe_result
+
+INPUTS = [name for name, format in FORMATS.items() if format.endings]
 
 
 @app.command("link")
@@ -25,7 +27,7 @@ def link(
         "folders of them; - = the standard input, as JSONL.",
     ),
     input_format: str | None = typer.Option(
-        None, help=f"{', '.join(ENDINGS)}. [by the ending, else the content]"
+        None, help=f"{', '.join(INPUTS)}. [by the ending, else the content]"
     ),
     encoding: str = typer.Option(
         "utf-8", help="Of texts, JSONL and CSV, e.g. cp1252 (Windows)."

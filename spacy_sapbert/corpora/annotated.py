@@ -87,7 +87,7 @@ def read_links(path: Path) -> Iterator[AnnotatedDocument]:
         raise error
 
     columns = Columns(text="text", id="id", keep=("cui",))
-    rows = read_csv_rows(path, columns, fail)
+    rows = read_csv_rows(path, columns, on_error=fail)
     for id, own in groupby((row for _, row in rows), key=lambda row: row.get("id")):
         mentions = [
             (undefuse(row["text"]), [] if row["cui"] in NO_ID else [[row["cui"]]])

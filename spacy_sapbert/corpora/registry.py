@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import Errors, SapbertError
 from ..formats.gold import GoldDocument, GoldSpan
-from ..formats.registry import READERS
+from ..formats.registry import FORMATS as INSTALLED
 from ..formats.registry import load_reader as load_installed
 
 __all__ = ["FORMATS", "GoldDocument", "GoldSpan", "change_prefixes", "read_corpus"]
@@ -26,7 +26,7 @@ FORMATS: dict[str, str | None] = {
     "askapatient": "tables:read_askapatient",
     "cadec": "cadec:read_cadec",
     "mapped": "mapped:read_mapped",
-    **dict.fromkeys(READERS),
+    **{name: None for name, format in INSTALLED.items() if format.read},
 }
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
 

@@ -12,7 +12,7 @@ from ..errors import Errors, SapbertError
 from .documents import OnError, raise_error
 from .entities import LinkedDoc
 from .gold import LONGEST, GoldDocument, GoldSpan, collect_spans
-from .inputs.rows import make_document, read_json_rows
+from .inputs.rows import COLUMNS, make_document, read_json_rows
 
 
 class GoldEntity(TypedDict, total=False):
@@ -104,7 +104,7 @@ def read_gold(
         on_error: Called with the error of an invalid line, or of one that was written
             without its text.
     """
-    for number, row in read_json_rows(path, on_error):
+    for number, row in read_json_rows(path, COLUMNS, on_error=on_error):
         try:
             document = make_document(row, path, path.name, number, longest=longest)
             entities = row.get("entities", [])

@@ -4,13 +4,15 @@ This module does not import spaCy, so that training can read corpora without it.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..errors import Errors, SapbertError
+from ..system.plugins import load_object, load_plugins
 from ..system.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
 
@@ -20,52 +22,10 @@ if TYPE_CHECKING:
 
     from .entities import AttributeNames, LinkedDoc, NamedDoc
 
-# module and function of each format
-WRITERS: dict[str, str] = {
-    "jsonl": "jsonl:write_docs",
-    "html": "page.write:write_docs",
-    "table": "table:write_docs",
-    "csv": "csv:write_docs",
-    "parquet": "parquet:write_docs",
-    "omop": "omop:write_docs",
-    "pubtator": "pubtator:write_docs",
-    "brat": "brat:write_docs",
-    "biocxml": "bioc:write_xml",
-    "biocjson": "bioc:write_json",
-}
-READERS: dict[str, str] = {
-    "jsonl": "jsonl:read_gold",
-    "pubtator": "pubtator:read_gold",
-    "brat": "brat:read_gold",
-    "biocxml": "bioc:read_xml",
-    "biocjson": "bioc:read_json",
-}
-# formats whose output is a folder, and the ending of their annotation files
-FOLDERS: dict[str, str] = {"brat": ".ann"}
-# format by the ending of the file name
-SUFFIXES: dict[str, str] = {
-    ".jsonl": "jsonl",
-    ".html": "html",
-    ".htm": "html",
-    ".txt": "table",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pubtator": "pubtator",
-    ".xml": "biocxml",
-    ".json": "biocjson",
-}
-# file ending of formats that are not known by theirs
-OTHER_SUFFIXES = {"omop": ".csv"}
-# formats that can repeat columns of the input
-KEEPING = ("jsonl", "csv", "parquet")
-# formats that need a library, and what installs it
-LIBRARIES: dict[str, tuple[str, str]] = {
-    "parquet": ("pyarrow", "pyarrow"),
-    "biocxml": ("bioc", "bioc lxml"),
-    "biocjson": ("bioc", "bioc lxml"),
-}
-
 GoldReader = Callable[..., Iterator[GoldDocument]]
+RowReader = Callable[..., Iterator[tuple[int, Mapping[str, Any]]]]
+PLUGINS = "spacy_sapbert_formats"  # entry points of other packages: each a `Format`
+WITH_BIOC = ("bioc", "bioc lxml")
 
 
 class Writer(Protocol):
@@ -83,39 +43,206 @@ class Writer(Protocol):
 
         Args:
             docs: From `entities.describe_docs`; may be changed.
-            target: A file open for writing; of the formats in `FOLDERS` the path of an
+            target: A file open for writing; of a format with `folder` the path of an
                 empty folder.
             include_text: Write the texts of the documents and mentions.
+            options: Those that the format names in `takes`.
 
         Raises:
             SapbertError: If the format needs the text.
         """
 
 
-def check_library(name: str) -> None:
-    """Raise an error if the library that a format needs is not installed."""
-    if name in LIBRARIES:
-        library, packages = LIBRARIES[name]
-        try:
-            import_module(library)
-        except ImportError as error:
-            raise SapbertError(
-                Errors.E521.format(library=library, reason=error, packages=packages)
-            ) from None
+@dataclass(frozen=True)
+class Format:
+    """A format of documents. Everything about it is declared here.
 
-
-def load_function(name: str, functions: dict[str, str]) -> Any:
-    """Import the function of a format.
+    A function is given itself, or as "module:function" of this package.
 
     Args:
-        functions: `WRITERS` or `READERS`.
+        purpose: Whom the output is for, and what it has.
+        write: A `Writer`; None = the format is only read.
+        suffixes: Endings of output files.
+        part_suffix: Ending of parts; empty = the first of `suffixes`.
+        read: Yields `GoldDocument`s of a path, with `longest` and `on_error`.
+        rows: Yields the rows of a table, with `columns`, `on_error` and `encoding`.
+        endings: Endings of input files; others are detected by their content.
+        annotated: Whether documents may have mentions.
+        streamed: Whether it can be read from the standard input.
+        library: A module that it needs, and what pip installs.
+        folder: The output is a folder with annotation files of this ending.
+        takes: What the writer takes besides the documents: "keep", columns of the input
+            to repeat; "kb_digest"; "system", what linked; "first_id", of a row.
+        candidates, returned, without_text: How far candidates are written, what can be
+            read back, and what is left out without the text, in words.
+    """
+
+    purpose: str = ""
+    write: Writer | str | None = None
+    suffixes: tuple[str, ...] = ()
+    part_suffix: str = ""
+    read: GoldReader | str | None = None
+    rows: RowReader | str | None = None
+    endings: tuple[str, ...] = ()
+    annotated: bool = True
+    streamed: bool = False
+    library: tuple[str, str] | None = None
+    folder: str = ""
+    takes: tuple[str, ...] = ()
+    candidates: str = "no"
+    returned: str = "–"
+    without_text: str = "not possible"
+
+
+ANNOTATIONS = "text, offsets, labels, ids"
+FORMATS: dict[str, Format] = {
+    "text": Format(endings=(".txt",), annotated=False, streamed=True),
+    "jsonl": Format(
+        "programs: one document a line",
+        write="jsonl:write_docs",
+        suffixes=(".jsonl",),
+        read="jsonl:read_gold",
+        rows="inputs.rows:read_json_rows",
+        endings=(".jsonl",),
+        streamed=True,
+        takes=("keep",),
+        candidates="yes",
+        returned="everything but candidates, score, note and tie",
+        without_text="`text` is left out everywhere",
+    ),
+    "csv": Format(
+        "spreadsheets: one mention a row",
+        write="csv:write_docs",
+        suffixes=(".csv",),
+        rows="inputs.csv_rows:read_csv_rows",
+        endings=(".csv", ".tsv"),
+        annotated=False,
+        streamed=True,
+        takes=("keep",),
+        candidates="yes, as JSON",
+        without_text="no column `text`",
+    ),
+    "excel": Format(
+        rows="inputs.csv_rows:read_excel_rows",
+        endings=(".xlsx", ".xlsm"),
+        annotated=False,
+        library=("openpyxl", "openpyxl"),
+    ),
+    "parquet": Format(
+        "data frames, databases: one mention a row",
+        write="parquet:write_docs",
+        suffixes=(".parquet",),
+        rows="inputs.parquet_rows:read_parquet_rows",
+        endings=(".parquet",),
+        annotated=False,
+        library=("pyarrow", "pyarrow"),
+        takes=("keep", "kb_digest"),
+        candidates="yes, nested",
+        without_text="no column `text`",
+    ),
+    "omop": Format(
+        "the table `note_nlp` of OMOP: one mention a row, CSV",
+        write="omop:write_docs",
+        part_suffix=".csv",
+        takes=("system", "first_id"),
+    ),
+    "spacy": Format(endings=(".spacy",)),
+    "pubtator": Format(
+        "annotation tools, corpora: title and abstract",
+        write="pubtator:write_docs",
+        suffixes=(".pubtator",),
+        read="pubtator:read_gold",
+        endings=(".pubtator", ".txt"),
+        streamed=True,
+        returned="offsets, labels, ids",
+    ),
+    "brat": Format(
+        "the annotation tool brat: `.txt` and `.ann`",
+        write="brat:write_docs",
+        read="brat:read_gold",
+        endings=(".ann",),
+        folder=".ann",
+        candidates="no; score, types, codes, note and tie as a note",
+        returned=ANNOTATIONS,
+    ),
+    "biocxml": Format(
+        "BioC tools: one collection",
+        write="bioc:write_xml",
+        suffixes=(".xml",),
+        read="bioc:read_xml",
+        endings=(".xml",),
+        library=WITH_BIOC,
+        candidates="yes, as JSON",
+        returned=ANNOTATIONS,
+        without_text="texts are empty",
+    ),
+    "biocjson": Format(
+        "BioC tools: one collection",
+        write="bioc:write_json",
+        suffixes=(".json",),
+        read="bioc:read_json",
+        endings=(".json",),
+        library=WITH_BIOC,
+        candidates="yes, as JSON",
+        returned=ANNOTATIONS,
+        without_text="texts are empty",
+    ),
+    "html": Format(
+        "people: one [page](#html) that loads nothing from outside",
+        write="page.write:write_docs",
+        suffixes=(".html", ".htm"),
+        candidates="the first ten",
+    ),
+    "table": Format(
+        "people: a table for each document",
+        write="table:write_docs",
+        suffixes=(".txt",),
+        without_text="places instead of mentions",
+    ),
+}
+
+
+def list_formats(what: str = "") -> dict[str, Format]:
+    """Return the formats by name, with those of other packages.
+
+    Args:
+        what: "write", "read" or "rows": those that have this function; "endings":
+            those that documents are read of; empty = all.
+    """
+    every = FORMATS | load_plugins(PLUGINS)
+    return {
+        name: format
+        for name, format in every.items()
+        if not what or getattr(format, what)
+    }
+
+
+def load_function(name: str, what: str) -> Any:
+    """Import a function of a format.
+
+    Args:
+        what: "write", "read" or "rows".
 
     Raises:
-        SapbertError: If a library is not installed.
+        SapbertError: If the format has none, or its library is missing.
     """
+    formats = list_formats(what)
+    if name not in formats:
+        text = Errors.E501 if what == "write" else Errors.E530
+        raise SapbertError(text.format(known=sorted(formats), name=name))
     check_library(name)
-    module, _, function = functions[name].partition(":")
-    return getattr(import_module(f".{module}", __package__), function)
+    return load_object(getattr(formats[name], what), __package__)
+
+
+def check_library(name: str) -> None:
+    """Raise an error if the library that a format needs is not installed."""
+    needed = list_formats()[name].library
+    if needed is not None:
+        try:
+            import_module(needed[0])
+        except ImportError as error:
+            values = {"library": needed[0], "packages": needed[1], "reason": error}
+            raise SapbertError(Errors.E521.format(**values)) from None
 
 
 def load_writer(name: str) -> Writer:
@@ -124,9 +251,7 @@ def load_writer(name: str) -> Writer:
     Raises:
         SapbertError: If there is no such format, or its library is missing.
     """
-    if name not in WRITERS:
-        raise SapbertError(Errors.E501.format(known=sorted(WRITERS), name=name))
-    writer: Writer = load_function(name, WRITERS)
+    writer: Writer = load_function(name, "write")
     return writer
 
 
@@ -136,10 +261,17 @@ def load_reader(name: str) -> GoldReader:
     Raises:
         SapbertError: If the format cannot be read, or its library is missing.
     """
-    if name not in READERS:
-        raise SapbertError(Errors.E530.format(known=sorted(READERS), name=name))
-    reader: GoldReader = load_function(name, READERS)
+    reader: GoldReader = load_function(name, "read")
     return reader
+
+
+def list_suffixes() -> dict[str, str]:
+    """Return the format of each ending of output files."""
+    return {
+        suffix: name
+        for name, format in list_formats("write").items()
+        for suffix in format.suffixes
+    }
 
 
 def guess_format(path: Path) -> str:
@@ -149,11 +281,13 @@ def guess_format(path: Path) -> str:
         SapbertError: If the ending is unknown.
     """
     suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
-    if suffix not in SUFFIXES:
+    known = list_suffixes()
+    if suffix not in known:
+        formats = [*list_formats("write")]
         raise SapbertError(
-            Errors.E502.format(path=path, known=sorted(SUFFIXES), formats=[*WRITERS])
+            Errors.E502.format(path=path, known=sorted(known), formats=formats)
         )
-    return SUFFIXES[suffix]
+    return known[suffix]
 
 
 def check_folder(path: Path, suffix: str) -> None:
@@ -179,15 +313,15 @@ def open_target(path: Path | None, format: str) -> Iterator[IO[bytes] | Path]:
     """Open the target of a `Writer`, which is renamed at the end.
 
     Args:
-        path: A file or, of a format in `FOLDERS`, a folder; None = the standard output.
+        path: A file, or a folder if the format has one; None = the standard output.
 
     Raises:
         SapbertError: If the format needs a folder, or it has other files.
     """
-    if format in FOLDERS:
+    if folder_ending := list_formats()[format].folder:
         if path is None:
             raise SapbertError(Errors.E520.format(format=format))
-        check_folder(path, FOLDERS[format])
+        check_folder(path, folder_ending)
         with write_folder_atomically(path, None) as folder:
             yield folder
     elif path is not None:
@@ -211,7 +345,7 @@ def write_linked(
 
     Args:
         path: The file or folder; it is replaced.
-        format: A key of `WRITERS`; None = by the ending of the path.
+        format: A format that is written; None = by the ending of the path.
         spans_key: A span group; None = the entities.
         names: The attributes of the linker, if they have other names.
         options: Options of the `Writer`.
@@ -239,10 +373,10 @@ def read_docs(
     """Read annotated documents as gold Docs; see `gold_docs.make_gold_docs`.
 
     Args:
-        path: A file or, of a format in `FOLDERS`, a folder.
+        path: A file or, of a format with `folder`, a folder.
         nlp: A pipeline with a tokenizer; a vocabulary: tokens are separated by blanks.
-        format: A key of `READERS`; None = by the ending of the path or the content; of
-            a folder brat.
+        format: A format that is read; None = by the ending of the path or the content;
+            of a folder brat.
         label: Label of mentions without a type.
 
     Raises:

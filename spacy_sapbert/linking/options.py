@@ -3,7 +3,7 @@
 From `LinkOptions` come the default config of the linker, its checks, its properties,
 the key of cached searches, `--setting`, the requests of the service, and a table of
 docs/linker.md. A new option is a field here, its use, and its test; then run
-`python -m benchmarks.linker_page`.
+`python docs/generate.py`.
 """
 
 from collections.abc import Hashable, Mapping

@@ -16,24 +16,18 @@ from ..errors import Errors, SapbertError, check_range
 from ..formats.documents import Document, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
 from ..formats.entities import RUN_COLUMNS, LinkedDoc, describe_docs
-from ..formats.inputs.files import (
-    UNANNOTATED,
-    InputFile,
-    count_documents,
-    list_inputs,
-)
+from ..formats.inputs.files import InputFile, count_documents, list_inputs
 from ..formats.inputs.reading import ENTITIES, read_documents
 from ..formats.inputs.rows import COLUMNS, Columns
 from ..formats.omop import SOURCE as OMOP
 from ..formats.parts import FAILED, lock_folder, open_state, write_parts
 from ..formats.registry import (
-    FOLDERS,
-    KEEPING,
-    OTHER_SUFFIXES,
-    SUFFIXES,
+    Format,
     Writer,
     check_library,
     guess_format,
+    list_formats,
+    list_suffixes,
     load_writer,
     open_target,
 )
@@ -137,28 +131,30 @@ class LinkJob:
                 raise SapbertError(Errors.E515.format(path=self.output))
             return "table" if self.output is None else guess_format(self.output)
         ending = "" if self.output is None else self.output.suffix
-        return SUFFIXES.get(ending, "jsonl")
+        return list_suffixes().get(ending, "jsonl")
 
-    def check_output(self, format: str) -> None:
+    def check_output(self, name: str, format: Format) -> None:
         """Raise an error if the output cannot be written, before anything is loaded."""
         output = self.output
         if output is not None:
             check_replaceable(output)
         if self.shard_size is not None:
-            if format in FOLDERS:
-                raise SapbertError(Errors.E518.format(format=format))
+            if format.folder:
+                raise SapbertError(Errors.E518.format(format=name))
             if output is None:
                 raise SapbertError(Errors.E514)
-        elif output is not None and output.is_dir() and format not in FOLDERS:
+        elif output is not None and output.is_dir() and not format.folder:
             raise SapbertError(Errors.E515.format(path=output))
         elif output is not None and output.exists() and not self.force:
             raise SapbertError(Errors.E003.format(path=output))
 
-    def check_keep(self, format: str) -> None:
+    def check_keep(self, name: str, format: Format) -> None:
         """Raise an error if the format cannot repeat the fields, or has one itself."""
-        if self.keep and format not in KEEPING:
-            expected = f"a `--format` of {', '.join(KEEPING)}"
-            raise SapbertError(Errors.E600.format(expected=expected, got=format))
+        if self.keep and "keep" not in format.takes:
+            formats = list_formats("takes").items()
+            keeping = [known for known, other in formats if "keep" in other.takes]
+            expected = f"a `--format` of {', '.join(keeping)}"
+            raise SapbertError(Errors.E600.format(expected=expected, got=name))
         own = (*OWN_COLUMNS, *RUN_COLUMNS, ENTITIES)
         for name in self.keep:
             if name in own or self.keep.count(name) > 1:
@@ -223,14 +219,15 @@ def link_files(
         SapbertError: If the job is not possible; at the first invalid document, unless
             invalid ones are skipped; if all are.
     """
-    format = job.choose_format()
-    job.check_output(format)
-    writer = load_writer(format)
-    job.check_keep(format)
+    name = job.choose_format()
+    writer = load_writer(name)
+    format = list_formats()[name]
+    job.check_output(name, format)
+    job.check_keep(name, format)
     result = LinkResult()
     files = list_inputs(job.inputs, job.input_format, left_out=result.not_read)
-    for name in {file.format for file in files}:
-        check_library(name)
+    for input_format in {file.format for file in files}:
+        check_library(input_format)
     nlp = load_pipeline(job.pipeline, lang=job.lang)
     command = job.describe(files, nlp)
     settings: dict[str, Any] = {
@@ -240,7 +237,7 @@ def link_files(
         "engine": job.engine,
         "precision": job.precision,
         # other files may have mentions in all documents
-        "detection": any(file.format in UNANNOTATED for file in files),
+        "detection": not all(list_formats()[file.format].annotated for file in files),
     }
     linker = complete_pipeline(nlp, **settings)
     digest = linker.kb.manifest.digest
@@ -275,11 +272,11 @@ def link_files(
             workers,
         )
         if job.shard_size is None or job.output is None:
-            with open_target(job.output, format) as target:
+            with open_target(job.output, name) as target:
                 result.counts += write_part(iter(documents), target)
                 skipped.check_written(result.counts["documents"])
         else:
-            command |= {"kb": digest, "format": format}
+            command |= {"kb": digest, "format": name}
             write_folder(job, command, documents, write_part, result)
             skipped.check_written(result.counts["documents"])
     result.left_out["skipped"] = skipped.count
@@ -289,22 +286,23 @@ def link_files(
 
 
 def make_writer_options(
-    job: LinkJob, format: str, nlp: "Language", linker: Any
+    job: LinkJob, format: Format, nlp: "Language", linker: Any
 ) -> dict[str, Any]:
-    """Return what the writer of a format needs besides the documents."""
+    """Return what the writer of a format takes besides the documents."""
     digest = linker.kb.manifest.digest
     options: dict[str, Any] = {"include_text": not job.no_text}
     if job.keep:
         options["keep"] = job.keep
-    if format == "parquet":
+    if "kb_digest" in format.takes:
         options["kb_digest"] = digest
-    if format == "omop":
+    if "system" in format.takes:
+        pipeline = f"{nlp.lang}_{nlp.meta.get('name')} {nlp.meta.get('version')}"
+        options["system"] = f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"
+    if "first_id" in format.takes:
+        options["first_id"] = job.first_id
         known = linker.options.codes or linker.kb.store.sources_of_codes()
         if OMOP not in known:  # no mention would have the id of a concept
             raise SapbertError(Errors.E471.format(got=", ".join(known) or "none"))
-        pipeline = f"{nlp.lang}_{nlp.meta.get('name')} {nlp.meta.get('version')}"
-        system = f"{pipeline}, spacy-sapbert {__version__}, kb {digest[:16]}"
-        options |= {"system": system, "first_id": job.first_id}
     return options
 
 
@@ -392,7 +390,7 @@ def write_folder(
     """
     assert job.output is not None
     assert job.shard_size is not None
-    suffixes = {name: suffix for suffix, name in reversed(SUFFIXES.items())}
+    format = list_formats()[command["format"]]
     with lock_folder(job.output):
         state = open_state(job.output, command, force=job.force)
         bar = write_part.bar
@@ -404,7 +402,7 @@ def write_folder(
             state,
             documents,
             size=job.shard_size,
-            suffix=(suffixes | OTHER_SUFFIXES)[command["format"]],
+            suffix=format.part_suffix or format.suffixes[0],
             write_part=write_part,
         )
     result.parts = len(state["parts"])

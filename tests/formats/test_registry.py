@@ -11,12 +11,10 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.registry import (
-    FOLDERS,
-    LIBRARIES,
-    READERS,
-    SUFFIXES,
-    WRITERS,
+    FORMATS,
     guess_format,
+    list_formats,
+    list_suffixes,
     load_reader,
     load_writer,
     open_target,
@@ -28,7 +26,9 @@ NLP = spacy.blank("en")
 
 
 BINARY = {"parquet"}
-FILES = [name for name in WRITERS if name not in FOLDERS]
+WRITERS, READERS = list_formats("write"), list_formats("read")
+FILES = [name for name in WRITERS if not FORMATS[name].folder]
+LIBRARIES = {name: format.library for name, format in WRITERS.items() if format.library}
 
 
 def need_library(name: str) -> None:
@@ -206,4 +206,4 @@ def test_formats_that_cannot_be_guessed_are_an_error(path: Path) -> None:
 
 
 def test_formats_every_ending_is_of_a_known_format() -> None:
-    assert set(SUFFIXES.values()) <= set(WRITERS)
+    assert set(list_suffixes().values()) <= set(WRITERS)

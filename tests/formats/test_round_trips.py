@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_sapbert.formats.entities import BREAKS
-from spacy_sapbert.formats.registry import LIBRARIES, READERS, read_docs, write_linked
+from spacy_sapbert.formats.registry import list_formats, read_docs, write_linked
 
+READERS = list_formats("read")
 NLP = spacy.blank("en")
 TRIMMED = ("pubtator", "brat")  # blanks around a mention are not part of it
 QUOTED = {"A|B+C D": "A%7CB%2BC%20D"}
@@ -75,8 +76,8 @@ def mentions_read(doc: Doc) -> Any:
 @given(docs=linked_docs())
 @settings(max_examples=60, deadline=None)
 def test_round_trip_keeps_offsets_labels_and_ids(name: str, docs: Any) -> None:
-    if name in LIBRARIES:
-        pytest.importorskip(LIBRARIES[name][0])
+    if library := READERS[name].library:
+        pytest.importorskip(library[0])
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "out"
@@ -96,8 +97,8 @@ def test_round_trip_keeps_offsets_labels_and_ids(name: str, docs: Any) -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_round_trip_through_gzip(name: str, tmp_path: Path) -> None:
-    if name in LIBRARIES:
-        pytest.importorskip(LIBRARIES[name][0])
+    if library := READERS[name].library:
+        pytest.importorskip(library[0])
     if name == "brat":
         pytest.skip("brat is a folder")
     doc = NLP("Took aspirin 💊")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ...errors import Errors, SapbertError
 from ...system.excel import read_workbook
@@ -52,7 +53,12 @@ def split_header(line: str, name: str) -> tuple[list[str], str] | None:
 
 
 def read_csv_rows(
-    path: Path, columns: Columns, on_error: OnError, *, encoding: str = "utf-8"
+    path: Path,
+    columns: Columns,
+    *,
+    on_error: OnError,
+    encoding: str = "utf-8",
+    **_options: Any,
 ) -> Iterator[Row]:
     """Read the rows of a CSV file: quoted as in RFC 4180, with a header.
 
@@ -101,7 +107,7 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
             )
 
 
-def read_excel_rows(path: Path, columns: Columns) -> Iterator[Row]:
+def read_excel_rows(path: Path, columns: Columns, **_options: Any) -> Iterator[Row]:
     """Read the rows of a workbook, whose first row has the names of the columns.
 
     Yields:

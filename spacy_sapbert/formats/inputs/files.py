@@ -12,27 +12,12 @@ from typing import NamedTuple
 from ...errors import Errors, SapbertError
 from ...system.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
+from ..registry import list_formats
 
-TEXT, BRAT, EXCEL = "text", "brat", "excel"
+TEXT, BRAT = "text", "brat"
 ANNOTATIONS = ".ann"  # of brat, beside a `.txt` file
-# endings of the files of each format; other files are detected by their content
-ENDINGS: dict[str, tuple[str, ...]] = {
-    TEXT: (".txt",),
-    "jsonl": (".jsonl",),
-    "csv": (".csv", ".tsv"),
-    EXCEL: (".xlsx", ".xlsm"),
-    "parquet": (".parquet",),
-    "spacy": (".spacy",),
-    "pubtator": (".pubtator", ".txt"),
-    BRAT: (ANNOTATIONS,),
-    "biocxml": (".xml",),
-    "biocjson": (".json",),
-}
 # endings that several formats use
 SHARED = {".txt": (TEXT, "pubtator"), ".json": ("biocjson", "jsonl")}
-TABLES = ("jsonl", "csv", EXCEL, "parquet")  # documents are rows
-STREAMED = (TEXT, "jsonl", "csv", "pubtator")  # can be read from a pipe
-UNANNOTATED = (TEXT, "csv", EXCEL, "parquet")  # documents of these have no mentions
 HEAD_BYTES = 1 << 16  # that are read to detect a format
 TITLE = re.compile(rb"\s*([^|\t\r\n]+)\|t\|[^\n]*\n?\s*([^|\t\n]*)")
 JSON_DOCUMENTS = re.compile(rb'\s*\{.*"(documents|passages)"\s*:\s*\[', re.DOTALL)
@@ -51,7 +36,7 @@ class InputFile(NamedTuple):
     Attributes:
         path: The file; `-` = the standard input; of brat the `.ann` file.
         name: For the ids of its documents: the file name, or its path in the folder.
-        format: A key of `ENDINGS`.
+        format: A format that is read.
     """
 
     path: Path
@@ -111,7 +96,7 @@ def detect_format(path: Path) -> str:
     A `.txt` file is brat if it has an `.ann` file beside it.
 
     Returns:
-        A key of `ENDINGS`.
+        A format that is read.
 
     Raises:
         SapbertError: If there is no such file, or its format is not recognised.
@@ -123,12 +108,13 @@ def detect_format(path: Path) -> str:
             return BRAT
         usual, other = SHARED[ending]
         return other if detect_content(path) == other else usual
-    for format, endings in ENDINGS.items():
-        if ending in endings:
-            return format
+    formats = list_formats("endings")
+    for name, format in formats.items():
+        if ending in format.endings:
+            return name
     found = detect_content(path)
     if found is None:
-        raise SapbertError(Errors.E505.format(path=path, known=", ".join(ENDINGS)))
+        raise SapbertError(Errors.E505.format(path=path, known=", ".join(formats)))
     return found
 
 
@@ -138,8 +124,8 @@ def check_format(format: str | None) -> None:
     Args:
         format: None = it is to be detected.
     """
-    if format is not None and format not in ENDINGS:
-        known = ", ".join(ENDINGS)
+    if format is not None and format not in list_formats("endings"):
+        known = ", ".join(list_formats("endings"))
         values = {"what": "documents", "known": known, "format": format}
         raise SapbertError(Errors.E595.format(**values))
 
@@ -148,7 +134,7 @@ def choose_file(path: Path, name: str, format: str | None) -> InputFile:
     """Return a file with its format.
 
     Args:
-        format: A key of `ENDINGS`; None = detect it.
+        format: A format that is read; None = detect it.
     """
     check_file(path)
     format = format or detect_format(path)
@@ -200,33 +186,37 @@ def list_files(
 
     Args:
         path: A file, a folder, or `-` for the standard input.
-        format: A key of `ENDINGS`; None = detect it.
+        format: A format that is read; None = detect it.
         left_out: See `walk_folder`; updated.
 
     Returns:
         The file; or of a folder those with the ending of the format, sorted; without a
-        format those with the ending of the folder, if that is one of `TABLES`, else all
+        format those with the ending of the folder, if that is one of a table, else all
         `.txt` files.
 
     Raises:
         SapbertError: If there is no such file, or its format is not recognised.
     """
     if path == STDIN:
-        if format not in (None, *STREAMED):
-            values = {"known": ", ".join(STREAMED), "format": format}
+        streamed = list_formats("streamed")
+        if format not in (None, *streamed):
+            values = {"known": ", ".join(streamed), "format": format}
             raise SapbertError(Errors.E595.format(what="the standard input", **values))
         return [InputFile(path, STDIN_NAME, format or "jsonl")]
     if not path.is_dir():
         return [choose_file(path, path.name, format)]
     # engines write a table as a folder with the name of a file
-    format = format or next((f for f in TABLES if path.suffix in ENDINGS[f]), None)
-    endings = ENDINGS[format or TEXT]
+    tables = list_formats("rows")
+    format = format or next(
+        (f for f in tables if path.suffix in tables[f].endings), None
+    )
+    endings = list_formats()[format or TEXT].endings
     files = [
         choose_file(file, file.relative_to(path).as_posix(), format)
         for file in walk_folder(path, left_out)
         if file_ending(file) in endings and file.is_file()
     ]
-    if format in TABLES:
+    if format in tables:
         files = [file for file in files if not is_unfinished(file.name)]
     if not files:
         expected = " or ".join(f"`{ending}`" for ending in endings)

@@ -50,7 +50,9 @@ def read_partition(name: str) -> dict[str, str | None]:
     return {key: None if value == NULL else value for key, value in found.items()}
 
 
-def read_parquet_rows(path: Path, columns: Columns, name: str = "") -> Iterator[Row]:
+def read_parquet_rows(
+    path: Path, columns: Columns, *, name: str = "", **_options: Any
+) -> Iterator[Row]:
     """Read the rows of a Parquet file, some of them in memory.
 
     Args:

@@ -21,10 +21,10 @@ from ..documents import (
     read_text,
 )
 from ..gold import GoldDocument, GoldSpan
+from ..registry import list_formats, load_function, load_reader
 from .checks import check_ids, check_runs
-from .csv_rows import read_csv_rows, read_excel_rows
-from .files import BRAT, EXCEL, TABLES, TEXT, InputFile
-from .rows import COLUMNS, Columns, Row, find_field, make_document, read_json_rows
+from .files import BRAT, TEXT, InputFile
+from .rows import COLUMNS, Columns, Row, find_field, make_document
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -149,7 +149,7 @@ class DocumentReader:
         """Yield the documents of a file."""
         path, name, format = file
         self.check_empty(file)
-        if format in TABLES:
+        if format in list_formats("rows"):
             yield from self.read_table(file)
         elif format == "spacy":
             yield from read_docbin(path, name, self.vocab)
@@ -178,8 +178,6 @@ class DocumentReader:
 
             yield read_file(file.path, file.name, longest=self.longest)
         else:
-            from ..registry import load_reader
-
             reader = load_reader(file.format)
             yield from reader(file.path, longest=self.longest, on_error=self.on_error)
 
@@ -190,18 +188,9 @@ class DocumentReader:
 
     def read_rows(self, file: InputFile) -> Iterator[Row]:
         """Return the rows of a file."""
-        path, name, format = file
-        if format == "jsonl":
-            return read_json_rows(path, self.on_error, encoding=self.encoding)
-        if format == "csv":
-            return read_csv_rows(
-                path, self.columns, self.on_error, encoding=self.encoding
-            )
-        if format == EXCEL:
-            return read_excel_rows(path, self.columns)
-        from .parquet_rows import read_parquet_rows
-
-        return read_parquet_rows(path, self.columns, name)
+        rows = load_function(file.format, "rows")
+        options = {"encoding": self.encoding, "name": file.name}
+        return rows(file.path, self.columns, on_error=self.on_error, **options)
 
     def read_table(self, file: InputFile) -> Iterator[Document]:
         """Yield the documents of rows, with the mentions of JSONL."""

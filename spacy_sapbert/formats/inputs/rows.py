@@ -150,7 +150,12 @@ def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
 
 
 def read_json_rows(
-    path: Path, on_error: OnError, *, encoding: str = "utf-8"
+    path: Path,
+    _: Columns,
+    *,
+    on_error: OnError,
+    encoding: str = "utf-8",
+    **_options: Any,
 ) -> Iterator[Row]:
     """Read the lines of a `.jsonl` file; blank lines are skipped.
 

@@ -11,7 +11,7 @@ from ...corpora.convert import write_table
 from ...errors import Errors
 from ...formats.entities import LinkedDoc, LinkedEntity
 from ...formats.gold import NIL, GoldDocument, GoldSpan
-from ...formats.registry import FOLDERS, load_writer
+from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
 from ..problems import RequestError
 from .store import Decision, ReviewedDocument, ReviewStore
@@ -118,7 +118,7 @@ def export_reviews(
         return file.getvalue()
     writer = load_writer(format)
     docs = make_docs(store, kb, reviewer)
-    if format not in FOLDERS:
+    if not list_formats()[format].folder:
         writer(docs, file)
         return file.getvalue()
     with TemporaryDirectory(prefix="sapbert-reviews-") as folder:

@@ -1,0 +1,95 @@
+"""Write the generated parts of the pages again: `python docs/generate.py`.
+
+What the code declares is not copied by hand: a part stands between
+`<!-- name: start -->` and `<!-- name: end -->`.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from spacy_sapbert.formats.registry import FORMATS
+from spacy_sapbert.linking.filters import FILTER_FIELDS
+from spacy_sapbert.linking.options import OPTIONS
+from spacy_sapbert.pipeline.default_config import DEFAULT_CONFIG
+
+DOCS = Path(__file__).parent
+
+
+def make_table(*rows: tuple[str, ...]) -> str:
+    """Return a table; the first row has the headings."""
+    head, *rest = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
+
+
+def list_options() -> str:
+    """Return a table of the options of linking."""
+    rows = [("option", "values", "meaning")]
+    for name, declared in OPTIONS.items():
+        meaning, section = declared.option.doc, declared.option.section
+        if section:
+            anchor = section.lower().replace(" ", "-")
+            meaning += f"; see [{section}](#{anchor})"
+        values = declared.describe_values() or "see the section"
+        rows.append((f"`{name}`", values, meaning))
+    return make_table(*rows)
+
+
+def list_fields() -> str:
+    """Return a table of the fields of a filter."""
+    fields = [(f"`{name}`", field.option.doc) for name, field in FILTER_FIELDS.items()]
+    return make_table(("field", "allows"), *fields)
+
+
+def list_outputs() -> str:
+    """Return a table of the formats that are written."""
+    rows = [("format", "ending", "for", "candidates", "read back", "without text")]
+    for name, format in FORMATS.items():
+        if format.write:
+            ending = ", ".join(f"`{suffix}`" for suffix in format.suffixes)
+            ending = ending or ("a folder" if format.folder else "none")
+            said = (format.purpose, format.candidates, format.returned)
+            rows.append((f"`{name}`", ending, *said, format.without_text))
+    return make_table(*rows)
+
+
+def list_inputs() -> str:
+    """Return a table of the formats that are read."""
+    rows = [("format", "endings", "mentions", "from a pipe", "needs")]
+    for name, format in FORMATS.items():
+        if format.endings:
+            endings = ", ".join(f"`{ending}`" for ending in format.endings)
+            library = f"`pip install {format.library[1]}`" if format.library else ""
+            may = [
+                "yes" if yes else "no" for yes in (format.annotated, format.streamed)
+            ]
+            rows.append((f"`{name}`", endings, *may, library))
+    return make_table(*rows)
+
+
+def generate_pages() -> dict[Path, Mapping[str, str]]:
+    """Return the generated parts of each page, by name."""
+    return {
+        DOCS / "linker.md": {
+            "default config": f"```ini\n{DEFAULT_CONFIG.lstrip()}```",
+            "options": list_options(),
+            "filter": list_fields(),
+        },
+        DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
+    }
+
+
+def write_parts(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with its generated parts written again."""
+    for name, part in parts.items():
+        start, end = f"<!-- {name}: start -->", f"<!-- {name}: end -->"
+        pattern = rf"(?<={re.escape(start)}\n).*?(?=\n{re.escape(end)})"
+        written = part.replace("\\", r"\\")
+        page, count = re.subn(pattern, written, page, flags=re.DOTALL)
+        assert count == 1, name
+    return page
+
+
+if __name__ == "__main__":
+    for path, parts in generate_pages().items():
+        path.write_text(write_parts(path.read_text("utf8"), parts), "utf8")

@@ -1,0 +1,38 @@
+"""What other packages add: objects that they name as entry points."""
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from ..errors import Errors, SapbertError
+
+
+@cache
+def load_plugins(group: str) -> dict[str, Any]:
+    """Return the objects of an entry point group, by the names of the entry points.
+
+    Raises:
+        SapbertError: If one cannot be imported.
+    """
+    found: dict[str, Any] = {}
+    for point in entry_points(group=group):
+        try:
+            found[point.name] = point.load()
+        except Exception as error:  # of any package
+            reason = f"{type(error).__name__}: {error}"
+            values = {"name": point.name, "value": point.value, "reason": reason}
+            raise SapbertError(Errors.E024.format(group=group, **values)) from error
+    return found
+
+
+def load_object(target: Any, package: str | None) -> Any:
+    """Return an object, or import one that is named like "jsonl:write_docs".
+
+    Args:
+        package: The module is in it.
+    """
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    return getattr(import_module(f".{module}", package), name)
