@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -97,10 +98,8 @@ def test_package_inits_are_empty_or_lazy() -> None:
 
 
 def test_files_that_are_no_modules_are_in_the_wheel() -> None:
-    setup = (ROOT / "setup.py").read_text("utf8")
-    listed = re.search(r"package_data=\{(.*?)\}", setup, re.DOTALL)
-    assert listed
-    patterns = re.findall(r'"([^"]+)"', listed[1])
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
+    patterns = data["tool"]["setuptools"]["package-data"]["spacy_sapbert"]
     folder = ROOT / "spacy_sapbert"
     files = [path for path in folder.rglob("*.*") if path.is_file()]
     names = {path.relative_to(folder).as_posix() for path in files}
