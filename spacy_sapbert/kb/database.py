@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock
-from .schema import expected_schema, read_schema
 
 MAX_VALUE = 1 << 28  # bytes of a value
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
-# signal. Functions and virtual tables of the file are not called.
+# signal. Views and triggers of the file call no functions or virtual tables that have
+# side effects.
 SETTINGS = """
 PRAGMA query_only = ON;
 PRAGMA trusted_schema = OFF;
@@ -71,7 +71,7 @@ class Database:
         check: Raises an error if a forked child opens other files than its parent.
 
     Raises:
-        SapbertError: If a file cannot be read, or has other tables.
+        SapbertError: If a file cannot be read.
     """
 
     def __init__(
@@ -92,26 +92,19 @@ class Database:
             raise self.damaged(str(error)) from error
 
     def connect(self) -> sqlite3.Connection:
-        """Open a connection and check the tables."""
+        """Open a connection, with the views of the overlay if there is one."""
         connection = sqlite3.connect(
             read_only_uri(self.path), uri=True, check_same_thread=False
         )
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.executescript(SETTINGS)
-        self.check_tables(connection, "main")
         if self.overlay is not None:
             uri = read_only_uri(self.overlay)
             connection.execute("ATTACH DATABASE ? AS overlay", [uri])
-            self.check_tables(connection, "overlay")
             connection.execute("PRAGMA query_only = OFF")
             connection.executescript(OVERLAY_VIEWS)
             connection.execute("PRAGMA query_only = ON")
         return connection
-
-    def check_tables(self, connection: sqlite3.Connection, name: str) -> None:
-        """Raise an error if "main" or "overlay" has other tables, views or triggers."""
-        if read_schema(connection, name) != expected_schema(overlay=name == "overlay"):
-            raise self.damaged("it has other tables, views or triggers")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows.

@@ -11,9 +11,9 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
+from spacy_sapbert.kb.folder.publication import describe_files
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
-    describe_files,
     format_manifest,
     list_versions,
     parse_manifest,
@@ -23,10 +23,6 @@ from spacy_sapbert.kb.folder.versions import (
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.vocabularies.concepts import Concept
-
-ENDLESS = (
-    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
-)
 
 
 def sign(folder: Path, **changes: Any) -> None:
@@ -68,24 +64,11 @@ def use(folder: Path) -> None:
     kb.store.spellings(["fever", "mi"])
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        f"CREATE VIEW endless AS {ENDLESS}",
-        f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
-        "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
-        "CREATE VIRTUAL TABLE v USING fts5(a)",
-        "CREATE TABLE more (a)",
-        "DROP TABLE types",
-        "DROP INDEX aliases_by_row",
-        "ALTER TABLE concepts ADD COLUMN more INT AS (abs(-1))",
-    ],
-)
-def test_load_kb_other_tables_are_an_error(own_kb: Path, sql: str) -> None:
-    run_sql(own_kb / "v1" / "concepts.db", sql)
+def test_load_kb_missing_tables_are_an_error(own_kb: Path) -> None:
+    run_sql(own_kb / "v1" / "concepts.db", "DROP TABLE types")
     sign(own_kb)
-    with pytest.raises(SapbertError, match="E349.*other tables"):
-        load_kb(own_kb)
+    with pytest.raises(SapbertError, match="E349.*no such table"):
+        use(own_kb)
 
 
 def test_load_kb_tables_that_are_no_text_are_an_error(own_kb: Path) -> None:
@@ -109,26 +92,6 @@ def test_load_kb_tables_that_are_no_text_are_an_error(own_kb: Path) -> None:
 def test_concepts_db_takes_no_values_of_other_types(own_kb: Path, sql: str) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         run_sql(own_kb / "v1" / "concepts.db", sql)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE aliases SET row = row + 100",
-        "UPDATE aliases SET row = -1 WHERE row = 0",
-        "UPDATE rows SET row = row + 1000000",
-        "UPDATE concepts SET id = id + 1000000000000",
-        "UPDATE concepts SET id = id - 1",
-        "DELETE FROM concepts; DELETE FROM aliases; DELETE FROM rows",
-    ],
-)
-def test_kb_verify_finds_numbers_that_are_not_in_meta_json(
-    own_kb: Path, sql: str
-) -> None:
-    run_sql(own_kb / "v1" / "concepts.db", sql)
-    sign(own_kb)
-    with pytest.raises(SapbertError, match="E349"):
-        load_kb(own_kb).store.check()
 
 
 @pytest.mark.parametrize(
