@@ -5,16 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors, SapbertError
+from .folder.publication import lock_kb, use_version
 from .folder.records import FILE, STORE_FILE, Manifest
-from .folder.versions import (
-    Version,
-    list_versions,
-    lock_kb,
-    read_current,
-    read_version,
-    use_version,
-    verify_files,
-)
+from .folder.verification import verify_files
+from .folder.versions import Version, list_versions, read_current, read_version
 
 
 class HistoryEntry(NamedTuple):

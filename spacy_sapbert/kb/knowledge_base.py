@@ -17,7 +17,8 @@ from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
 from .filters import FilterResult, check_options
 from .folder.installed import find_kb
-from .folder.versions import Version, read_version, verify_files
+from .folder.verification import verify_files
+from .folder.versions import Version, read_version
 from .indexes.registry import Index
 from .ngrams.index import NgramIndex, NgramLayers
 from .parts import Parts, open_store

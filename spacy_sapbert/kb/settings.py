@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, SapbertError, check_range
+from .folder.publication import change_manifest, lock_kb
 from .folder.records import Calibration, Manifest
-from .folder.versions import change_manifest, lock_kb, read_version
+from .folder.versions import read_version
 from .indexes.registry import change_settings
 from .knowledge_base import open_version
 from .probe import measure_recall

@@ -9,8 +9,8 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.records import Calibration
-from spacy_sapbert.kb.folder.versions import lock_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import write_calibration
 from spacy_sapbert.vocabularies.concepts import Concept

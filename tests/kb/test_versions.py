@@ -20,13 +20,8 @@ from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
 from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_concepts
-from spacy_sapbert.kb.folder.versions import (
-    draft_version,
-    list_versions,
-    lock_kb,
-    read_version,
-    remove_versions,
-)
+from spacy_sapbert.kb.folder.publication import draft_version, lock_kb, remove_versions
+from spacy_sapbert.kb.folder.versions import list_versions, read_version
 from spacy_sapbert.kb.history import go_back, list_history
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages.copies import save_copy

@@ -9,7 +9,8 @@ from pathlib import Path
 from ...errors import Errors, SapbertError
 from ...vocabularies.concepts import Concept, check_concept
 from ..folder.installed import find_kb
-from ..folder.versions import draft_version, lock_kb, lock_version, read_version
+from ..folder.publication import draft_version, lock_kb, lock_version
+from ..folder.versions import read_version
 from ..knowledge_base import KnowledgeBase, open_version
 from .edits import Edits, find_concept, read_edits, remove_aliases
 from .overlay import CONCEPTS_AT_ONCE, write_overlay

@@ -23,6 +23,7 @@ from ...system.writing import write_json
 from ...vocabularies.concepts import Concept, write_concepts
 from ..building.store_writer import StoreWriter, create_store, extend_store
 from ..database import Database
+from ..folder.publication import Draft
 from ..folder.records import (
     NGRAMS,
     OVERLAY,
@@ -31,7 +32,7 @@ from ..folder.records import (
     TAUGHT_FILE,
     OverlayRecord,
 )
-from ..folder.versions import Draft, Version
+from ..folder.versions import Version
 from ..indexes.registry import build_index
 from ..knowledge_base import KnowledgeBase
 from ..ngrams.build import build_ngrams, iter_names

@@ -5,17 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...system.forks import TemporaryFolder
-from ..folder.records import CURRENT, FILE
-from ..folder.versions import (
+from ..folder.publication import (
     LOCK_WAIT,
     copy_version,
-    format_manifest,
     lock_kb,
     open_target,
-    own_files,
-    parse_manifest,
     use_version,
 )
+from ..folder.records import CURRENT, FILE
+from ..folder.versions import format_manifest, own_files, parse_manifest
 
 if TYPE_CHECKING:
     from ..knowledge_base import KnowledgeBase

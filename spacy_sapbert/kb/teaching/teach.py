@@ -15,6 +15,13 @@ from ...system.writing import check_folder_output, remove_path, write_json
 from ..edits.edits import Edits, read_edits
 from ..edits.overlay import write_overlay
 from ..edits.taught import TaughtDocument, taught_concepts
+from ..folder.publication import (
+    copy_version,
+    draft_version,
+    lock_kb,
+    lock_version,
+    open_target,
+)
 from ..folder.records import (
     CURRENT,
     KB_FOLDER,
@@ -23,15 +30,7 @@ from ..folder.records import (
     TaughtFile,
     Teaching,
 )
-from ..folder.versions import (
-    Version,
-    copy_version,
-    draft_version,
-    lock_kb,
-    lock_version,
-    open_target,
-    read_current,
-)
+from ..folder.versions import Version, read_current
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from .curve import CurvePoint, measure_curve
 from .documents import (
