@@ -75,7 +75,7 @@ def test_edit_shares_encoder_and_index_of_the_base(kb: KnowledgeBase) -> None:
     kb.link(["fever"])
     changed = add(kb, "qqq")
     assert changed.encoder is kb.encoder
-    assert changed.parts.loaded_base is kb.parts.loaded_base
+    assert changed.parts.base_index is kb.parts.base_index
     assert changed.rows == kb.rows + 1
 
 
@@ -123,7 +123,7 @@ def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -
     newest = kb.newest()
     assert newest.manifest.digest == edited.manifest.digest
     assert newest.encoder is kb.encoder
-    assert newest.parts.loaded_base is kb.parts.loaded_base
+    assert newest.parts.base_index is kb.parts.base_index
     save_copy(load_kb(other_kb), own_kb)
     assert kb.newest().link(["fever"])[0].cui == "C9"
     with pytest.raises(SapbertError, match="E351"):
