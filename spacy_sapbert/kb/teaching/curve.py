@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .examples import FOLDS, AnnotatedMentions, Example
-from .learning import FEWEST, fit_ranker, is_right
+from .examples import FOLDS, AnnotatedMentions
+from .learning import FEWEST, check_right, count_usable, fit_ranker
 
 LEARNED_FOLDS = (1, 2)  # of the points between nothing and cross-validation
 DIGITS = 4
@@ -16,9 +16,10 @@ DIGITS = 4
 class CurvePoint:
     """The share of right first answers with some documents; NIL is not counted.
 
-    documents (int): Number that was learned from.
-    names (float | None): With their mentions as names; None = no mention has a concept.
-    after (float | None): With the learned order too; None = no order was learned.
+    Attributes:
+        documents: Number of documents that were learned from.
+        names: With their mentions as names; None = no mention has a concept.
+        after: With the learned order too; None = no order was learned.
     """
 
     documents: int
@@ -33,12 +34,7 @@ def measure_curve(
     names: float | None,
     after: float | None,
 ) -> list[CurvePoint]:
-    """Measure the points between nothing and cross-validation.
-
-    before (float | None): Accuracy without documents.
-    names (float | None), after (float | None): Of cross-validation.
-    RETURNS (list[CurvePoint]): From no document on, with these accuracies at the ends.
-    """
+    """Measure the points between nothing and cross-validation, which are given."""
     order = after is not None
     points = [measure_point(mentions, folds, order=order) for folds in LEARNED_FOLDS]
     most = round(mentions.documents * (FOLDS - 1) / FOLDS)
@@ -50,32 +46,27 @@ def measure_point(
 ) -> CurvePoint:
     """Link the mentions of each fold with names, counts and order of some other folds.
 
-    folds (int): Number of these other folds, 1 to `FOLDS` − 1.
-    order (bool): Whether an order is learned.
+    Args:
+        folds: Number of these other folds, 1 to `FOLDS` − 1.
+        order: Whether an order is learned.
     """
     named: list[bool] = []
     ordered: list[bool] = []
     for fold in range(FOLDS):
         learned = {(fold + step) % FOLDS for step in range(1, folds + 1)}
-        unseen = [one for one in mentions.examples({fold: learned}) if not one.nil]
-        named += [one.named for one in unseen]
+        examples = mentions.examples({fold: learned})
+        unseen = [example for example in examples if not example.nil]
+        named += [example.named for example in unseen]
         if order:
-            taught = mentions.examples({one: learned - {one} for one in learned})
-            if sum(one.right is not None for one in taught) >= FEWEST:
-                ordered += check_order(taught, unseen)
+            taught = mentions.examples({other: learned - {other} for other in learned})
+            if count_usable(taught) >= FEWEST:
+                ranker = fit_ranker(taught)
+                scores = [ranker.scores(example.features) for example in unseen]
+                ordered += check_right(unseen, scores).tolist()
     # An order that only some of the folds have is none.
-    whole = bool(named) and len(ordered) == len(named)
+    whole = len(ordered) == len(named)
     documents = round(mentions.documents * folds / FOLDS)
     return CurvePoint(documents, share(named), share(ordered) if whole else None)
-
-
-def check_order(taught: Sequence[Example], unseen: Sequence[Example]) -> list[bool]:
-    """Return whether an order of some examples has the right first answer of others."""
-    ranker = fit_ranker(taught)
-    return [
-        len(one.cuis) > 0 and is_right(one, ranker.scores(one.features))
-        for one in unseen
-    ]
 
 
 def share(right: Sequence[bool]) -> float | None:
