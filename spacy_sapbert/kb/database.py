@@ -51,10 +51,7 @@ def read_only_uri(path: Path) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether SQLite takes a text: it has no lone surrogate.
-
-    Python has them in arguments of a command that are not UTF-8.
-    """
+    """Return whether SQLite takes a text: arguments may have lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -66,12 +63,8 @@ class Database:
     """One connection that all threads of a process share; a forked child opens its own.
 
     Args:
-        path: The concepts.db.
-        overlay: That of the overlay.
+        overlay: The concepts.db of the overlay.
         check: Raises an error if a forked child opens other files than its parent.
-
-    Raises:
-        SapbertError: If a file cannot be read.
     """
 
     def __init__(
@@ -107,11 +100,7 @@ class Database:
         return connection
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows.
-
-        Raises:
-            SapbertError: If the file is damaged.
-        """
+        """Run a statement and return its rows; a damaged file is a SapbertError."""
         with self.use() as connection:
             return connection.execute(sql, values).fetchall()
 

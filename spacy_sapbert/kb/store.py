@@ -40,12 +40,7 @@ def group_pairs(pairs: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
 
 
 class Store:
-    """Reads concepts and names, with SQL that stands here alone.
-
-    Args:
-        database: The concepts.db, with or without an overlay.
-        counts: Of the knowledge base as it was built.
-    """
+    """Reads concepts and names, with SQL that stands here alone."""
 
     def __init__(
         self, database: Database, counts: Counts, overlay: OverlayRecord | None = None
@@ -161,14 +156,11 @@ class Store:
     def spellings(
         self, forms: Iterable[str], *, without: Iterable[int] = ()
     ) -> dict[str, list[str]]:
-        """Return the aliases of each normalised form that is a name.
+        """Return the distinct aliases, sorted, of each form that is a name.
 
         Args:
             forms: From `surface_forms.name_form`.
             without: Origins of names that do not count.
-
-        Returns:
-            Distinct aliases, sorted, by form.
         """
         aliases = group_pairs(self.aliases_of_forms("form, alias", forms, without))
         return {form: sorted({*same}) for form, same in aliases.items()}
@@ -317,12 +309,7 @@ class Store:
         return self.query(sql, [most])
 
     def names_from(self, first: str, last: str, most: int) -> list[tuple[Any, ...]]:
-        """Return form, cui, preferred name and name of the first names in a range.
-
-        Args:
-            first: The first form.
-            last: All forms are before it.
-        """
+        """Return form, cui, preferred name and name of names from a form to another."""
         sql = (
             "SELECT form, cui, name, alias FROM aliases JOIN concepts ON id = concept "
             "WHERE form >= ? AND form < ? ORDER BY form LIMIT ?"

@@ -59,12 +59,7 @@ class Draft:
     def describe(
         self, manifest: Manifest, kept: Mapping[str, FileRecord] | None = None
     ) -> Version:
-        """Write meta.json for the files in the folder and those of older versions.
-
-        Args:
-            manifest: Its content without the files.
-            kept: From `Version.keep`; None = no files of older versions.
-        """
+        """Write meta.json for the files in the folder, and `kept` of older versions."""
         files = {**(kept or {}), **describe_files(self.path)}
         return self.write(manifest.model_copy(update={"files": files}))
 
@@ -76,11 +71,7 @@ class Draft:
         return Version(self.root, self.path.name, manifest, self.root)
 
     def publish(self, *, current: bool = True) -> Version:
-        """Publish the version under the next name, and use it if it is `current`.
-
-        Raises:
-            SapbertError: If the system refuses.
-        """
+        """Publish the version under the next name, and use it if it is `current`."""
         for path in (*sorted(self.path.rglob("*")), self.path):
             share_path(path)
             sync_path(path)
@@ -103,8 +94,7 @@ def use_version(folder: Path, name: str) -> None:
 def draft_version(root: Path) -> Iterator[Draft]:
     """Make a draft, which is removed at the end unless it was published.
 
-    Raises:
-        SapbertError: If the system refuses, e.g. because the disk is full.
+    What the system refuses, e.g. on a full disk, is a SapbertError.
     """
     part, lock = None, -1
     try:
@@ -125,9 +115,6 @@ def open_target(folder: Path) -> Iterator[Path]:
     """Yield where to publish a version: a knowledge base, or a new folder.
 
     A new folder gets its name at the end, so that it is there whole or not at all.
-
-    Raises:
-        SapbertError: If the folder has anything else, or another process changes it.
     """
     if (folder / CURRENT).is_file():
         check_writable(folder)
@@ -154,11 +141,7 @@ def lock_kb(folder: Path, *, wait: float = 0) -> Iterator[None]:
 
 @contextmanager
 def lock_version(version: Version) -> Iterator[None]:
-    """Lock a knowledge base whose version in use must still be this one.
-
-    Raises:
-        SapbertError: If another process has changed or locked it, or it is read-only.
-    """
+    """Lock a knowledge base whose version in use must still be this one."""
     with lock_kb(version.folder):
         if read_version(version.folder).manifest.digest != version.manifest.digest:
             raise SapbertError(Errors.E338.format(path=version.folder))
@@ -173,9 +156,6 @@ def lock_file(path: Path, folder: Path, *, wait: float) -> Iterator[None]:
         path: The file, which is created.
         folder: What it locks, for messages. A disk without locks is a warning.
         wait: Seconds to wait for the lock; −1 = without end.
-
-    Raises:
-        SapbertError: If another process holds the lock, or the file cannot be written.
     """
     from filelock import FileLock, Timeout
 
@@ -246,9 +226,6 @@ def remove_versions(folder: Path) -> list[str]:
     """Remove the versions before the last one, and return their names.
 
     The version in use, the last one before it, and those whose files they use stay.
-
-    Raises:
-        SapbertError: If the knowledge base is damaged, read-only or locked.
     """
     with lock_kb(folder):
         current = read_version(folder)

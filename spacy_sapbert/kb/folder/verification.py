@@ -22,15 +22,11 @@ SUFFIX = ".i16"  # of files with rows of vectors
 def verify_files(
     version: Version, *, known: Version | None = None, whole: bool = False
 ) -> None:
-    """Check size and sha256 of every file.
+    """Check size and sha256 of every file; the first that is different is an error.
 
     Args:
         known: A version whose files were verified; equal paths are not read again.
         whole: Read also large vectors that were verified before on this machine.
-
-    Raises:
-        SapbertError: At the first file that is missing or different, or is in the
-            folder of the encoder and not in meta.json.
     """
     records = version.manifest.files
     for path in sorted(version.encoder.rglob("*")):

@@ -110,14 +110,7 @@ def format_manifest(manifest: Manifest) -> tuple[bytes, str]:
 
 
 def parse_manifest(content: bytes, path: Path | str) -> Manifest:
-    """Read and check the content of meta.json.
-
-    Args:
-        path: The file, for the error.
-
-    Raises:
-        SapbertError: If it is damaged or of a different format.
-    """
+    """Read and check the content of meta.json; `path` is for the error."""
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -155,11 +148,7 @@ def own_files(manifest: Manifest) -> Manifest:
 
 
 def read_current(folder: Path) -> str:
-    """Return the name of the version of a knowledge base that is used.
-
-    Raises:
-        SapbertError: If the folder is not a knowledge base, or has an older format.
-    """
+    """Return the name of the version of a knowledge base that is used."""
     path = folder / CURRENT
     try:
         content = path.read_bytes()
@@ -180,10 +169,7 @@ def parse_current(content: bytes, path: Path | str) -> str:
 
 
 def read_version(folder: Path, name: str | None = None) -> Version:
-    """Read and check the meta.json of a version.
-
-    Args:
-        name: The version; None = the one that is used.
+    """Read and check the meta.json of a version; None = the one that is used.
 
     Raises:
         SapbertError: If there is none, or it is damaged or of a different format.
