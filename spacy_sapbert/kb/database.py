@@ -11,7 +11,6 @@ from urllib.parse import quote
 from ..errors import Errors, SapbertError
 from ..system.forks import ProcessLock
 
-MAX_VALUE = 1 << 28  # bytes of a value
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
@@ -89,7 +88,6 @@ class Database:
         connection = sqlite3.connect(
             read_only_uri(self.path), uri=True, check_same_thread=False
         )
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.executescript(SETTINGS)
         if self.overlay is not None:
             uri = read_only_uri(self.overlay)

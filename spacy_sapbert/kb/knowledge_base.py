@@ -74,10 +74,14 @@ def open_version(
 
 
 def reopen(
-    folder: Path, place: Path, name: str, digest: str, encoder: "EncoderConfig | None"
+    folder: Path,
+    real_folder: Path,
+    name: str,
+    digest: str,
+    encoder: "EncoderConfig | None",
 ) -> "KnowledgeBase":
     """Open the version of a pickled knowledge base."""
-    version = replace(read_version(place, name), folder=folder)
+    version = replace(read_version(real_folder, name), folder=folder)
     return open_version(version, encoder=encoder, digest=digest)
 
 
@@ -133,7 +137,7 @@ class KnowledgeBase(Mapping[str, Concept]):
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process opens the same version; nothing native is copied.
         version = self.version
-        values = (self.folder, version.place, version.name, self.manifest.digest)
+        values = (self.folder, version.real_folder, version.name, self.manifest.digest)
         return reopen, (*values, self.encoder_config)
 
     @property

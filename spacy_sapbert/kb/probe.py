@@ -53,9 +53,9 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     """
     rows = choose_rows(kb, PROBED_ROWS)
     _, scores = kb.search(kb.vectors(rows), 1)
-    found = int((scores[:, 0] > 1 - PRECISION).sum())
-    if found < SHARE * len(rows):
-        raise SapbertError(Errors.E319.format(found=found, total=len(rows)))
+    equal = int((scores[:, 0] > 1 - PRECISION).sum())
+    if equal < SHARE * len(rows):
+        raise SapbertError(Errors.E319.format(found=equal, total=len(rows)))
     entries = kb.entries(choose_rows(kb, PROBED_NAMES))
     probed = [of_row[0] for of_row in entries.values()]
     vectors = kb.encoder.embed([entry.alias for entry in probed])
@@ -68,7 +68,7 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     )
     if right < SHARE * len(probed):
         raise SapbertError(Errors.E353.format(found=right, total=len(probed)))
-    return ProbeResult(found / len(rows), right / max(len(probed), 1))
+    return ProbeResult(equal / len(rows), right / max(len(probed), 1))
 
 
 def drop_letter(name: str) -> str:

@@ -158,13 +158,13 @@ class MentionSearch:
             rows.update(self.find_variants([t for t in texts if t not in rows]))
         used = [t if t in rows else key for t, key in zip(texts, keys, strict=True)]
         new = {k: ids for k, ids in zip(used, token_ids, strict=True) if k not in rows}
-        place = {key: number for number, key in enumerate([*rows, *new])}
+        numbers = {key: number for number, key in enumerate([*rows, *new])}
         vectors = encoder.encode([*new.values()])
         if rows:
             known = self.parts.index.vectors(np.fromiter(rows.values(), dtype=np.int64))
             vectors = np.concatenate([known, vectors])
         return EmbeddedTexts(
-            vectors[[place[key] for key in used]],
+            vectors[[numbers[key] for key in used]],
             np.array(truncated, dtype=bool),
             np.array([bool(ids) for ids in token_ids], dtype=bool),
         )
@@ -190,9 +190,9 @@ class MentionSearch:
         if new := [query for query in distinct if query not in results]:
             for english in (True, False):
                 some = [q for q in new if q.filter.may_be_english == english]
-                found = self.find_new(some, options, variants=english)
-                self.results.put_many({(q, key): r for q, r in found.items()})
-                results.update(found)
+                added = self.find_new(some, options, variants=english)
+                self.results.put_many({(q, key): r for q, r in added.items()})
+                results.update(added)
         return results
 
     def find_new(
@@ -242,7 +242,7 @@ class MentionSearch:
         wider = Filter(document_language=filter.document_language)
         if below and filter != wider:
             some = [texts[number] for number in below]
-            free = self.order(some, vectors[below], wider, options, k=1)
+            free = self.order(some, vectors[below], wider, options)
             for number, result in zip(below, free, strict=True):
                 if self.links(result, options):
                     notes[number] = "filtered"
@@ -273,12 +273,9 @@ class MentionSearch:
         vectors: np.ndarray,
         filter: Filter,
         options: LinkOptions,
-        *,
-        k: int | None = None,
     ) -> list[SearchResult]:
         """Find the best concepts of mentions, in the learned order if there is one."""
-        k = k or options.k
-        ranked, names = self.rank(texts, vectors, filter, options, k=k)
+        ranked, names = self.rank(texts, vectors, filter, options)
         if self.manifest.taught is None:
             return [SearchResult(concepts, None) for concepts in ranked]
         forms = [name_form(text) for text in texts]
@@ -296,7 +293,7 @@ class MentionSearch:
             ordered, probability = order_by_ranker(
                 ranker, text, *pool, others, count, totals
             )
-            best = rank_concepts(ordered, k=k)
+            best = rank_concepts(ordered, k=options.k)
             results.append(SearchResult(best, None, count, probability))
         return results
 
@@ -461,7 +458,10 @@ class MentionSearch:
         with_parents = options.broader or "coherence" in options.tie_evidence
         return ConceptInfo(
             types={cui: types for cui, (types, _) in data.items()},
-            codes={c: choose_codes(own, options.codes) for c, (_, own) in data.items()},
+            codes={
+                cui: choose_codes(codes, options.codes)
+                for cui, (_, codes) in data.items()
+            },
             parents=self.store.parents(cuis) if with_parents else {},
             sources=self.store.origins("source") if options.source_rank else {},
         )

@@ -235,13 +235,8 @@ class Store:
     def read_concept(self, number: int) -> Concept:
         """Read one concept by its number."""
         sql = "SELECT cui, definition FROM concepts WHERE id = ?"
-        concepts = self.query(sql, [number])
-        sql = "SELECT place, alias FROM aliases WHERE concept = ? ORDER BY place"
-        names = self.query(sql, [number])
-        complete = names and [place for place, _ in names] == [*range(len(names))]
-        if not concepts or not complete:
-            raise self.database.damaged(f"concept {number} is not complete")
-        ((cui, definition),) = concepts
+        ((cui, definition),) = self.query(sql, [number])
+        aliases = "SELECT alias FROM aliases WHERE concept = ? ORDER BY place"
         places: dict[str, dict[str, list[int]]] = {kind: {} for kind in KINDS}
         for kind, value, place in self.query(
             "SELECT kind, value, place FROM aliases "
@@ -254,7 +249,7 @@ class Store:
         table = "SELECT {0} FROM {1} WHERE concept = ? ORDER BY {0}".format
         return Concept(
             cui=cui,
-            aliases=[alias for _, alias in names],
+            aliases=self.column(aliases, number),
             types=self.column(table("type", "types"), number),
             codes=self.codes([cui]).get(cui, {}),
             parents=self.column(table("parent", "parents"), number),

@@ -91,8 +91,8 @@ def compare_kbs(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Difference]:
 def read_codes(store: Store, cuis: Iterable[str]) -> dict[str, list[str]]:
     """Return the codes of concepts by id, each as "ICD10CM:R50.9"."""
     return {
-        cui: [f"{source}:{code}" for source, own in codes.items() for code in own]
-        for cui, codes in store.codes(cuis).items()
+        cui: [f"{source}:{code}" for source in by_source for code in by_source[source]]
+        for cui, by_source in store.codes(cuis).items()
     }
 
 

@@ -89,7 +89,7 @@ def write_changes(
     if old is None:
         changed = edits.changed()
     else:
-        changed = sorted(c for c, one in edits.added.items() if old.added.get(c) != one)
+        changed = sorted(c for c in edits.added if old.added.get(c) != edits.added[c])
         shutil.copyfile(kb.version.path(f"{OVERLAY}/{STORE_FILE}"), path)
     write = create_store if old is None else extend_store
     with write(

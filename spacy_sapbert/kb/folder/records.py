@@ -284,8 +284,6 @@ class Manifest(Record):
         if len({self.files[name].version for name in of_encoder}) > 1:
             # It is opened as one folder.
             raise ValueError("the files of the encoder are in several versions")
-        if self.encoder.fingerprint != encoder_fingerprint(self.files):
-            raise ValueError("`encoder.fingerprint` is of other files")
         return self
 
     def needed_files(self) -> set[str]:

@@ -43,17 +43,19 @@ class Version:
         folder: The knowledge base, an absolute path.
         name: The folder of the version in it.
         manifest: Its meta.json.
-        place: The same folder without symbolic links, which may lead elsewhere later.
+        real_folder: The same without symbolic links, which may lead elsewhere later.
     """
 
     folder: Path
     name: str
     manifest: Manifest
-    place: Path
+    real_folder: Path
 
     def path(self, file: str) -> Path:
         """Return the path of a file of meta.json."""
-        return self.place / (self.manifest.files[file].version or self.name) / file
+        return (
+            self.real_folder / (self.manifest.files[file].version or self.name) / file
+        )
 
     @property
     def encoder(self) -> Path:
@@ -66,8 +68,11 @@ class Version:
         A published version never changes, but somebody may remove its folder, and give
         the name to a different one.
         """
-        if read_version(self.place, self.name).manifest.digest != self.manifest.digest:
-            raise damaged_file(self.place / self.name, "it was replaced since")
+        if (
+            read_version(self.real_folder, self.name).manifest.digest
+            != self.manifest.digest
+        ):
+            raise damaged_file(self.real_folder / self.name, "it was replaced since")
 
     def keep(self, *, overlay: bool) -> dict[str, FileRecord]:
         """Return the files, with those of the overlay or not, for a later version."""
@@ -174,15 +179,16 @@ def read_version(folder: Path, name: str | None = None) -> Version:
     Raises:
         SapbertError: If there is none, or it is damaged or of a different format.
     """
-    folder, place = Path(os.path.abspath(folder)), Path(os.path.realpath(folder))
-    name = name or read_current(place)
-    path = place / name / FILE
+    real_folder = Path(os.path.realpath(folder))
+    name = name or read_current(real_folder)
+    path = real_folder / name / FILE
     try:
         content = path.read_bytes()
     except OSError as error:
         reason = f"it cannot be read ({error.strerror})"
         raise damaged_manifest(path, reason) from None
-    return Version(folder, name, parse_manifest(content, path), place)
+    manifest = parse_manifest(content, path)
+    return Version(Path(os.path.abspath(folder)), name, manifest, real_folder)
 
 
 def list_versions(folder: Path) -> list[str]:

@@ -10,9 +10,8 @@ import numpy as np
 from ...errors import Errors, SapbertError
 from ...linking.ranker import Ranker
 from ..folder.records import TaughtFile
-from .curve import CurvePoint
 from .documents import AnnotationCounts
-from .examples import Example
+from .examples import FOLDS, AnnotatedMentions, Example
 from .learning import (
     FEWEST,
     calibrate_ranker,
@@ -24,6 +23,7 @@ from .learning import (
     rank_unseen,
 )
 
+LEARNED_FOLDS = (1, 2)  # of the points between nothing and cross-validation
 DIGITS = 4
 
 
@@ -39,6 +39,21 @@ class Accuracy:
     all: float | None
     seen: float | None
     unseen: float | None
+
+
+@dataclass
+class CurvePoint:
+    """The share of right first answers with some documents; NIL is not counted.
+
+    Attributes:
+        documents: Number of documents that were learned from.
+        names: With their mentions as names; None = no mention has a concept.
+        after: With the learned order too; None = no order was learned.
+    """
+
+    documents: int
+    names: float | None
+    after: float | None
 
 
 @dataclass
@@ -135,9 +150,9 @@ def measure_accuracy(examples: Sequence[Example], right: np.ndarray) -> Accuracy
     linkable = ~np.array([example.nil for example in examples])
     seen = np.array([example.seen for example in examples])
     return Accuracy(
-        share(right & linkable, linkable),
-        share(right & seen & linkable, seen & linkable),
-        share(right & ~seen & linkable, ~seen & linkable),
+        share(right, linkable),
+        share(right, seen & linkable),
+        share(right, ~seen & linkable),
     )
 
 
@@ -158,13 +173,53 @@ def measure_links(
     nil = np.array([example.nil for example in examples])
     linked = chances >= ranker.threshold
     report.threshold = ranker.threshold
-    report.precision = share(right & linked, linked)
+    report.precision = share(right, linked)
     report.recall = share(right & linked, ~nil)
     if nil.any():
-        report.nil_precision = share(nil & ~linked, ~linked)
-        report.nil_recall = share(nil & ~linked, nil)
+        report.nil_precision = share(nil, ~linked)
+        report.nil_recall = share(~linked, nil)
 
 
-def share(part: np.ndarray, whole: np.ndarray) -> float | None:
-    """Return the share of a part, None of nothing."""
-    return round(float(part.sum() / whole.sum()), DIGITS) if whole.any() else None
+def measure_curve(
+    mentions: AnnotatedMentions, report: TeachingReport
+) -> list[CurvePoint]:
+    """Measure the points between nothing and cross-validation, which are reported."""
+    after = report.after.all if report.after else None
+    order = after is not None
+    points = [measure_point(mentions, folds, order=order) for folds in LEARNED_FOLDS]
+    most = round(mentions.documents * (FOLDS - 1) / FOLDS)
+    last = CurvePoint(most, report.names.all, after)
+    return [CurvePoint(0, report.before.all, None), *points, last]
+
+
+def measure_point(
+    mentions: AnnotatedMentions, folds: int, *, order: bool = True
+) -> CurvePoint:
+    """Link the mentions of each fold with names, counts and order of some other folds.
+
+    Args:
+        folds: Number of these other folds, 1 to `FOLDS` − 1.
+        order: Whether an order is learned.
+    """
+    named: list[bool] = []
+    ordered: list[bool] = []
+    for fold in range(FOLDS):
+        learned = {(fold + step) % FOLDS for step in range(1, folds + 1)}
+        examples = mentions.examples({fold: learned})
+        unseen = [example for example in examples if not example.nil]
+        named += [example.named for example in unseen]
+        if order:
+            taught = mentions.examples({other: learned - {other} for other in learned})
+            if count_usable(taught) >= FEWEST:
+                ranker = fit_ranker(taught)
+                scores = [ranker.scores(example.features) for example in unseen]
+                ordered += check_right(unseen, scores).tolist()
+    if len(ordered) < len(named):  # an order that only some of the folds have is none
+        ordered = []
+    shares = [share(np.array(r), np.ones(len(r), bool)) for r in (named, ordered)]
+    return CurvePoint(round(mentions.documents * folds / FOLDS), *shares)
+
+
+def share(right: np.ndarray, chosen: np.ndarray) -> float | None:
+    """Return the share that is right of what is chosen, None of nothing."""
+    return round(float(right[chosen].mean()), DIGITS) if chosen.any() else None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +21,6 @@ from ..folder.publication import (
 from ..folder.records import CURRENT, KB_FOLDER, OVERLAY, RANKER_FILE, Teaching
 from ..folder.versions import Version, read_current
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from .curve import measure_curve
 from .documents import (
     AnnotatedDocument,
     AnnotationCounts,
@@ -30,7 +28,7 @@ from .documents import (
     resolve_documents,
 )
 from .examples import AnnotatedMentions
-from .report import TeachingReport, evaluate
+from .report import TeachingReport, evaluate, measure_curve
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
 
@@ -165,24 +163,24 @@ def learn(kb: KnowledgeBase, lesson: Lesson) -> tuple[Version, TeachingReport]:
             progress=lesson.progress,
         )
         ranker, report = evaluate(mentions.examples(), lesson.counts, sources)
-        before, names = report.before.all, report.names.all
-        after = report.after.all if report.after else None
         if lesson.curve:
-            curve = measure_curve(mentions, before=before, names=names, after=after)
-            report = replace(report, curve=curve)
-        best = names if report.after is None else after
-        if (best or 0) <= (before or 0) and not lesson.force:
+            report.curve = measure_curve(mentions, report)
+        before, names = report.before.all or 0.0, report.names.all or 0.0
+        after = report.after.all if report.after else None
+        best = names if report.after is None else after or 0.0
+        if best <= before and not lesson.force:
             raise NothingBetterError(report)
         if ranker is not None:
             write_json(draft.path / OVERLAY / RANKER_FILE, ranker.model_dump())
-        measured = {"before": before or 0.0, "names": names or 0.0, "after": after}
+        measured = {"before": before, "names": names, "after": after}
         assert version.manifest.overlay is not None
         overlay = version.manifest.overlay.model_copy(
             update={"taught": teaching.model_copy(update=measured)}
         )
         manifest = version.manifest.model_copy(update={"overlay": overlay})
         draft.describe(manifest, kb.version.keep(overlay=False))
-        return draft.publish(), replace(report, changed=True)
+        report.changed = True
+        return draft.publish(), report
 
 
 def open_draft(kb: KnowledgeBase, version: Version) -> KnowledgeBase:
