@@ -14,8 +14,7 @@ from ..system.forks import ProcessLock
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
-# signal. Views and triggers of the file call no functions or virtual tables that have
-# side effects.
+# signal. Functions of the file are not called.
 SETTINGS = """
 PRAGMA query_only = ON;
 PRAGMA trusted_schema = OFF;
@@ -23,6 +22,11 @@ PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
 """
+# SQL of the file would run with these, and native code would parse a virtual table.
+FOREIGN = (
+    "SELECT count(*) FROM {}.sqlite_master "
+    "WHERE type IN ('view', 'trigger') OR sql LIKE '%VIRTUAL%'"
+)
 # With an overlay, temporary views with the names of the tables hide the concepts that
 # the overlay replaces and add those that it has.
 OVERLAY_VIEWS = "".join(
@@ -89,13 +93,20 @@ class Database:
             read_only_uri(self.path), uri=True, check_same_thread=False
         )
         connection.executescript(SETTINGS)
+        self.check_plain(connection, "main")
         if self.overlay is not None:
             uri = read_only_uri(self.overlay)
             connection.execute("ATTACH DATABASE ? AS overlay", [uri])
+            self.check_plain(connection, "overlay")
             connection.execute("PRAGMA query_only = OFF")
             connection.executescript(OVERLAY_VIEWS)
             connection.execute("PRAGMA query_only = ON")
         return connection
+
+    def check_plain(self, connection: sqlite3.Connection, name: str) -> None:
+        """Raise an error if "main" or "overlay" has more than tables and indices."""
+        if connection.execute(FOREIGN.format(name)).fetchone() != (0,):
+            raise self.damaged("it has views, triggers or virtual tables")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows; a damaged file is a SapbertError."""

@@ -25,6 +25,11 @@ from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
+ENDLESS = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+)
+
+
 def sign(folder: Path, **changes: Any) -> None:
     """Make the checksums and the digest of a folder valid again."""
     version = read_current(folder)
@@ -62,6 +67,23 @@ def use(folder: Path) -> None:
         kb.related(cui)
     kb.cuis("ICD10CM", "I21")
     kb.store.spellings(["fever", "mi"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"CREATE VIEW endless AS {ENDLESS}",
+        f"DROP TABLE retired; CREATE VIEW retired AS {ENDLESS}",
+        "CREATE TRIGGER t AFTER INSERT ON types BEGIN DELETE FROM types; END",
+        "CREATE VIRTUAL TABLE v USING fts5(a)",
+        "ALTER TABLE concepts ADD COLUMN more INT AS (abs(-1)) VIRTUAL",
+    ],
+)
+def test_load_kb_more_than_tables_is_an_error(own_kb: Path, sql: str) -> None:
+    run_sql(own_kb / "v1" / "concepts.db", sql)
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E349.*views, triggers"):
+        load_kb(own_kb)
 
 
 def test_load_kb_missing_tables_are_an_error(own_kb: Path) -> None:
