@@ -55,7 +55,7 @@ class Store:
         """One more than the greatest number of a concept."""
         names = ["main", *(["overlay"] if self.database.overlay else [])]
         last = "SELECT coalesce(max(id), -1) + 1 FROM {}.concepts"
-        return max(self.query(last.format(name))[0][0] for name in names)
+        return max(self.column(last.format(name))[0] for name in names)
 
     def query_many(self, sql: str, values: Iterable[Any]) -> Iterator[Any]:
         """Run a statement for many values; `{}` in it stands for their list."""
@@ -66,9 +66,9 @@ class Store:
             marks = ", ".join("?" * len(part))
             yield from self.query(sql.format(marks), part)
 
-    def column(self, sql: str, value: Any) -> list[Any]:
-        """Return the first column of a query with one value."""
-        return [row[0] for row in self.query(sql, [value])]
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """Return the first column of a query."""
+        return [row[0] for row in self.query(sql, values)]
 
     def lists(self, sql: str, values: Iterable[Any]) -> dict[str, list[str]]:
         """Return the second column of a query as lists, by the first column."""
@@ -126,7 +126,7 @@ class Store:
             "SELECT cui FROM codes JOIN concepts ON id = concept "
             "WHERE source = ? AND code = ? ORDER BY cui"
         )
-        return [cui for (cui,) in self.query(sql, [source, code])]
+        return self.column(sql, source, code)
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
@@ -218,18 +218,15 @@ class Store:
 
     def cuis(self) -> Iterator[str]:
         """Yield the ids of all concepts in the order in which they were added."""
-        sql = "SELECT cui FROM concepts ORDER BY id"
-        return (cui for (cui,) in self.query(sql))
+        yield from self.column("SELECT cui FROM concepts ORDER BY id")
 
     def count_concepts(self) -> int:
         """Return the number of concepts."""
-        ((count,),) = self.query("SELECT count(*) FROM concepts")
-        return int(count)
+        return int(self.column("SELECT count(*) FROM concepts")[0])
 
     def concepts(self) -> Iterator[Concept]:
         """Yield all concepts in the order in which they were added."""
-        sql = "SELECT id FROM concepts ORDER BY id"
-        for (number,) in self.query(sql):
+        for number in self.column("SELECT id FROM concepts ORDER BY id"):
             yield self.read_concept(number)
 
     def read_concept(self, number: int) -> Concept:
@@ -267,8 +264,7 @@ class Store:
 
     def next_origin(self) -> int:
         """Return one more than the greatest number of an origin."""
-        sql = "SELECT coalesce(max(origin), -1) + 1 FROM origins"
-        return int(self.query(sql)[0][0])
+        return int(self.column("SELECT coalesce(max(origin), -1) + 1 FROM origins")[0])
 
     def numbers_of_cuis(self, cuis: Iterable[str]) -> dict[str, int]:
         """Return the number of each concept by its present id."""
@@ -327,14 +323,14 @@ class Store:
 
     def distinct_types(self) -> set[str]:
         """Return all semantic types."""
-        return {kind for (kind,) in self.query("SELECT DISTINCT type FROM types")}
+        return {*self.column("SELECT DISTINCT type FROM types")}
 
     def sources_of_codes(self) -> list[str]:
         """Return the vocabularies of which there are codes, sorted."""
         # from one to the next in the index, without reading all codes
         sql = "SELECT min(source) FROM codes WHERE source > ?"
         sources: list[str] = []
-        while source := self.query(sql, [sources[-1] if sources else ""])[0][0]:
+        while source := self.column(sql, sources[-1] if sources else "")[0]:
             sources.append(source)
         return sources
 

@@ -24,7 +24,6 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import probe_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
-
 ENDLESS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
 )

@@ -4,13 +4,7 @@ import hashlib
 import re
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...encoder.safety import is_encoder_file
 from ...system.writing import FolderKind
