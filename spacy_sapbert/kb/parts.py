@@ -32,7 +32,7 @@ def open_store(version: Version, *, base: bool = False) -> Store:
     return Store(database, manifest.counts, overlay)
 
 
-class loaded_once(Generic[Part]):  # noqa: N801
+class loaded_once(Generic[Part]):
     """A property that one thread loads, while the others wait.
 
     The `cached_property` of Python 3.11 has one lock for all objects, which a forked

@@ -120,11 +120,14 @@ def teach_documents(
 def open_copy(kb: KnowledgeBase, output: Path) -> Iterator[KnowledgeBase]:
     """Open a copy of a version in another folder, which is removed after an error."""
     with open_target(output) as root, lock_kb(root):
+        used = read_current(root) if (root / CURRENT).exists() else None
         copy = copy_version(kb.version, root, current=False)
         try:
             yield open_version(copy, encoder=kb.encoder_config)
         except BaseException:
-            if not (root / CURRENT).exists() or read_current(root) != copy.name:
+            now = read_current(root) if (root / CURRENT).exists() else None
+            # A version that was published meanwhile uses the files of the copy.
+            if now == used and used != copy.name:
                 remove_path(root / copy.name)
             raise
 
