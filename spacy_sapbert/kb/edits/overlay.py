@@ -12,9 +12,10 @@ A version with edits has, with the files of the build, the folder `overlay`:
 
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -39,6 +40,9 @@ from ..ngrams.build import build_ngrams, iter_names
 from ..store import Store, name_key
 from .edits import CONCEPTS_FILE, REMOVED_FILE, Edits
 from .taught import count_mentions, write_taught
+
+if TYPE_CHECKING:
+    from ...encoder.encoder import Encoder
 
 CONCEPTS_AT_ONCE = 2_000  # tokenised together
 
@@ -98,7 +102,7 @@ def write_changes(
         first_row=known.total_rows,
         first_origin=known.next_origin(),
     ) as store:
-        writer = ChangeWriter(kb, edits, base, known, store)
+        writer = ChangeWriter(kb.encoder, edits, base, known, store)
         if old is None:
             store.create_overlay_tables()
         for batch in split_batches(changed):
@@ -133,31 +137,27 @@ def split_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
+@dataclass
 class ChangeWriter:
     """Writes changed concepts to the concepts.db of an overlay, and numbers new rows.
 
-    Args:
+    Attributes:
         base: The concepts as they were built.
         known: The store whose rows are used.
         store: The concepts.db of the overlay.
+        new_rows: Numbers of the new rows, by key.
+        new_names: Names on the new rows, in order.
+        written: Ids of the concepts that are not removed.
     """
 
-    def __init__(
-        self,
-        kb: KnowledgeBase,
-        edits: Edits,
-        base: Store,
-        known: Store,
-        store: StoreWriter,
-    ) -> None:
-        self.encoder = kb.encoder
-        self.edits = edits
-        self.base = base
-        self.known = known
-        self.store = store
-        self.new_rows: dict[bytes, int] = {}  # by key
-        self.new_names: list[str] = []
-        self.written: set[str] = set()  # ids of concepts that are not removed
+    encoder: "Encoder"
+    edits: Edits
+    base: Store
+    known: Store
+    store: StoreWriter
+    new_rows: dict[bytes, int] = field(default_factory=dict)
+    new_names: list[str] = field(default_factory=list)
+    written: set[str] = field(default_factory=set)
 
     def write(self, cuis: list[str]) -> None:
         """Write the concepts with some ids as they are after the edits."""

@@ -10,6 +10,7 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def describe_files(folder: Path) -> dict[str, FileRecord]:
     }
 
 
+@dataclass(frozen=True)
 class Draft:
     """A version that is being written; nobody uses it until it is published.
 
@@ -52,15 +54,12 @@ class Draft:
         path: A temporary folder in it, to write into.
     """
 
-    def __init__(self, root: Path, path: Path) -> None:
-        self.root = root
-        self.path = path
+    root: Path
+    path: Path
 
-    def describe(
-        self, manifest: Manifest, kept: Mapping[str, FileRecord] | None = None
-    ) -> Version:
+    def describe(self, manifest: Manifest, kept: Mapping[str, FileRecord]) -> Version:
         """Write meta.json for the files in the folder, and `kept` of older versions."""
-        files = {**(kept or {}), **describe_files(self.path)}
+        files = {**kept, **describe_files(self.path)}
         return self.write(manifest.model_copy(update={"files": files}))
 
     def write(self, manifest: Manifest) -> Version:
